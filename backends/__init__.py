@@ -1,0 +1,1 @@
+"""From the llvm dialect to something callable."""

@@ -1,0 +1,1 @@
+"""Running on the CPU: threads, the call contract, vector mathematics."""

@@ -1,0 +1,80 @@
+"""Load a shared object from memory: into a sealed anonymous file, then through the system's dynamic loader."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import itertools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mlc.ir.diag import BackendError
+
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+_loads = itertools.count()
+
+
+class Library:
+    """A loaded shared object. It stays mapped for the life of the process, so its addresses remain valid."""
+
+    def __init__(self, handle: ctypes.CDLL) -> None:
+        self._handle = handle
+
+    def address(self, name: str) -> int:
+        """The address of an exported function or variable."""
+        try:
+            return ctypes.addressof(ctypes.c_char.in_dll(self._handle, name))
+        except ValueError as error:
+            raise BackendError(f"the library exports no {name!r}", code="MLC0532") from error
+
+    def function(self, name: str, restype: Any, argtypes: Sequence[Any]) -> Callable[..., Any]:
+        """An exported function with this C signature; calls release the GIL."""
+        return ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
+
+
+def load(so: bytes, digest: str | None = None) -> Library:
+    """Map the shared object `so` and bind its symbols; its own names stay private to it.
+
+    digest  SHA-256 of `so` in hexadecimal; checked first. Give it for bytes that have been on a disk: a damaged
+            library is not an error to the system's loader but a crash or wrong numbers.
+    """
+    if digest is not None and (found := hashlib.sha256(so).hexdigest()) != digest.lower():
+        raise BackendError(f"the library is damaged: its SHA-256 is {found}, expected {digest}", code="MLC0530",
+                           hint="delete the cache entry or file and compile again")
+    with _as_file(so) as path:
+        try:
+            return Library(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))
+        except OSError as error:
+            raise BackendError(f"the system's loader refuses the library: {error}", code="MLC0531") from error
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """A path under which the loader finds `data`, for the duration of the block."""
+    try:
+        descriptor = os.memfd_create("mlc", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except (AttributeError, OSError):  # not Linux, or forbidden by a sandbox
+        import tempfile  # 5 ms that no other load should pay
+
+        with tempfile.NamedTemporaryFile(prefix="mlc-", suffix=".so") as file:
+            file.write(data)
+            file.flush()
+            yield file.name
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _SEALS)  # from here on nobody can change what gets mapped
+        yield _fresh_spelling(descriptor, next(_loads))
+
+
+def _fresh_spelling(descriptor: int, number: int) -> str:
+    """/proc/self/fd/N, spelled as no load before: the loader takes a path it has seen for the same library.
+
+    Descriptor numbers come back after closing, so the plain path would return an older library. The bits of
+    `number` are written as "/." and "//", which the kernel skips.
+    """
+    return "/proc/self/fd" + "".join("/." if bit == "1" else "//" for bit in f"{number:b}") + f"/{descriptor}"

@@ -1,0 +1,126 @@
+"""What machine to generate code for: an LLVM processor name, an exact feature list and a vector width."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import sys
+from dataclasses import dataclass
+from functools import cache
+
+from mlc.ir.diag import BackendError
+
+TRIPLE = "x86_64-unknown-linux-gnu"
+
+# The psABI micro-architecture levels, as LLVM spells their features; each level contains the one above it.
+_V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
+_V2 = ("crc32", "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+
+# arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux keeps the AMX tiles shut until a process asks for them.
+_SYS_ARCH_PRCTL = 158
+_ARCH_REQ_XCOMP_PERM = 0x1023
+_XFEATURE_XTILEDATA = 18
+
+
+@dataclass(frozen=True)
+class Target:
+    """A code generation target.
+
+    name         what the user wrote: "host" or a level such as "x86-64-v3"
+    triple       LLVM target triple
+    cpu          LLVM processor name: chooses the scheduling model, implies features
+    features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
+    vector_bits  the widest vector that the code generator should form: 512, 256 or 128
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    vector_bits: int
+
+    @property
+    def feature_string(self) -> str:
+        """The features as LLVM takes them, in a target machine or in a "target-features" attribute."""
+        return ",".join(self.features)
+
+    def has(self, feature: str) -> bool:
+        """Whether code for this target may use `feature`, spelled as LLVM does ("avx512bf16")."""
+        return "+" + feature in self.features
+
+    def runs(self, other: Target) -> bool:
+        """Whether a machine of this target can execute code made for `other`."""
+        wanted = {feature for feature in other.features if feature.startswith("+")}
+        return self.triple == other.triple and wanted <= set(self.features)
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """The target named `text`; BackendError with the list of valid names if there is none."""
+        if text == "host":
+            return host()
+        if text in LEVELS:
+            return LEVELS[text]
+        raise BackendError(f"unknown target {text!r}", code="MLC0501", hint="valid targets: " + ", ".join(TARGET_NAMES))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
+    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)), vector_bits)
+
+
+LEVELS = {
+    "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
+    "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
+}
+TARGET_NAMES = ("host", *LEVELS)
+
+
+@cache
+def host() -> Target:
+    """The machine this process runs on.
+
+    Everything follows from the features; the processor's name may be masked by a hypervisor. On a machine with AMX
+    this asks Linux to let the process use the tiles, so call it before starting threads that run AMX code.
+    """
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
+        raise BackendError(f"no native code for {platform.machine()} on {sys.platform}: only x86-64 Linux so far",
+                           code="MLC0502", hint="--target x86-64-v3 compiles for an x86-64 Linux machine")
+    import llvmlite.binding as llvm  # heavy: imported when something must be compiled
+
+    # LLVM has already cleared what the operating system does not save (AVX, AVX-512, AMX state in XCR0).
+    detected: dict[str, bool] = dict(llvm.get_host_cpu_features())
+    if detected.get("amx-tile") and not _request_amx():
+        detected = {name: on and not name.startswith("amx-") for name, on in detected.items()}
+    available = frozenset(name for name, on in detected.items() if on)
+    features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
+    return Target("host", TRIPLE, cpu_for(available), features, vector_bits_for(available))
+
+
+def cpu_for(features: frozenset[str]) -> str:
+    """The LLVM processor whose scheduling model suits a machine with these features."""
+    if {"amx-bf16", "avx512fp16"} <= features:
+        return "sapphirerapids"
+    if {"sse4a", *_V4} <= features:  # only AMD has sse4a
+        return "znver4"
+    if features.issuperset(_V4):
+        return "x86-64-v4"
+    if features.issuperset(_V3):
+        return "x86-64-v3"
+    return "x86-64"
+
+
+def vector_bits_for(features: frozenset[str]) -> int:
+    """The widest vectors worth forming on a machine with these features."""
+    if features.issuperset(_V4):
+        return 512
+    return 256 if {"avx2", "fma"} <= features else 128
+
+
+def _request_amx() -> bool:
+    """Ask Linux for permission to use the AMX tile registers; True if granted (the answer is per process)."""
+    libc = ctypes.CDLL(None)
+    return bool(libc.syscall(_SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA) == 0)

@@ -1,0 +1,14 @@
+"""What exists at each level: one module per dialect, one per family where a dialect is large."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import lru_cache
+
+
+@lru_cache(maxsize=None)
+def load_all() -> None:
+    """Import every dialect, so that all operations and types are known to the parser."""
+    for module in pkgutil.walk_packages(__path__, __name__ + "."):
+        importlib.import_module(module.name)

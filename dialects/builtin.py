@@ -1,0 +1,41 @@
+"""builtin: the module that holds functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlc.ir.core import Block, Op, Region, Symbol
+
+if TYPE_CHECKING:
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+
+class Module(Op, name="builtin.module", isolated=True, symbol_table=True, pure=False):
+    """A list of functions and globals."""
+
+    body: Region
+    sym_name: Symbol | None = None
+
+    def print_form(self, p: Printer) -> None:
+        if self.sym_name:
+            p.append(f" @{self.sym_name}")
+        if extra := p.attr_dict(self, ("sym_name",)):
+            p.append(f" attributes {extra}")
+        p.braces(self.body)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        from mlc.ir.parser import Symbol as Name
+        name = parser.attribute() if parser.token.kind == "symbol" else None
+        assert name is None or isinstance(name, Name)
+        extra = parser.attr_dict() if parser.accept("attributes") else {}
+        return Module.make([], {"sym_name": name, **extra}, [], [parser.region(isolated=True)])
+
+    def attr_text(self, name: str, value: object, generic: bool) -> str:
+        return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
+
+
+def module() -> Module:
+    """An empty module."""
+    return Module.make([], {"sym_name": None}, [], [Region(Block())])

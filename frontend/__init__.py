@@ -1,0 +1,1 @@
+"""From a program to tensor IR."""

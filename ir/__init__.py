@@ -1,0 +1,1 @@
+"""The IR itself: types, operations, text, verification, rewriting and the interpreter; names no op."""

@@ -1,0 +1,110 @@
+"""Locations, errors and the one renderer that shows them to people."""
+
+from __future__ import annotations
+
+import linecache
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Loc:
+    """Where an operation came from: a source position, and the passes and rules it went through.
+
+    `via` lists `pass` or `pass/rule` names, oldest first: an error deep in lowering still names the model line.
+    """
+
+    file: str
+    line: int
+    col: int = 0
+    via: tuple[str, ...] = ()
+
+    def through(self, name: str) -> Loc:
+        """The same place, made by `name` (a pass, or `pass/rule`); a repeated name is recorded once."""
+        return self if self.via and self.via[-1] == name else replace(self, via=(*self.via, name))
+
+    def __str__(self) -> str:
+        if not self.file:
+            return "<unknown>"
+        return f"{self.file}:{self.line}:{self.col}" if self.col else f"{self.file}:{self.line}"
+
+
+UNKNOWN = Loc("", 0)
+
+
+class Error(Exception):
+    """Base of everything mlc raises on purpose.
+
+    message  one sentence: what is wrong, with the values found
+    code     the stable name of this kind of error (`mlc explain-error CODE`)
+    loc      the place the user can change
+    notes    further lines, such as where each operand came from
+    hint     one suggested fix
+    """
+
+    default_code = "MLC0001"
+
+    def __init__(self, message: str, code: str = "", loc: Loc = UNKNOWN, notes: tuple[str, ...] = (),
+                 hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.loc = loc
+        self.notes = notes
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+class IRError(Error):
+    """The IR (built, parsed or rewritten) breaks a rule of an operation, a type or a form."""
+
+    default_code = "MLC0100"
+
+
+class ParseError(IRError):
+    """The text is not IR: a wrong token, an unknown name, or a limit on nesting or size is passed."""
+
+    default_code = "MLC0200"
+
+
+class UserError(Error, ValueError):
+    """A model or a call is wrong: shapes, data types, devices, arguments."""
+
+    default_code = "MLC0300"
+
+
+class UserTypeError(UserError, TypeError):
+    """As UserError, where Python's own convention is TypeError: a wrong dtype, rank or kind of argument."""
+
+
+class UserIndexError(UserError, IndexError):
+    """As UserError, where Python's own convention is IndexError."""
+
+
+class BackendError(Error):
+    """Code generation, linking or loading failed."""
+
+    default_code = "MLC0500"
+
+
+class InternalError(Error):
+    """A defect of mlc itself; `reproducer` is the command that replays it, if one was written."""
+
+    default_code = "MLC0900"
+    reproducer: str | None = None
+
+
+def render(error: Error) -> str:
+    """`file:line:col: error[CODE]: message`, the source line with a caret, notes, and the suggested fix."""
+    loc = error.loc
+    head = f"{loc}: error[{error.code}]: {error.message}" if loc.file else f"error[{error.code}]: {error.message}"
+    lines = [head]
+    if loc.file and loc.line and (source := linecache.getline(loc.file, loc.line).rstrip()):
+        lines.append("    " + source.expandtabs(4))
+        if loc.col:
+            lines.append("    " + " " * len(source[: loc.col - 1].expandtabs(4)) + "^")
+    lines += [f"  note: {note}" for note in error.notes]
+    if error.hint:
+        lines.append(f"  help: {error.hint}")
+    return "\n".join(lines)

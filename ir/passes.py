@@ -1,0 +1,258 @@
+"""Passes, the forms they take and give, and pipelines of them with everything that hangs on a pass boundary."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from mlc.ir.core import Op
+from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.printer import to_text
+from mlc.ir.verify import verify
+
+
+@dataclass(frozen=True)
+class Form:
+    """What holds of a module between two passes: the dialects it may use, and named invariants.
+
+    A form implies another if its dialects are among the other's and it has all of the other's invariants.
+    """
+
+    name: str
+    dialects: frozenset[str]
+    invariants: tuple[Callable[[Op], None], ...] = ()
+    without: frozenset[str] = frozenset()          # single operations excluded although their dialect is allowed
+
+    def implies(self, other: Form) -> bool:
+        return (self.dialects <= other.dialects and set(other.invariants) <= set(self.invariants)
+                and all(op in self.without or op.split(".")[0] not in self.dialects for op in other.without))
+
+    def check(self, module: Op) -> None:
+        """Raise IRError at the first operation that the form does not allow."""
+        for op in module.walk():
+            if op.name.split(".", 1)[0] not in self.dialects or op.name in self.without:
+                raise IRError(f"{op.name} is not allowed in the form '{self.name}'", code="MLC0140", loc=op.loc)
+        for invariant in self.invariants:
+            invariant(module)
+
+
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A transformation in place. Options are the keyword arguments of `run` after the module.
+
+    takes  the form it needs; None accepts every form
+    gives  the form it leaves; None keeps the one it found
+    """
+
+    run: Callable[..., None]
+    takes: Form | None = None
+    gives: Form | None = None
+
+    @property
+    def name(self) -> str:
+        return self.run.__module__.rsplit(".", 1)[-1]
+
+    @property
+    def summary(self) -> str:
+        return (sys.modules[self.run.__module__].__doc__ or "").strip().splitlines()[0]
+
+
+def find_pass(name: str) -> Pass:
+    """The pass of module `mlc.passes.NAME`; `-` and `_` are the same. A user's own is written `package.module`."""
+    module = name.replace("-", "_")
+    try:
+        found = importlib.import_module(module if "." in module else f"mlc.passes.{module}")
+        return found.PASS  # type: ignore[no-any-return]
+    except (ModuleNotFoundError, AttributeError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.endswith(module):
+            raise
+        near = difflib.get_close_matches(module, pass_names(), 1)
+        raise UserError(f"there is no pass {name!r}", code="MLC0330",
+                        hint=f"did you mean {near[0]}?" if near else "see `mlc passes`") from None
+
+
+def pass_names() -> list[str]:
+    """Every pass that mlc ships, in alphabetical order."""
+    package = importlib.import_module("mlc.passes")
+    names = [m.name for m in pkgutil.iter_modules(package.__path__)]
+    return sorted(n for n in names if "PASS" in vars(importlib.import_module(f"mlc.passes.{n}")))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A pass with its options."""
+
+    transform: Pass
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        text = ",".join(f"{k}={v}" for k, v in self.options)
+        return f"{self.transform.name}{{{text}}}" if text else self.transform.name
+
+
+@dataclass
+class Instruments:
+    """What to do around every pass."""
+
+    verify_each: bool = False
+    print_after_all: IO[str] | None = None
+    print_after_change: IO[str] | None = None          # as a diff
+    generic: bool = False
+    dump_dir: Path | None = None                       # 00_input.mlir, 01_canonicalize.mlir, ...
+    reproducer: Path | None = None                     # where a crash leaves IR and pipeline
+    after: Callable[[Step, Op], None] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    rules: dict[str, dict[str, int]] = field(default_factory=dict)
+
+
+class Pipeline:
+    """A sequence of passes whose forms fit; one that cannot compose is refused when it is built."""
+
+    def __init__(self, steps: Iterable[Step | Pass | str], start: Form | None = None) -> None:
+        self.steps = [s if isinstance(s, Step) else Step(find_pass(s) if isinstance(s, str) else s) for s in steps]
+        form, giver = start, "the start"
+        for step in self.steps:
+            needs = step.transform.takes
+            if needs is not None and form is not None and not form.implies(needs):
+                raise UserError(f"{step.transform.name} takes the form '{needs.name}', but {giver} leaves "
+                                f"'{form.name}'", code="MLC0331")
+            if step.transform.gives is not None:
+                form, giver = step.transform.gives, step.transform.name
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.steps))
+
+    def run(self, module: Op, instruments: Instruments | None = None) -> Op:
+        """Run every pass on `module` in place, and return it."""
+        ins = instruments or Instruments()
+        _dump(ins, 0, "input", module)
+        form: Form | None = None
+        for number, step in enumerate(self.steps, 1):
+            watched = ins.print_after_change is not None or ins.reproducer is not None
+            before = to_text(module, ins.generic) if watched else ""
+            started = time.perf_counter()
+            try:
+                step.transform.run(module, **dict(step.options))
+                form = step.transform.gives or form
+                if ins.verify_each:
+                    verify(module)
+                    if form is not None:
+                        form.check(module)
+            except Exception as error:
+                self._crashed(number, before, error, ins)
+            ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
+            if ins.print_after_all is not None:
+                ins.print_after_all.write(f"// ----- after {step} -----\n{to_text(module, ins.generic)}")
+            if ins.print_after_change is not None:
+                ins.print_after_change.write(_diff(before, to_text(module, ins.generic), str(step)))
+            _dump(ins, number, step.transform.name, module)
+            if ins.after is not None:
+                ins.after(step, module)
+        return module
+
+    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> None:
+        """Leave a file that replays a defect; an error that speaks of the user's input goes on as it is."""
+        if isinstance(error, Error) and not isinstance(error, IRError):
+            raise error
+        rest = ",".join(map(str, self.steps[number - 1:]))
+        if ins.reproducer is not None:
+            write_reproducer(ins.reproducer, before, rest)
+        if isinstance(error, IRError) and not ins.verify_each:
+            raise error
+        step = self.steps[number - 1]
+        wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
+                                f"{error.message if isinstance(error, Error) else error}",
+                                loc=getattr(error, "loc", None) or Error("").loc)
+        if ins.reproducer is not None:
+            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer"
+            wrapped.hint = f"replay it with: {wrapped.reproducer}"
+        raise wrapped from error
+
+
+def write_reproducer(path: Path, text: str, pipeline: str) -> None:
+    """MLIR's own format: the IR, and a resource section that holds the pipeline."""
+    path.write_text(text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
+                    f'      pipeline: "builtin.module({pipeline})",\n'
+                    "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n")
+
+
+def reproducer_pipeline(text: str) -> str | None:
+    """The pipeline that a reproducer file holds."""
+    found = re.search(r'mlir_reproducer:.*?pipeline: "builtin\.module\((.*?)\)"', text, re.S)
+    return found[1] if found else None
+
+
+def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
+    if ins.dump_dir is not None:
+        ins.dump_dir.mkdir(parents=True, exist_ok=True)
+        (ins.dump_dir / f"{number:02d}_{name}.mlir").write_text(to_text(module, ins.generic))
+
+
+def _diff(before: str, after: str, name: str) -> str:
+    if before == after:
+        return f"// ----- {name}: no change -----\n"
+    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
+    return f"// ----- {name} -----\n" + "\n".join(lines) + "\n"
+
+
+_STEP = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
+
+
+def parse_pipeline(text: str) -> list[Step]:
+    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it."""
+    text = text.strip()
+    while m := re.fullmatch(r"(?:builtin\.module|func\.func)\((.*)\)", text, re.S):
+        text = m[1].strip()
+    steps: list[Step] = []
+    at = 0
+    while at < len(text):
+        m = _STEP.match(text, at)
+        if m is None:
+            raise UserError(f"bad pipeline at {text[at:at + 30]!r}", code="MLC0332",
+                            hint="write PASS{option=value},PASS,...")
+        transform = find_pass(m[1])
+        steps.append(Step(transform, _options(transform, m[2] or "")))
+        at = m.end()
+    return steps
+
+
+def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
+    import inspect
+    known = [p for p in inspect.signature(transform.run).parameters][1:]
+    out: list[tuple[str, Any]] = []
+    for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
+        key, _, value = item.partition("=")
+        key = key.replace("-", "_")
+        if key not in known:
+            raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
+                            hint=f"it has {', '.join(known)}" if known else "it has none")
+        out.append((key, _value(value)))
+    return tuple(out)
+
+
+def _value(text: str) -> Any:
+    if text in ("", "true", "false"):
+        return text != "false"
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def forms_in_order(steps: Sequence[Step]) -> list[str]:
+    """The name of the form after each step, for tables."""
+    out, form = [], "any"
+    for step in steps:
+        form = step.transform.gives.name if step.transform.gives else form
+        out.append(form)
+    return out

@@ -1,0 +1,145 @@
+"""Named rewrite rules and the driver that applies them.
+
+    @rewrite(Mul)
+    def mul_by_one(op: Mul) -> Value | None:
+        \"\"\"x * 1 == x\"\"\"
+        return op.lhs if is_splat(op.rhs, 1) else None
+
+Rules for rules: the right side is never worse than the left; correctness never depends on the order of rules;
+constants go to the right of commutative operations, and nothing else is commuted; a rule that changes IEEE values
+says `fast=True` and is off unless asked for. A rule returns the value (or values) that stand for its op's results,
+True if it changed the op in place, or None.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlc.ir.core import Op, Value, before
+
+Outcome = Value | Sequence[Value] | bool | None
+
+
+@dataclass(eq=False)
+class Rule:
+    """A rewrite of one class of operations, with what it has done so far in this process."""
+
+    name: str
+    target: type[Op]
+    apply: Callable[[Any], Outcome]
+    fast: bool = False
+    tried: int = 0
+    fired: int = 0
+    seconds: float = 0.0
+
+    @property
+    def equation(self) -> str:
+        return (self.apply.__doc__ or "").strip().splitlines()[0]
+
+
+RULES: dict[type[Op], list[Rule]] = {}
+"""Every rule by the class it rewrites; a rule on a base class serves the subclasses too."""
+
+
+def rewrite(*targets: type[Op], fast: bool = False) -> Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]:
+    """Register a rule for each class. The function's name is the rule's, its docstring the equation."""
+    def register(apply: Callable[[Any], Outcome]) -> Callable[[Any], Outcome]:
+        for target in targets:
+            RULES.setdefault(target, []).append(Rule(apply.__name__, target, apply, fast))
+        return apply
+    return register
+
+
+def rules_for(cls: type[Op], fast: bool = False) -> list[Rule]:
+    """The rules of a class and of its bases."""
+    return [r for base in cls.__mro__ for r in RULES.get(base, ()) if fast or not r.fast]
+
+
+@dataclass
+class Counters:
+    """How often each rule was tried and fired in one run, and when to stop (`mlc run --check` bisects with it)."""
+
+    tried: dict[str, int] = field(default_factory=dict)
+    fired: dict[str, int] = field(default_factory=dict)
+    limit: int | None = None
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(self.fired.values())
+
+    @property
+    def exhausted(self) -> bool:
+        return self.limit is not None and self.total >= self.limit
+
+
+def apply_rules(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]] = rules_for,
+                counters: Counters | None = None, simplify: Callable[[Op], Outcome] | None = None) -> Counters:
+    """Apply rules inside `root` until none fires. `simplify` (constant folding) is tried first on every op."""
+    counters = counters if counters is not None else Counters()
+    table: dict[type[Op], list[Rule]] = {}
+    work: dict[Op, None] = dict.fromkeys(reversed([op for op in root.walk() if op is not root]))
+    while work:
+        op, _ = work.popitem()
+        if op.parent is None:
+            continue
+        if op.pure and not op.terminator and not op.regions and op.results and all(not r.uses for r in op.results):
+            work.update(_definitions(op))
+            op.erase()
+            continue
+        if (candidates := table.get(type(op))) is None:
+            candidates = table[type(op)] = rules(type(op))
+        if simplify is not None and not counters.exhausted and _fire(op, simplify, pass_name, "fold", counters, work):
+            continue
+        for rule in candidates:
+            if counters.exhausted:
+                break
+            rule.tried += 1
+            started = time.perf_counter()
+            done = _fire(op, rule.apply, pass_name, rule.name, counters, work)
+            rule.seconds += time.perf_counter() - started
+            if done:
+                rule.fired += 1
+                break
+    return counters
+
+
+def _definitions(op: Op) -> dict[Op, None]:
+    return dict.fromkeys(v.op for v in op.operands if v.op is not None)
+
+
+def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, counters: Counters,
+          work: dict[Op, None]) -> bool:
+    """Try one rule on one op; put what may have become rewritable back on the work-list."""
+    counters.tried[rule] = counters.tried.get(rule, 0) + 1
+    previous = op.prev
+    with before(op, op.loc.through(f"{pass_name}/{rule}")):
+        outcome = apply(op)
+    if outcome is None or outcome is False:
+        return False
+    counters.fired[rule] = counters.fired.get(rule, 0) + 1
+    counters.log.append(f"{pass_name}/{rule}@{op.loc}")
+    users = [u for r in op.results for u in r.users]
+    made = _between(previous, op)
+    if outcome is True:
+        work[op] = None
+    else:
+        sources = _definitions(op)
+        op.replace_by(*((outcome,) if isinstance(outcome, Value) else outcome))
+        work.update(dict.fromkeys(s for s in sources if s.parent is not None))
+    work.update(dict.fromkeys(users))
+    work.update(dict.fromkeys(made))
+    return True
+
+
+def _between(previous: Op | None, op: Op) -> Iterable[Op]:
+    """The operations that a rule inserted before `op`."""
+    out = []
+    current = op.prev
+    while current is not None and current is not previous:
+        out.append(current)
+        current = current.prev
+    return out

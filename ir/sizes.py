@@ -1,0 +1,292 @@
+"""Symbolic sizes: integer polynomials over named symbols, closed under floor division and modulo.
+
+A size is a Python `int` or a `Size`. Arithmetic normalises, so two sizes are provably equal exactly when they
+compare equal; anything else is a question for a run-time guard. The same class serves as the index expression of
+an access map, where the symbols are loop coordinates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Union
+
+from mlc.ir.diag import ParseError
+
+Dim = Union[int, "Size"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """num floordiv den, or num mod den, that no rule simplifies: an atom of a polynomial."""
+
+    op: str                                    # "floordiv" or "mod"
+    num: Dim
+    den: Dim
+
+    def __str__(self) -> str:
+        return f"({_operand(self.num)} {self.op} {_operand(self.den)})"
+
+
+Atom = Union[str, Quotient]
+Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by text; () is the constant term
+
+
+def _monomial_key(m: Monomial) -> tuple[int, str]:
+    return (-sum(p for _, p in m), "*".join(str(a) for a, _ in m))
+
+
+class Size:
+    """A non-constant polynomial. Immutable, hashable; build with `sym` and arithmetic."""
+
+    __slots__ = ("_hash", "terms")
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
+        self.terms = terms
+        self._hash = hash(terms)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __add__(self, other: Dim) -> Dim:
+        return _combine(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Dim) -> Dim:
+        return _combine(self, other, -1)
+
+    def __rsub__(self, other: int) -> Dim:
+        return _combine(other, self, -1)
+
+    def __neg__(self) -> Dim:
+        return _combine(0, self, -1)
+
+    def __mul__(self, other: Dim) -> Dim:
+        out: dict[Monomial, int] = {}
+        for m, c in self.terms:
+            for n, d in _terms(other):
+                powers: dict[Atom, int] = dict(m)
+                for atom, power in n:
+                    powers[atom] = powers.get(atom, 0) + power
+                key = tuple(sorted(powers.items(), key=lambda kv: str(kv[0])))
+                out[key] = out.get(key, 0) + c * d
+        return _make(out)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        return divide(self, other)
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        return divide(other, self)
+
+    def __mod__(self, other: Dim) -> Dim:
+        return modulo(self, other)
+
+    def __rmod__(self, other: int) -> Dim:
+        return modulo(other, self)
+
+    def __str__(self) -> str:
+        out = ""
+        for m, c in self.terms:
+            factors = [f"{a}" for a, p in m for _ in range(p)]
+            if abs(c) != 1 or not factors:
+                factors.insert(0, str(abs(c)))
+            out += (" - " if c < 0 else " + ") + "*".join(factors)
+        return out[3:] if out.startswith(" + ") else "-" + out[3:]
+
+    def __repr__(self) -> str:
+        return f"Size({self})"
+
+
+def sym(name: str) -> Size:
+    """The size named `name`."""
+    return Size(((((name, 1),), 1),))
+
+
+def _terms(x: Dim) -> tuple[tuple[Monomial, int], ...]:
+    return x.terms if isinstance(x, Size) else (((), x),)
+
+
+def _make(terms: Mapping[Monomial, int]) -> Dim:
+    kept = [(m, c) for m, c in terms.items() if c]
+    if not kept:
+        return 0
+    if len(kept) == 1 and kept[0][0] == ():
+        return kept[0][1]
+    return Size(tuple(sorted(kept, key=lambda t: _monomial_key(t[0]))))
+
+
+def _combine(a: Dim, b: Dim, sign: int) -> Dim:
+    out = dict(_terms(a))
+    for m, c in _terms(b):
+        out[m] = out.get(m, 0) + sign * c
+    return _make(out)
+
+
+def _operand(x: Dim) -> str:
+    text = str(x)
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+
+def divide(a: Dim, b: Dim) -> Dim:
+    """floor(a / b), for b > 0. Parts of `a` that `b` divides exactly leave the division."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if b == 1:
+        return a
+    whole, rest = _split(a, b)
+    if rest == 0:
+        return whole
+    if isinstance(rest, int) and isinstance(b, int):
+        return whole + rest // b
+    return whole + Size((((((Quotient("floordiv", rest, b)), 1),), 1),))
+
+
+def modulo(a: Dim, b: Dim) -> Dim:
+    """a - b * floor(a / b), for b > 0."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a % b
+    if b == 1:
+        return 0
+    _, rest = _split(a, b)
+    if rest == 0:
+        return 0
+    if isinstance(rest, int) and isinstance(b, int):
+        return rest % b
+    return Size((((((Quotient("mod", rest, b)), 1),), 1),))
+
+
+def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
+    """(q, r) with a == b * q + r, moving to q every term that the single term `b` divides."""
+    b_terms = _terms(b)
+    if len(b_terms) != 1:
+        return (1, 0) if a == b else (0, a)
+    (b_monomial, b_coefficient), = b_terms
+    quotient: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    for m, c in _terms(a):
+        powers = dict(m)
+        for atom, power in b_monomial:
+            powers[atom] = powers.get(atom, 0) - power
+        if c % b_coefficient == 0 and all(p >= 0 for p in powers.values()):
+            quotient[tuple((x, p) for x, p in powers.items() if p)] = c // b_coefficient
+        else:
+            rest[m] = c
+    return _make(quotient), _make(rest)
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    out: Dim = 1
+    for d in dims:
+        out = out * d
+    return out
+
+
+def symbols(x: Dim) -> set[str]:
+    """Every name that `x` depends on."""
+    out: set[str] = set()
+    work: list[Dim] = [x]
+    while work:
+        for m, _ in _terms(work.pop()):
+            for atom, _ in m:
+                if isinstance(atom, str):
+                    out.add(atom)
+                else:
+                    work += [atom.num, atom.den]
+    return out
+
+
+def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:
+    """`x` with each symbol replaced; names missing from a mapping stay."""
+    if isinstance(x, int):
+        return x
+    lookup = env if callable(env) else (lambda name: env.get(name, sym(name)))
+    total: Dim = 0
+    for m, c in x.terms:
+        term: Dim = c
+        for atom, power in m:
+            if isinstance(atom, str):
+                value = lookup(atom)
+            else:
+                num, den = substitute(atom.num, lookup), substitute(atom.den, lookup)
+                value = divide(num, den) if atom.op == "floordiv" else modulo(num, den)
+            for _ in range(power):
+                term = term * value
+        total = total + term
+    return total
+
+
+def evaluate(x: Dim, env: Mapping[str, int]) -> int:
+    """The number `x` stands for; KeyError names a symbol without a value."""
+    if isinstance(x, int):
+        return x
+    out = substitute(x, lambda name: env[name])
+    assert isinstance(out, int)
+    return out
+
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|(floordiv|mod)\b|([A-Za-z_]\w*)|([-+*()]))")
+
+
+def parse(text: str) -> Dim:
+    """Read what `str(size)` prints: `2*B + 1`, `(B floordiv 4)*3`."""
+    tokens: list[str] = []
+    at, text = 0, text.strip()
+    while at < len(text):
+        m = _TOKEN.match(text, at)
+        if m is None:
+            raise ParseError(f"bad size {text!r}", code="MLC0205")
+        tokens.append(m[0].strip())
+        at = m.end()
+    if len(tokens) > 1000:
+        raise ParseError("a size expression has more than 1000 tokens", code="MLC0204")
+    pos = 0
+
+    def peek() -> str:
+        return tokens[pos] if pos < len(tokens) else ""
+
+    def take() -> str:
+        nonlocal pos
+        pos += 1
+        return tokens[pos - 1] if pos <= len(tokens) else ""
+
+    def atom(depth: int) -> Dim:
+        token = take()
+        if token == "(" and depth < 64:
+            value = total(depth + 1)
+            if take() == ")":
+                return value
+        elif token == "-" and depth < 64:
+            return -1 * atom(depth + 1)
+        elif token.isdigit():
+            return int(token)
+        elif token.isidentifier():
+            return sym(token)
+        raise ParseError(f"bad size {text!r}", code="MLC0205")
+
+    def term(depth: int) -> Dim:
+        value = atom(depth)
+        while peek() in ("*", "floordiv", "mod"):
+            op, rhs = take(), atom(depth)
+            if op != "*" and rhs == 0:
+                raise ParseError(f"division by zero in size {text!r}", code="MLC0205")
+            value = value * rhs if op == "*" else divide(value, rhs) if op == "floordiv" else modulo(value, rhs)
+        return value
+
+    def total(depth: int) -> Dim:
+        value = term(depth)
+        while peek() in ("+", "-"):
+            value = value + term(depth) if take() == "+" else value - term(depth)
+        return value
+
+    out = total(0)
+    if pos != len(tokens):
+        raise ParseError(f"bad size {text!r}", code="MLC0205")
+    return out

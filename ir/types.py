@@ -1,0 +1,241 @@
+"""Types: immutable values with a text form, shared by every level.
+
+Element types are scalars. A `TensorType` has sizes that are integers or symbols and no memory; a `MemRefType` is
+memory and knows only integers and `?`; a `VectorType` is a machine value. Dialects add their own types by
+subclassing `Type` and registering a reader in `TYPE_READERS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mlc.ir import sizes
+from mlc.ir.diag import IRError
+from mlc.ir.sizes import Dim
+
+
+class Type:
+    """Base of all types. `dialect` names the dialect whose ops Python operators on its values build."""
+
+    __slots__ = ()
+    dialect: ClassVar[str] = ""
+
+    def text(self, generic: bool = False) -> str:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+class ScalarType(Type):
+    """A type that can be an element of a tensor, memref or vector."""
+
+    __slots__ = ()
+    dialect = "arith"
+    width: int
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(self, FloatType)
+
+    @property
+    def is_int(self) -> bool:
+        return isinstance(self, IntType)
+
+    @property
+    def is_bool(self) -> bool:
+        return isinstance(self, IntType) and self.width == 1
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory; a bool is a byte."""
+        return max(1, self.width // 8)
+
+
+@dataclass(frozen=True, slots=True)
+class IntType(ScalarType):
+    """`i1` (bool), `i8` ... `i64` (signed at the tensor level, signless below) and `ui8` ... `ui64`."""
+
+    width: int
+    unsigned: bool = False
+
+    def text(self, generic: bool = False) -> str:
+        return f"{'u' if self.unsigned else ''}i{self.width}"
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType(ScalarType):
+    name: str
+    width: int
+
+    def text(self, generic: bool = False) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class IndexType(ScalarType):
+    """A size or a position: a 64-bit integer on every target we have."""
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return 64
+
+    def text(self, generic: bool = False) -> str:
+        return "index"
+
+
+i1, i8, i16, i32, i64 = (IntType(w) for w in (1, 8, 16, 32, 64))
+ui8, ui16, ui32, ui64 = (IntType(w, True) for w in (8, 16, 32, 64))
+f16, bf16, f32, f64 = FloatType("f16", 16), FloatType("bf16", 16), FloatType("f32", 32), FloatType("f64", 64)
+index = IndexType()
+
+SCALARS: dict[str, ScalarType] = {
+    str(t): t for t in (i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64, f16, bf16, f32, f64, index)
+}
+_NUMPY_NAMES = {"bool": i1, "int8": i8, "int16": i16, "int32": i32, "int64": i64, "uint8": ui8, "uint16": ui16,
+                "uint32": ui32, "uint64": ui64, "float16": f16, "bfloat16": bf16, "float32": f32, "float64": f64}
+
+
+def from_numpy(dtype: np.dtype[Any]) -> ScalarType:
+    """The element type of a numpy dtype, in either byte order; IRError for one that mlc does not have."""
+    if found := _NUMPY_NAMES.get(dtype.name):
+        return found
+    raise IRError(f"dtype {dtype} has no element type here", code="MLC0110",
+                  hint="use one of " + ", ".join(_NUMPY_NAMES))
+
+
+@lru_cache(maxsize=None)
+def to_numpy(type: ScalarType) -> np.dtype[Any]:
+    """The numpy dtype that holds one element; `index` is int64."""
+    if type == bf16:
+        import ml_dtypes
+        return np.dtype(ml_dtypes.bfloat16)
+    if type == index:
+        return np.dtype(np.int64)
+    return np.dtype(next(name for name, t in _NUMPY_NAMES.items() if t == type))
+
+
+def dim_text(d: Dim) -> str:
+    """A size as it stands between `x` separators of a type."""
+    text = str(d).replace(" ", "")
+    plain = isinstance(d, int) or (text.isidentifier() and "x" not in text)
+    return text if plain else f"({d})"
+
+
+class ShapedType(Type):
+    """A type with a shape and an element type."""
+
+    __slots__ = ()
+    shape: tuple[Any, ...]
+    dtype: ScalarType
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType(ShapedType):
+    """`tensor<Bx784xf32>`: a pure array value. Each size is an int >= 0 or a symbol polynomial."""
+
+    shape: tuple[Dim, ...]
+    dtype: ScalarType
+    dialect: ClassVar[str] = "tensor"
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(d, int) for d in self.shape)
+
+    @property
+    def size(self) -> Dim:
+        """The number of elements."""
+        return sizes.product(self.shape)
+
+    def with_shape(self, shape: Iterable[Dim]) -> TensorType:
+        return TensorType(tuple(shape), self.dtype)
+
+    def with_dtype(self, dtype: ScalarType) -> TensorType:
+        return TensorType(self.shape, dtype)
+
+    def text(self, generic: bool = False) -> str:
+        if not generic or self.is_static:
+            return "tensor<" + "".join(dim_text(d) + "x" for d in self.shape) + f"{self.dtype}>"
+        dims = ", ".join(str(d) if isinstance(d, int) else f'"{d}"' for d in self.shape)
+        shape = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in self.shape)
+        return f"tensor<{shape}{self.dtype}, #mlc.enc<{{dims = [{dims}]}}>>"
+
+
+@dataclass(frozen=True, slots=True)
+class MemRefType(ShapedType):
+    """`memref<?x784xf32>`: memory. A size of None is `?`. Row-major unless `strides` (and `offset`) say otherwise."""
+
+    shape: tuple[int | None, ...]
+    dtype: ScalarType
+    strides: tuple[int | None, ...] | None = None
+    offset: int | None = 0
+
+    def text(self, generic: bool = False) -> str:
+        shape = "".join("?x" if d is None else f"{d}x" for d in self.shape)
+        layout = ""
+        if self.strides is not None:
+            strides = ", ".join("?" if s is None else str(s) for s in self.strides)
+            offset = "" if self.offset == 0 else f", offset: {'?' if self.offset is None else self.offset}"
+            layout = f", strided<[{strides}]{offset}>"
+        return f"memref<{shape}{self.dtype}{layout}>"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType(ShapedType):
+    """`vector<16xf32>`: a value of fixed shape in registers."""
+
+    shape: tuple[int, ...]
+    dtype: ScalarType
+    dialect: ClassVar[str] = "arith"
+
+    def text(self, generic: bool = False) -> str:
+        return "vector<" + "".join(f"{d}x" for d in self.shape) + f"{self.dtype}>"
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType(Type):
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+    def text(self, generic: bool = False) -> str:
+        inputs = ", ".join(t.text(generic) for t in self.inputs)
+        results = ", ".join(t.text(generic) for t in self.results)
+        single = len(self.results) == 1 and not isinstance(self.results[0], FunctionType)
+        return f"({inputs}) -> {results}" if single else f"({inputs}) -> ({results})"
+
+
+@dataclass(frozen=True, slots=True)
+class NoneType(Type):
+    def text(self, generic: bool = False) -> str:
+        return "none"
+
+
+TYPE_READERS: dict[str, Callable[[Any], Type]] = {}
+"""Readers of dialect types by full name (`loop.tile`, `llvm.ptr`); each takes the parser, placed after the name."""
+
+
+def element(type: Type) -> ScalarType:
+    """The scalar type of a scalar or shaped type."""
+    if isinstance(type, ShapedType):
+        return type.dtype
+    assert isinstance(type, ScalarType), type
+    return type
+
+
+def like(type: Type, dtype: ScalarType) -> Type:
+    """`type` with its scalar replaced: same shape, other element."""
+    if isinstance(type, ScalarType):
+        return dtype
+    if isinstance(type, TensorType):
+        return TensorType(type.shape, dtype)
+    assert isinstance(type, ShapedType), type
+    return type.__class__(type.shape, dtype)  # type: ignore[call-arg]

@@ -1,0 +1,1 @@
+"""mlc: a machine-learning framework that is a compiler all the way down."""

@@ -1,0 +1,58 @@
+"""Collects the file cases of tests/cases (see casefile.py) and adds `--bless`."""
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
+
+CASES = Path(__file__).parent / "cases"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--bless", action="store_true", help="write the output of file cases into their CHECK lines")
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    if file_path.suffix == ".mlir" and CASES in file_path.parents:
+        return CaseCollector.from_parent(parent, path=file_path)
+    return None
+
+
+class CaseCollector(pytest.File):
+    """A case file: one item per `// test:` line and module."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        file = self.path.relative_to(self.config.rootpath).as_posix()
+        try:
+            case = parse_case(self.path.read_text(encoding="utf-8"), file)
+        except CaseError as e:
+            raise self.CollectError(str(e)) from None
+        for test in case.tests:
+            for chunk in case.chunks:
+                name = f"{test}[{chunk.index}]" if len(case.chunks) > 1 else str(test)
+                yield CaseItem.from_parent(self, name=name, case=case, test=test, chunk=chunk)
+
+
+class CaseItem(pytest.Item):
+    """One test of one module."""
+
+    def __init__(self, *, case: Case, test: Test, chunk: Chunk, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.case, self.test, self.chunk = case, test, chunk
+
+    def runtest(self) -> None:
+        bless = functools.partial(bless_file, self.path, self.chunk.index) if self.config.getoption("bless") else None
+        run_test(self.case, self.test, self.chunk, bless)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.test.line - 1, self.name
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        if isinstance(excinfo.value, CaseFailure | CaseError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)

@@ -1,0 +1,218 @@
+"""Rules about the sources themselves: who may import whom, sizes, names, and nothing that ties them to a machine."""
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import warnings
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MAY_IMPORT = {
+    "ir": set[str](),
+    "dialects": {"ir"},
+    "passes": {"ir", "dialects"},
+    "backends": {"ir", "dialects", "passes"},
+    "frontend": {"ir", "dialects", "passes"},
+    "mlc": {"ir", "dialects", "passes", "backends", "frontend"},
+    "tools": {"ir", "dialects", "passes", "backends", "frontend", "mlc"},
+}
+"""ir <- dialects <- passes <- backends, frontend <- mlc <- tools. A folder may import itself."""
+EXCEPTIONS = {("ir/passes.py", "mlc.passes"): "lists the passes that can be found by name"}
+"""(file, module): the reason why an import against the order is right."""
+OTHER_FOLDERS = ("tests", "examples")
+SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
+FILE_ASKS, FILE_FAILS = 500, 800            # lines; past the first, ask whether it is one thing
+FUNCTION_ASKS, FUNCTION_FAILS = 60, 120
+MACHINE_PATH = re.compile(r"(?<![\w.:/~-])/(?:work|root|home|Users)(?:/|\b)")
+
+
+def sources() -> list[Path]:
+    """Every Python file, once: the links in mlc/ are not followed."""
+    return [path for folder in (*MAY_IMPORT, *OTHER_FOLDERS) for path in sorted((ROOT / folder).glob("*/**/*.py"))
+            + sorted((ROOT / folder).glob("*.py")) if not through_link(path)]
+
+
+def through_link(path: Path) -> bool:
+    return any(parent.is_symlink() for parent in path.parents if parent.is_relative_to(ROOT))
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+# -- imports ----------------------------------------------------------------------------------------------------------
+def imported_modules(module: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of all that is imported: in functions too, and by `import_module` of a literal.
+
+    `import_module` of a computed name is how passes and dialects are found by the name a text gives them, ours and
+    those of a user's package alike; it makes no layer depend on another.
+    """
+    for node in ast.walk(module):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(level=level) if level:
+                yield node.lineno, "." * level + (node.module or "")
+            case ast.ImportFrom(module=str(base), names=names):
+                yield from ((node.lineno, f"{base}.{alias.name}") for alias in names)
+            case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module"), args=[first, *_]):
+                if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                    yield node.lineno, first.value
+
+
+def layer(dotted: str) -> str | None:
+    """The folder a module lives in; None if it is not ours."""
+    parts = dotted.split(".")
+    if parts[0] != "mlc":
+        return None
+    return parts[1] if len(parts) > 1 and parts[1] in MAY_IMPORT else "mlc"
+
+
+def import_faults(file: str, module: ast.Module) -> list[str]:
+    """What the imports of a file break, one line each."""
+    faults, folder = [], file.split("/", 1)[0]
+    for line, dotted in imported_modules(module):
+        target = layer(dotted)
+        if (file, dotted) in EXCEPTIONS:
+            continue
+        if dotted.startswith("."):
+            faults.append(f"{line}: relative import {dotted}; write mlc.{folder}....")
+        elif dotted.split(".")[0] in MAY_IMPORT.keys() - {"mlc"}:
+            faults.append(f"{line}: import {dotted} loads it a second time; write mlc.{dotted}")
+        elif target and target != folder and target not in MAY_IMPORT[folder]:
+            allowed = ", ".join(sorted(MAY_IMPORT[folder])) or "nothing else of mlc"
+            faults.append(f"{line}: {folder} imports {dotted}; it may import {allowed}")
+    return faults
+
+
+@pytest.mark.parametrize("folder", MAY_IMPORT)
+def test_imports_point_down(folder: str) -> None:
+    faults = [f"{name(path)}:{fault}" for path in sources() if path.relative_to(ROOT).parts[0] == folder
+              for fault in import_faults(name(path), tree(path))]
+    assert not faults, "\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("folder, source, sound", [
+    ("dialects", "from mlc.ir.core import Op", True),
+    ("dialects", "from mlc.dialects import arith", True),
+    ("dialects", "import numpy.ir, irony", True),
+    ("ir", "from mlc.dialects import arith", False),
+    ("ir", "from mlc import dialects", False),
+    ("ir", "import mlc.dialects.arith as a", False),
+    ("ir", "import mlc", False),
+    ("ir", "from mlc.api import compile", False),
+    ("passes", "def f():\n    from mlc.backends import link", False),
+    ("passes", "import importlib\ndef f(n): return importlib.import_module('mlc.passes.' + n)", True),
+    ("ir", "import importlib\ndef f(n): return importlib.import_module(f'mlc.dialects.{n}')", True),
+    ("ir", "import importlib\ndef f(): return importlib.import_module('mlc.dialects.arith')", False),
+    ("backends", "from mlc.frontend import trace", False),
+    ("frontend", "from mlc.backends import link", False),
+    ("mlc", "from mlc.tools import cli", False),
+    ("tools", "import mlc\nfrom mlc.api import compile", True),
+    ("mlc", "from . import api", False),
+    ("mlc", "from ..ir import core", False),
+    ("passes", "from dialects import arith", False),
+    ("passes", "import ir.core", False),
+])
+def test_import_faults_are_found(folder: str, source: str, sound: bool) -> None:
+    assert (not import_faults(folder, ast.parse(source))) is sound
+
+
+def test_every_module_imports() -> None:
+    """Or it lacks an optional dependency."""
+    required = {"mlc", "numpy", "llvmlite", "lark", "safetensors", "filelock", "ml_dtypes"}
+    faults = []
+    for path in sources():
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] in OTHER_FOLDERS or parts[-1] == "__main__":
+            continue
+        try:
+            importlib.import_module(".".join(("mlc", *parts) if parts[0] != "mlc" else parts).removesuffix(".__init__"))
+        except ImportError as e:
+            if not e.name or e.name.split(".")[0] in required:
+                faults.append(f"{name(path)}: {e}")
+    assert not faults, "\n" + "\n".join(faults)
+
+
+def test_links_lead_to_the_folders() -> None:
+    for folder in MAY_IMPORT.keys() - {"mlc"}:
+        link = ROOT / "mlc" / folder
+        assert link.is_symlink(), f"mlc/{folder} is no symbolic link; a checkout without links cannot be installed"
+        assert link.readlink() == Path("..", folder)
+
+
+# -- sizes and names --------------------------------------------------------------------------------------------------
+def test_size_of_files_and_functions() -> None:
+    asked, failed = list[str](), list[str]()
+    for path in sources():
+        sized = [(f"{name(path)}", len(path.read_text(encoding="utf-8").splitlines()), FILE_ASKS, FILE_FAILS)]
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+                sized.append((f"{name(path)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1,
+                              FUNCTION_ASKS, FUNCTION_FAILS))
+        for what, lines, ask, fail in sized:
+            if lines > ask:
+                (failed if lines > fail else asked).append(f"{what}: {lines} lines, more than {ask}")
+    if asked:
+        warnings.warn("is each of these one thing?\n" + "\n".join(asked), stacklevel=1)
+    assert not failed, "split by meaning:\n" + "\n".join(failed)
+
+
+def test_names_say_what_is_inside() -> None:
+    bad = [name(path) for path in sources()
+           if SAYS_NOTHING & {path.stem, *(p.lower() for p in path.relative_to(ROOT).parts[:-1])}]
+    assert not bad, f"a name that says nothing: {', '.join(bad)}"
+
+
+def test_modules_say_what_they_are() -> None:
+    bad = [name(path) for path in sources() if path.read_bytes().strip() and not ast.get_docstring(tree(path))]
+    assert not bad, f"no docstring: {', '.join(bad)}"
+
+
+# -- files of the repository ------------------------------------------------------------------------------------------
+def repository_files() -> list[Path]:
+    """What git tracks or would; the sources where there is no git."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                                capture_output=True, check=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return sources()
+    paths = (ROOT / line for line in listed.split("\0") if line)
+    return [path for path in paths if path.is_file() and not path.is_symlink()]
+
+
+def test_no_paths_of_a_machine() -> None:
+    found = []
+    for path in repository_files():
+        content = path.read_bytes()
+        if b"\0" in content:
+            continue
+        for number, line in enumerate(content.decode("utf-8", "replace").splitlines(), 1):
+            if MACHINE_PATH.search(line) and path != Path(__file__):
+                found.append(f"{name(path)}:{number}: {line.strip()[:100]}")
+    assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("text, bad", [
+    ("cd /work/main", True), ("path='/root'", True), ("(/home/me/x)", True), ("/homes", False), ("~/work/x", False),
+    ("https://example.org/home/x", False), ("framework/work", False), ("./work", False),
+])
+def test_machine_paths_are_recognised(text: str, bad: bool) -> None:
+    assert bool(MACHINE_PATH.search(text)) is bad
+
+
+def test_ci_runs_the_command_of_the_readme() -> None:
+    command = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
+    assert command.endswith("pytest")
+    assert command in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()

@@ -1,0 +1,1 @@
+"""The mlc command and the developer tools."""
