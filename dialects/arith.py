@@ -20,6 +20,7 @@ from mlc.ir.types import (
     ScalarType,
     ShapedType,
     Type,
+    bf16,
     element,
     i1,
     index,
@@ -35,11 +36,40 @@ _UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint
 
 
 def store(value: Any, type: Type) -> Any:
-    """`value` as the interpreter keeps values of `type`: Python int, numpy scalar, or array."""
+    """`value` as the interpreter keeps values of `type`: Python int, numpy scalar, or array; rounded once."""
     dtype = element(type)
+    if dtype == bf16:
+        value = _odd_float32(value)
     if isinstance(type, ShapedType):
         return np.asarray(value).astype(to_numpy(dtype), copy=False)
+    if isinstance(value, int) and isinstance(dtype, IntType) and dtype != i1:
+        lowest = 0 if dtype.unsigned else -1 << dtype.width - 1
+        value = (value - lowest) % (1 << dtype.width) + lowest
     return int(value) if dtype == index else to_numpy(dtype).type(value)
+
+
+def _odd_float32(value: Any) -> Any:
+    """A wider number as a float32 that rounds to the bfloat16 nearest to it: ml_dtypes goes through float32.
+
+    The detour is exact if its first step rounds to odd: the neighbour whose last bit is 1 where it is inexact.
+    """
+    wide = np.asarray(value)
+    if wide.dtype.kind in "iu":
+        wide = wide_to_odd(wide)
+    if wide.dtype != np.float64:
+        return value
+    narrow = np.asarray(wide.astype(np.float32))
+    bits = narrow.view(np.int32)
+    inexact = (narrow != wide) & (bits & 1 == 0) & ~np.isnan(wide)
+    away = np.abs(narrow.astype(np.float64)) > np.abs(wide)
+    return np.where(inexact, bits + np.where(away, -1, 1).astype(np.int32), bits).view(np.float32)
+
+
+def wide_to_odd(x: Any) -> Any:
+    """A 64-bit integer as a float64, exact below 2^53 and rounded to odd above: bit 10 collects those below it."""
+    collected = (x >> 10 << 10) | ((x & 1023 != 0).astype(x.dtype) << 10) if x.dtype.itemsize == 8 else x
+    exact = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "i" else x < 1 << 53
+    return np.where(exact, x, collected).astype(np.float64)
 
 
 def unsigned(x: Any, type: Type) -> Any:
@@ -56,22 +86,24 @@ class Constant(Op, name="arith.constant"):
     value: float | np.ndarray[Any, Any]
     type: ResultType
 
+    def infer(self) -> Type:
+        type = self.results[0].type
+        dtype, shape = getattr(type, "dtype", type), getattr(type, "shape", ())
+        given = np.shape(self.value)
+        if not isinstance(dtype, ScalarType) or None in shape or given not in ((), (1,) * len(shape), shape):
+            self.fail(f"the value does not fit {type}", code="MLC0109")
+        if isinstance(dtype, IntType | IndexType) and not given and (
+                self.value % 1 != 0 or not -(1 << dtype.width - 1) <= self.value < 1 << dtype.width):
+            self.fail(f"{self.value} is no {dtype}", code="MLC0109")
+        return type
+
     def ref(self) -> Any:
         if isinstance(self.type, ShapedType):
             return np.broadcast_to(np.asarray(self.value, to_numpy(self.type.dtype)), self.type.shape)
         return store(self.value, self.type)
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
-        from mlc.ir.printer import elements_text, float_text
-        if name != "value":
-            return super().attr_text(name, value, generic)
-        if isinstance(self.type, ShapedType):
-            array = np.broadcast_to(np.asarray(value, to_numpy(self.type.dtype)), self.type.shape)
-            return elements_text(array, self.type.text(generic))
-        if self.type == i1:
-            return "true" if value else "false"
-        number = float_text(value, self.type) if isinstance(self.type, FloatType) else str(int(value))
-        return f"{number} : {self.type}"
+        return constant_text(value, self.type, generic) if name == "value" else super().attr_text(name, value, generic)
 
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("value",))
@@ -80,19 +112,35 @@ class Constant(Op, name="arith.constant"):
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         extra = parser.attr_dict() if parser.at("{") else {}
-        value: Any
-        type: Type | None
-        if parser.at("dense"):
-            value, type = parser.dense()
-            if value.size and (value == value.reshape(-1)[0]).all():
-                value = value.reshape(-1)[0].item()
-        elif parser.at("true") or parser.at("false"):
-            value, type = parser.take().text == "true", i1
-        else:
-            value, type = parser.typed_number()
-        if type is None:
-            parser.fail("a constant needs a type, as in 1.0 : f32")
+        value, type = parse_constant(parser)
         return Constant.make([], {"value": value, **extra}, [type])
+
+
+def constant_text(value: Any, type: Type, generic: bool) -> str:
+    """`1.0 : f32`, `true`, `dense<[1, 2]> : vector<2xi32>`"""
+    from mlc.ir.printer import elements_text, float_text
+    if isinstance(type, ShapedType):
+        array = np.broadcast_to(np.asarray(value, to_numpy(type.dtype)), type.shape)
+        return elements_text(array, type.text(generic))
+    if type == i1:
+        return "true" if value else "false"
+    number = float_text(value, type) if isinstance(type, FloatType) else str(int(value))
+    return f"{number} : {type}"
+
+
+def parse_constant(parser: Parser) -> tuple[Any, Type]:
+    """What `constant_text` writes; a vector of equal elements gives one number."""
+    if parser.at("dense"):
+        array, type = parser.dense()
+        first = array.reshape(-1)[:1]
+        same = bool(array.size) and array.tobytes() == first.tobytes() * array.size        # 0 and -0 are not the same
+        return (first[0].item() if same else array), type
+    if parser.at("true") or parser.at("false"):
+        return parser.take().text == "true", i1
+    value, scalar = parser.typed_number()
+    if scalar is None:
+        parser.fail("a constant needs a type, as in 1.0 : f32")
+    return value, scalar
 
 
 def constant(value: Any, type: Type) -> Value:
@@ -130,6 +178,16 @@ class Elementwise(Op):
         return None
 
 
+def one_bit(x: Any) -> Any:
+    """A bool as a signed number of one bit: 0 or -1."""
+    return -np.asarray(x).astype(np.int8)
+
+
+def wrapped(x: Any) -> Any:
+    """An index, kept as a Python int, modulo 2^64; other numbers wrap by themselves."""
+    return (x + (1 << 63)) % (1 << 64) - (1 << 63) if isinstance(x, int) and not -1 << 63 <= x < 1 << 63 else x
+
+
 class FloatBinary(Elementwise):
     lhs: Value
     rhs: Value
@@ -143,11 +201,18 @@ class IntBinary(Elementwise):
     accepts = (IntType, IndexType)
     format = "$lhs `,` $rhs attr-dict `:` type(result)"
 
+    def ref(self, *xs: Any) -> Any:
+        if element(self.lhs.type) == i1:                 # numpy's bool is no number of one bit
+            return store(np.asarray(type(self).f(*map(one_bit, xs))) & 1, self.result.type)
+        return store(wrapped(type(self).f(*xs)), self.result.type)
+
 
 class UnsignedBinary(IntBinary):
     """As IntBinary, with `f` on the unsigned reading of both operands."""
 
     def ref(self, *xs: Any) -> Any:
+        if element(self.lhs.type) == i1:
+            return store(type(self).f(*(np.asarray(x).astype(np.uint8) for x in xs)), self.result.type)
         out = type(self).f(*(unsigned(x, self.lhs.type) for x in xs))
         return store(np.asarray(out).view(to_numpy(element(self.lhs.type))), self.result.type)
 
@@ -375,6 +440,8 @@ class CmpI(_Compare, name="arith.cmpi"):
     def ref(self, a: Any, b: Any) -> Any:
         if self.predicate.startswith("u"):
             a, b = unsigned(a, self.lhs.type), unsigned(b, self.lhs.type)
+        elif element(self.lhs.type) == i1:
+            a, b = one_bit(a), one_bit(b)
         return store(INT_PREDICATES[self.predicate](a, b), self.result.type)
 
 
@@ -408,7 +475,7 @@ class Select(Op, name="arith.select"):
         return Select.make(parser.resolve_all(refs, [condition, types[-1], types[-1]]), extra, None)
 
     def ref(self, c: Any, a: Any, b: Any) -> Any:
-        if not isinstance(self.condition.type, ShapedType):
+        if not isinstance(self.condition.type, ShapedType) and np.ndim(c) == 0:
             return a if c else b
         return store(np.where(c, a, b), self.result.type)
 
@@ -504,6 +571,9 @@ class SIToFP(Cast, name="arith.sitofp"):
 
     source, target = (IntType,), (FloatType,)
 
+    def ref(self, x: Any) -> Any:
+        return store(one_bit(x) if element(self.x.type) == i1 else x, self.result.type)
+
 
 class UIToFP(Cast, name="arith.uitofp"):
     """result = x, unsigned, rounded to the float type"""
@@ -537,6 +607,28 @@ class IndexCast(Cast, name="arith.index_cast"):
 
     def fits(self, source: ScalarType, target: ScalarType) -> bool:
         return (source == index) != (target == index)
+
+    def ref(self, x: Any) -> Any:
+        return _to_bits(one_bit(x) if element(self.x.type) == i1 else x, self.result.type)
+
+
+class IndexCastUI(Cast, name="arith.index_castui"):
+    """result = x, unsigned, between an integer type and index"""
+
+    source = target = (IntType, IndexType)
+
+    def fits(self, source: ScalarType, target: ScalarType) -> bool:
+        return (source == index) != (target == index)
+
+    def ref(self, x: Any) -> Any:
+        return _to_bits(unsigned(x, self.x.type), self.result.type)
+
+
+def _to_bits(x: Any, type: Type) -> Any:
+    """An integer modulo 2^width of `type`, which may be i1 or index."""
+    wide = np.asarray(x)
+    wide = wide.view(np.int64) if wide.dtype == np.uint64 else wide.astype(np.int64)
+    return store(wide & 1 if element(type) == i1 else wide, type)
 
 
 class Bitcast(Cast, name="arith.bitcast"):

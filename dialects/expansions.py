@@ -1,12 +1,14 @@
-"""Elementary functions as IEEE arithmetic: exp, log, tanh, erf, sin, pow ... without calls, branches or tables in memory.
+"""Elementary functions as IEEE arithmetic: exp, log, tanh, erf, sin, pow ... without calls, branches or gathers.
 
 Each function is written once, over `Arithmetic`: with numpy behind it, it computes; with a builder behind it, it emits
 ops on scalars, vectors or tensors. Every primitive is either exact or correctly rounded, so both give the same bits
 (a NaN is a NaN: its payload is not part of the promise).
 
-Errors are in ULP of the float nearest to the true result: f32 over all 2^32 inputs, f64 over samples against mpmath
-(`tests/test_expansions.py`). Denormals are neither flushed nor lost. The polynomials come from
-`tools/fit_polynomials.py`, which says what each is fitted to and how well.
+The errors stated are the largest |result - true value| in units of the last place of the true value: for f32 over all
+2^32 inputs (pow: 2 * 10^7 pairs), for f64 over 10^7 samples. `tests/test_expansions.py` repeats both on fewer points
+and has the exhaustive one as a slow test. Denormals are neither flushed nor lost. Counts of ops, f32 and f64, leave
+out constants, bit casts and negations. The polynomials come from `tools/fit_polynomials.py`, which says what each is
+fitted to and how.
 """
 
 from __future__ import annotations
@@ -54,9 +56,6 @@ class Arithmetic(Protocol[V]):
     def roundeven(self, a: V, /) -> V:
         """The nearest integer, of two the even one, with the sign of a."""
 
-    def fptosi(self, a: V, /) -> V:
-        """Float to integer of the same width, towards zero; a must be in range."""
-
     def sitofp(self, a: V, /) -> V:
         """Integer to float of the same width, nearest even."""
 
@@ -92,9 +91,9 @@ def _table(*rows: str) -> tuple[float, ...]:
 # Tables of tools/fit_polynomials.py, lowest degree first. The error is relative to the function's result.
 
 _EXP = {   # (exp r - 1 - r) / r^2
-    32: _table(  # on [-0.346574, 0.346574], error 2^-28.22
-        "0x1.fffffcp-2 0x1.55548cp-3 0x1.55585cp-5 0x1.123d3ep-7",
-        "0x1.6ab0dp-10",
+    32: _table(  # on [-0.346574, 0.346574], error 2^-31.25
+        "0x1.p-1 0x1.55553cp-3 0x1.5554f2p-5 0x1.11371ep-7",
+        "0x1.6d40e6p-10 0x1.6b951ep-13",
     ),
     64: _table(  # on [-0.346574, 0.346574], error 2^-57.9
         "0x1.000000000000ap-1 0x1.5555555555503p-3 0x1.5555555550601p-5 0x1.1111111124d19p-7",
@@ -129,18 +128,18 @@ _LOG = {   # (log(1+f) - f) / f^2
     ),
 }
 _LOG2 = {   # (log2(1+f) - f log2 e) / f^2
-    32: _table(  # on [-0.25, 0.5], error 2^-27.41
-        "-0x1.715476p-1 0x1.ec7122p-2 -0x1.71559ep-2 0x1.27517cp-2",
-        "-0x1.eb9a66p-3 0x1.ab9166p-3 -0x1.877c58p-3 0x1.3c62fcp-3",
-        "-0x1.156632p-4",
+    32: _table(  # on [-0.292893, 0.414214], error 2^-30.12
+        "-0x1.715476p-1 0x1.ec7086p-2 -0x1.7154d6p-2 0x1.277fc6p-2",
+        "-0x1.ec61c6p-3 0x1.a3ee56p-3 -0x1.6fe02ep-3 0x1.61d42cp-3",
+        "-0x1.52cc52p-3 0x1.7605fep-4",
     ),
-    64: _table(  # on [-0.25, 0.5], error 2^-59.04
-        "-0x1.71547652b82fdp-1 0x1.ec709dc3a03e9p-2 -0x1.71547652b88a7p-2 0x1.2776c50efc1c1p-2",
-        "-0x1.ec709dc320d2ap-3 0x1.a61762a473d3cp-3 -0x1.7154767832795p-3 0x1.484b14eb97639p-3",
-        "-0x1.2776c011c7dbp-3 0x1.0c9a5317047e8p-3 -0x1.ec71006255355p-4 0x1.c6990955222d3p-4",
-        "-0x1.a623659114acbp-4 0x1.897b09fdab349p-4 -0x1.6fd15fda1f95cp-4 0x1.5d15fa5c70b72p-4",
-        "-0x1.5708b28472232p-4 0x1.4ca90335183b2p-4 -0x1.0e94314d86a6fp-4 0x1.26aa97059dd2cp-5",
-        "-0x1.2f01563a23e74p-7",
+    64: _table(  # on [-0.292893, 0.414214], error 2^-58.34
+        "-0x1.71547652b82fep-1 0x1.ec709dc3a0452p-2 -0x1.71547652b83dap-2 0x1.2776c50ef1edp-2",
+        "-0x1.ec709dc37cb2bp-3 0x1.a61762afa023bp-3 -0x1.7154766627ce8p-3 0x1.484b11e1e2786p-3",
+        "-0x1.2776bfa0d6ad1p-3 0x1.0c9ac94866488p-3 -0x1.ec7255c4642cep-4 0x1.c68472e85ffd5p-4",
+        "-0x1.a5eddc5a3578ep-4 0x1.8a6f0aefd011bp-4 -0x1.73b0cac300f59p-4 0x1.5939d7f42b453p-4",
+        "-0x1.346462b818d02p-4 0x1.3214974f0ffebp-4 -0x1.7be18d67df353p-4 0x1.7de807515ac7p-4",
+        "-0x1.5fc9a2d607d24p-5",
     ),
 }
 _TANH = {   # (tanh(x)/x - 1) / x^2 in x^2
@@ -230,9 +229,9 @@ _HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")    # pi/2 less its nearest
 _MANTISSA = {32: 23, 64: 52}                    # stored bits of the significand
 _BIAS = {32: 127, 64: 1023}                     # of the exponent
 _ROUNDER = {32: 1.5 * 2**23, 64: 1.5 * 2**52}   # x + this has its units in the lowest bits
-_LN2_LOW = {32: float.fromhex("-0x1.05c610ca86c39p-29"), 64: float.fromhex("0x1.abc9e3b39803fp-56")}    # ln 2 less its nearest float
+_LN2_LOW = dict(zip((32, 64), _table("-0x1.05c610ca86c39p-29 0x1.abc9e3b39803fp-56")))     # ln 2 less its nearest float
 _LOG2E = 1 / math.log(2)
-_LOG2E_LOW = {32: float.fromhex("0x1.4ae0bf85ddf44p-26"), 64: float.fromhex("0x1.777d0ffda0d24p-56")}   # log2 e less its nearest float
+_LOG2E_LOW = dict(zip((32, 64), _table("0x1.4ae0bf85ddf44p-26 0x1.777d0ffda0d24p-56")))    # log2 e less its nearest
 
 
 # Pieces
@@ -301,7 +300,7 @@ def exp(b: Arithmetic[V], x: V) -> V:
     """e^x = 2^n (1 + r + r^2 q(r)), x = n ln 2 + r
 
     The power is multiplied in as two factors, so a denormal result is rounded once more, at its own last place.
-    f32 @exp32@ ULP, f64 @exp64@; @exp_ops@ ops.
+    f32 0.98 ULP, f64 1; 21 and 25 ops.
     """
     low, high = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}[b.bits(x)]
     i, g = _exp_less_one(b, _clamp(b, x, low, high), 2 * _BIAS[b.bits(x)])
@@ -312,8 +311,8 @@ def exp(b: Arithmetic[V], x: V) -> V:
 def exp2(b: Arithmetic[V], x: V) -> V:
     """2^x = 2^n (1 + f ln 2 + f^2 q(f)), x = n + f
 
-    f is exact and float(ln 2) is ln 2 to 28 bits, so no further parts are needed. f32 @exp232@ ULP, f64 @exp264@;
-    @exp2_ops@ ops.
+    f is exact and float(ln 2) is ln 2 to 28 bits, so no further parts are needed. f32 0.87 ULP, f64 0.83;
+    20 and 26 ops.
     """
     bits = b.bits(x)
     low, high = {32: (-151.0, 128.0), 64: (-1076.0, 1024.0)}[bits]
@@ -329,7 +328,7 @@ def expm1(b: Arithmetic[V], x: V) -> V:
     """e^x - 1 = (2^n - 1 + 2^n r) + 2^n r^2 q(r), x = n ln 2 + r
 
     The bracket is kept in two floats, and so is r; all is halved until the end, as 2^n may be 2^128.
-    f32 @expm132@ ULP, f64 @expm164@; @expm1_ops@ ops.
+    f32 0.91 ULP, f64 1.13; 31 and 35 ops.
     """
     bits = b.bits(x)
     low, high = {32: (-18.0, 89.0), 64: (-38.0, 710.0)}[bits]
@@ -348,8 +347,8 @@ def expm1(b: Arithmetic[V], x: V) -> V:
 def sigmoid(b: Arithmetic[V], x: V) -> V:
     """1 / (1 + e^-x) = N / D with z = e^-|x|, D = 1 + z, N = 1 or, for x < 0, z
 
-    N and D are sums of two floats; the quotient of the first ones gets one correction. f32 @sigmoid32@ ULP,
-    f64 @sigmoid64@; @sigmoid_ops@ ops.
+    N and D are sums of two floats; the quotient of the first ones gets one correction. f32 0.98 ULP,
+    f64 1; 36 and 40 ops.
     """
     bits = b.bits(x)
     one, zero = b.const(1, x), b.const(0, x)
@@ -370,8 +369,8 @@ def sigmoid(b: Arithmetic[V], x: V) -> V:
 def tanh(b: Arithmetic[V], x: V) -> V:
     """tanh x = x + x z p(z), z = x^2, for |x| < 1; else 1 - 2 / (1 + e^2x), with the sign of x
 
-    Below 1 the quotient's error would show, above it is worth at most a quarter. f32 @tanh32@ ULP, f64 @tanh64@;
-    @tanh_ops@ ops.
+    Below 1 the quotient's error would show, above it is worth at most a quarter. f32 0.93 ULP, f64 0.86;
+    32 and 45 ops.
     """
     bits = b.bits(x)
     a, one = b.abs(x), b.const(1, x)
@@ -386,7 +385,7 @@ def tanh(b: Arithmetic[V], x: V) -> V:
 def erf(b: Arithmetic[V], x: V) -> V:
     """erf x = x + x p(x^2) for |x| < 1; else 1 - e^-w(|x|), w(t) = -log erfc t, with the sign of x
 
-    The second form is N. Juffa's. f32 @erf32@ ULP, f64 @erf64@; @erf_ops@ ops.
+    The second form is N. Juffa's. f32 0.99 ULP, f64 1.01; 34 and 57 ops.
     """
     bits = b.bits(x)
     a = b.abs(x)
@@ -401,21 +400,21 @@ def erf(b: Arithmetic[V], x: V) -> V:
 # Logarithms
 
 
-def _split(b: Arithmetic[V], x: V) -> tuple[V, V]:
-    """x = 2^k m, 0.75 <= m < 1.5, of a normal positive x: (k as an integer, m)."""
+def _split(b: Arithmetic[V], x: V, lowest: float = 0.75) -> tuple[V, V]:
+    """x = 2^k m, lowest <= m < 2 lowest, of a normal positive x: (k as an integer, m)."""
     bits = b.bits(x)
     shift, i = b.iconst(_MANTISSA[bits], x), b.bitcast_int(x)
-    k = b.ashr(b.isub(i, b.iconst(_float_bits(0.75, bits), x)), shift)
+    k = b.ashr(b.isub(i, b.iconst(_float_bits(lowest, bits), x)), shift)
     return k, b.bitcast_float(b.isub(i, b.shl(k, shift)))
 
 
-def _split_any(b: Arithmetic[V], x: V) -> tuple[V, V]:
+def _split_any(b: Arithmetic[V], x: V, lowest: float = 0.75) -> tuple[V, V]:
     """The same of any positive x, denormal ones too: (k as a float, m)."""
     bits = b.bits(x)
     smallest = 2.0 ** (1 - _BIAS[bits])
     up = _MANTISSA[bits] + 1
     denormal = b.cmp("olt", x, b.const(smallest, x))
-    k, m = _split(b, b.select(denormal, b.mul(x, b.const(2.0**up, x)), x))
+    k, m = _split(b, b.select(denormal, b.mul(x, b.const(2.0**up, x)), x), lowest)
     return b.sub(b.sitofp(k), b.select(denormal, b.const(up, x), b.const(0, x))), m
 
 
@@ -438,7 +437,7 @@ def _log_of_parts(b: Arithmetic[V], k: V, f: V) -> V:
 
 
 def log(b: Arithmetic[V], x: V) -> V:
-    """log x = k ln 2 + f + f^2 q(f), x = 2^k (1 + f); f32 @log32@ ULP, f64 @log64@; @log_ops@ ops."""
+    """log x = k ln 2 + f + f^2 q(f), x = 2^k (1 + f); f32 0.96 ULP, f64 0.9; 33 and 45 ops."""
     k, m = _split_any(b, x)
     return _log_domain(b, x, 0, _log_of_parts(b, k, b.sub(m, b.const(1, x))))
 
@@ -446,10 +445,11 @@ def log(b: Arithmetic[V], x: V) -> V:
 def log2(b: Arithmetic[V], x: V) -> V:
     """log2 x = (k + f log2 e) + f^2 q(f), x = 2^k (1 + f), the bracket in two floats
 
-    f32 @log232@ ULP, f64 @log264@; @log2_ops@ ops.
+    sqrt(1/2) <= 1 + f < sqrt 2, so that results of k = -1 and 1 are not below 1/2, the tail being the larger error.
+    f32 0.96 ULP, f64 0.91; 36 and 47 ops.
     """
     bits = b.bits(x)
-    k, m = _split_any(b, x)
+    k, m = _split_any(b, x, math.sqrt(0.5))
     f = b.sub(m, b.const(1, x))
     scale = b.const(_LOG2E, x)
     linear = b.mul(f, scale)
@@ -463,7 +463,7 @@ def log1p(b: Arithmetic[V], x: V) -> V:
     """log(1 + x) = k ln 2 + f + f^2 q(f), 1 + x = 2^k (1 + f)
 
     k comes from the rounded 1 + x and f = 2^-k x + (2^-k - 1) from x itself: exact until k = 24 (53), where x is all
-    of 1 + x. f32 @log1p32@ ULP, f64 @log1p64@; @log1p_ops@ ops.
+    of 1 + x. f32 0.96 ULP, f64 0.89; 36 and 48 ops.
     """
     bits = b.bits(x)
     one, quarter = b.const(1, x), b.const(0.25, x)
@@ -475,7 +475,7 @@ def log1p(b: Arithmetic[V], x: V) -> V:
 
 
 def rsqrt(b: Arithmetic[V], x: V) -> V:
-    """1 / sqrt x, both correctly rounded; f32 @rsqrt32@ ULP."""
+    """1 / sqrt x, both correctly rounded; two roundings: f32 and f64 1.5 ULP; 2 ops."""
     return b.div(b.const(1, x), b.sqrt(x))
 
 
@@ -539,7 +539,7 @@ def pow(b: Arithmetic[V], x: V, y: V) -> V:
     """x^y = 2^(y log2 |x|), with C's special cases
 
     f32 is computed in f64 and rounded once more. f64 takes the logarithm and the product in two floats each.
-    f32 @pow32@ ULP, f64 @pow64@; @pow_ops@ ops.
+    f32 0.504 ULP, f64 1.46; 73 and 124 ops.
     """
     return _raise_to(b, x, y, _pow_in_f64(b, b.abs(x), y) if b.bits(x) == 32 else _pow_in_two(b, b.abs(x), y))
 
@@ -579,21 +579,23 @@ def _pow_in_two(b: Arithmetic[V], x: V, y: V) -> V:
 # Trigonometry
 
 
-def _turns(b: Arithmetic[V], x: V) -> V:
-    """x / (2 pi) less an integer, of a non-negative f32 given as f64
+def _quarters_of_f32(b: Arithmetic[V], x: V) -> tuple[V, V]:
+    """x = (n + q) pi/2 of a non-negative f32 given as f64: (n modulo 4 in the low bits of an integer, q), |q| <= 1/2
 
-    1 / (2 pi) is cut into pieces of 29 bits. A product of x with one is exact, and so is dropping its integer part;
-    the last piece has all 53 bits, its product is below 2^-18 and rounded. The sum of what is left is right to 2^-53
-    of itself, as no f32 comes closer than 2^-30 to a multiple of pi/2.
+    1 / (2 pi) is cut into pieces of 29 bits. The product of x with one is exact, and so is dropping its whole turns;
+    the last piece has all 53 bits, its product is below 2^-18 and rounded. The sum tells n, then n is taken from the
+    first part: where that cancels, every sum is exact, so that q is right to 2^-50 of itself.
     """
-    total: V | None = None
-    for piece in _TURN_PIECES:
-        part = b.mul(x, b.const(piece, x))
-        if piece != _TURN_PIECES[-1]:
-            part = b.sub(part, b.roundeven(part))
-        total = part if total is None else b.add(total, part)
-    assert total is not None
-    return b.sub(total, b.roundeven(total))
+    products = [b.mul(x, b.const(piece, x)) for piece in _TURN_PIECES]
+    parts = [*(b.sub(product, b.roundeven(product)) for product in products[:-1]), products[-1]]
+    total = parts[0]
+    for part in parts[1:]:
+        total = b.add(total, part)
+    i, n = _round(b, total, 4, 0)
+    rest = b.fma(n, b.const(-0.25, x), parts[0])
+    for part in parts[1:]:
+        rest = b.add(rest, part)
+    return i, b.mul(rest, b.const(4, x))
 
 
 def _two_sum(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
@@ -617,7 +619,8 @@ def _turns_in_two(b: Arithmetic[V], x: V) -> tuple[V, V]:
     for shift in (16, 8, 4, 2, 1):
         bit = b.icmp("ne", b.iand(j, b.iconst(shift, x)), b.iconst(0, x))
         count = min(len(words), shift + 4)
-        words = [b.select(bit, words[k + shift], words[k]) if k + shift < len(words) else words[k] for k in range(count)]
+        far = words[shift : shift + count]
+        words = [b.select(bit, w, words[k]) for k, w in enumerate(far)] + words[len(far) : count]
     x = b.mul(x, b.const(2.0**-512, x))
     high = [b.mul(x, word) for word in words]
     low = [b.fma(x, word, b.neg(product)) for word, product in zip(words, high)]
@@ -635,34 +638,37 @@ def _turns_in_two(b: Arithmetic[V], x: V) -> tuple[V, V]:
     return total, b.add(error, last)
 
 
+def _reduce_f64(b: Arithmetic[V], x: V) -> tuple[V, V, V]:
+    """x = n pi/2 + r + low of a non-negative f64: (n modulo 4 in the low bits of an integer, r, low), |r| <= pi/4"""
+    turns, turns_low = _turns_in_two(b, x)
+    i, n = _round(b, turns, 4, 0)
+    four, right = b.const(4, x), b.const(math.pi / 2, x)
+    quarters = b.fma(turns, four, b.neg(n))
+    r = b.mul(quarters, right)
+    low = b.fma(quarters, b.const(_HALF_PI_LOW, x), b.fma(quarters, right, b.neg(r)))
+    low = b.fma(b.mul(turns_low, four), right, low)
+    small = b.cmp("olt", x, b.const(0.5, x))
+    return i, b.select(small, x, r), b.select(small, b.const(0, x), low)
+
+
 def _sin_or_cos(b: Arithmetic[V], x: V, quarter: int) -> V:
     """sin(x + quarter pi/2)"""
     bits = b.bits(x)
     wide = b.extf(b.abs(x)) if bits == 32 else b.abs(x)
-    turns, turns_low = (_turns(b, wide), None) if bits == 32 else _turns_in_two(b, wide)
-    four, one, right = b.const(4, wide), b.const(1, wide), b.const(math.pi / 2, wide)
-    magic = b.const(_ROUNDER[64], wide)
-    t = b.fma(turns, four, magic)
-    n = b.sub(t, magic)
-    quarters = b.fma(turns, four, b.neg(n))
-    i = b.iadd(b.bitcast_int(t), b.iconst(quarter, wide))
-    r = b.mul(quarters, right)
-    low: V | None = None
-    if turns_low is not None:
-        low = b.fma(quarters, b.const(_HALF_PI_LOW, wide), b.fma(quarters, right, b.neg(r)))
-        low = b.fma(b.mul(turns_low, four), right, low)
-        small = b.cmp("olt", wide, b.const(0.5, wide))
-        r, low = b.select(small, wide, r), b.select(small, b.const(0, wide), low)
-    z = b.mul(r, r)
-    sine = b.mul(b.mul(_horner(b, _SIN[bits], z), z), r)
-    v = b.fma(_horner(b, _COS[bits], z), z, b.const(-0.5, wide))
-    if low is None:
-        cosine = b.fma(v, z, one)
+    one, low = b.const(1, wide), None
+    if bits == 32:
+        i, quarters = _quarters_of_f32(b, wide)
+        r = b.mul(quarters, b.const(math.pi / 2, wide))
     else:
-        sine = b.add(sine, low)
-        z_low = b.fma(b.add(r, r), low, b.fma(r, r, b.neg(z)))
-        cosine = b.add(one, b.fma(v, z, b.mul(z_low, b.const(-0.5, wide))))
-    sine = b.add(r, sine)
+        i, r, low = _reduce_f64(b, wide)
+    i = b.iadd(i, b.iconst(quarter, wide))
+    z = b.mul(r, r)
+    tail = b.mul(b.mul(_horner(b, _SIN[bits], z), z), r)
+    v = b.fma(_horner(b, _COS[bits], z), z, b.const(-0.5, wide))
+    sine, cosine = b.add(r, tail), b.fma(v, z, one)
+    if low is not None:                                 # sin(r + low) = sin r + low cos r, and likewise the cosine
+        loss = b.fma(low, sine, b.mul(b.fma(r, r, b.neg(z)), b.const(0.5, wide)))
+        sine, cosine = b.add(r, b.fma(low, cosine, tail)), b.add(one, b.fma(v, z, b.neg(loss)))
     result = b.select(b.icmp("eq", b.iand(i, b.iconst(1, wide)), b.iconst(0, wide)), sine, cosine)
     sign = b.shl(b.lshr(i, b.iconst(1, wide)), b.iconst(63, wide))
     result = b.bitcast_float(b.ixor(b.bitcast_int(result), sign))
@@ -677,11 +683,14 @@ def _sin_or_cos(b: Arithmetic[V], x: V, quarter: int) -> V:
 def sin(b: Arithmetic[V], x: V) -> V:
     """sin x from the sine or cosine of x less the nearest multiple of pi/2; f32 is computed in f64
 
-    f32 @sin32@ ULP, f64 @sin64@; @sin_ops@ ops.
+    f32 0.501 ULP, f64 0.93; 55 and 186 ops.
     """
     return _sin_or_cos(b, x, 0)
 
 
 def cos(b: Arithmetic[V], x: V) -> V:
-    """cos x = sin(x + pi/2), the quarter turn added after the reduction; f32 @cos32@ ULP, f64 @cos64@; @cos_ops@ ops."""
+    """cos x = sin(x + pi/2), the quarter turn added after the reduction
+
+    f32 0.501 ULP, f64 0.93; 53 and 184 ops.
+    """
     return _sin_or_cos(b, x, 1)

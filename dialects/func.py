@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value
-from mlc.ir.types import FunctionType, Type
+from mlc.ir.diag import IRError
+from mlc.ir.types import FunctionType, Type, bind_symbols, substitute
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -60,7 +61,7 @@ class Func(Op, name="func.func", isolated=True, pure=False):
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         visibility = "private" if parser.accept("private") else "public" if parser.accept("public") else None
-        name = parser.kind("symbol", "a function name such as @f").text[1:].strip('"')
+        name = parser.symbol("a function name such as @f")
         parser.expect("(")
         args = parser.list_of(parser.typed_arg, ")")
         results: list[Type] = []
@@ -68,7 +69,7 @@ class Func(Op, name="func.func", isolated=True, pure=False):
             results = parser.list_of(parser.type, ")") if parser.accept("(") else [parser.type()]
         extra = parser.attr_dict() if parser.accept("attributes") else {}
         type = FunctionType(tuple(t for _, t in args), tuple(results))
-        return parser.build(Func, [], {"sym_name": Symbol(name), "function_type": type, "sym_visibility": visibility,
+        return parser.build(Func, [], {"sym_name": name, "function_type": type, "sym_visibility": visibility,
                                        **extra}, [], [parser.region(args, isolated=True)])
 
 
@@ -112,8 +113,77 @@ class Call(Op, name="func.call", pure=False):
     types: tuple[ResultType, ...]
     format = "$callee `(` $args `)` attr-dict `:` functional-type"
 
+    def verify_op(self) -> None:
+        check_call(self, self.callee, [v.type for v in self.args], [r.type for r in self.results])
+
     def interpret(self, frame: Frame) -> list[Any]:
         return frame.interpreter.call(self.callee, frame.all(self.operands))
+
+
+def check_call(op: Op, name: str, inputs: Sequence[Type], results: Sequence[Type]) -> None:
+    """Raise IRError where `op` calls function `name` of its module with other types than it has."""
+    function = next((f for f in enclosing_functions(op) if f.sym_name == name), None)
+    if function is None:
+        return                                   # a name that is not defined at all is the verifier's own finding
+    try:
+        expected = result_types(function, inputs)
+    except IRError as error:
+        raise IRError(f"{op.name} @{name}: {error.message}", code="MLC0120", loc=op.loc,
+                      notes=(f"@{name} is defined at {function.loc}",)) from None
+    if tuple(results) != expected:
+        op.fail(f"@{name} returns ({', '.join(map(str, expected))}), not ({', '.join(map(str, results))})",
+                code="MLC0120")
+
+
+def enclosing_functions(op: Op) -> list[Func]:
+    """The functions of the module that `op` stands in."""
+    outer: Op | None = op
+    while outer is not None and not outer.symbol_table:
+        outer = outer.parent_op
+    return functions(outer) if outer is not None else []
+
+
+def functions(module: Op) -> list[Func]:
+    """The functions of a module, in order."""
+    return [op for op in module.regions[0].block if isinstance(op, Func)]
+
+
+def result_types(function: Func, inputs: Sequence[Type]) -> tuple[Type, ...]:
+    """The types a call returns when it passes values of types `inputs`: the function's size symbols replaced."""
+    type = function.function_type
+    env = bind_symbols(type.inputs, inputs)
+    return tuple(substitute(t, env) for t in type.results)
+
+
+def call(function: Func, args: Sequence[Value]) -> Sequence[Value]:
+    """The results of a new call of `function`."""
+    return Call(function.sym_name, tuple(args), result_types(function, [v.type for v in args])).results
+
+
+def references(op: Op) -> list[Symbol]:
+    """The names that operations inside `op` refer to, each once."""
+    return list(dict.fromkeys(value for inner in op.walk() if inner is not op
+                              for value in inner.attrs.values() if isinstance(value, Symbol)))
+
+
+def callees_first(module: Op) -> list[Func]:
+    """The functions of a module, each after all that it calls (as far as they do not call each other in a circle)."""
+    table = {f.sym_name: f for f in functions(module)}
+    out: dict[Func, None] = {}
+    seen: set[Func] = set()
+    for root in table.values():
+        work = [(root, iter(references(root)))] if root not in seen else []
+        seen.add(root)
+        while work:
+            function, names = work[-1]
+            following = next((table[n] for n in names if n in table and table[n] not in seen), None)
+            if following is None:
+                out[function] = None
+                work.pop()
+            else:
+                seen.add(following)
+                work.append((following, iter(references(following))))
+    return list(out)
 
 
 def callee(call: Call) -> Func:

@@ -19,14 +19,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc
-from mlc.ir.types import Type
+from mlc.ir.sizes import Dim
+from mlc.ir.types import Type, substitute, substitute_attr
 
 O = TypeVar("O", bound="Op")  # noqa: E741
 ResultType = Type
@@ -528,7 +529,7 @@ class Op:
     def fold(self) -> Value | np.ndarray[Any, Any] | None:
         return None
 
-    def vjp(self, *cts: Value) -> list[Value | None]:
+    def vjp(self, *cts: Any) -> list[Value | None]:
         raise IRError(f"{self.name} has no derivative", code="MLC0130", loc=self.loc)
 
     # -- reading --------------------------------------------------------------------------------------------------
@@ -608,11 +609,12 @@ class Op:
         self.drop_uses()
 
     def drop_uses(self) -> None:
-        """Forget the operands of this operation and of all inside it."""
+        """Forget the operands of this operation and of all inside it, which then stand in no block any more."""
         for op in list(self.walk()):
             for i, value in enumerate(op.operands):
                 value.uses.pop((op, i), None)
             op.operands = []
+            op.parent = None                     # work-lists that still hold it see that it is gone
 
     def replace_by(self, *values: Value) -> None:
         """Let `values` stand for the results, and erase this operation."""
@@ -628,14 +630,21 @@ class Op:
         assert op.parent is not None
         op.parent.insert(self, op)
 
-    def clone(self, mapping: dict[Value, Value] | None = None, blocks: dict[Block, Block] | None = None) -> Op:
-        """A detached copy; operands found in `mapping` are replaced, and results are added to it."""
+    def clone(self, mapping: dict[Value, Value] | None = None, blocks: dict[Block, Block] | None = None,
+              env: Mapping[str, Dim] | None = None) -> Op:
+        """A detached copy; operands found in `mapping` are replaced, and results are added to it.
+
+        `env` gives sizes that take the place of size symbols, in types and attributes.
+        """
         mapping = {} if mapping is None else mapping
         blocks = {} if blocks is None else blocks
-        regions = [clone_region(r, mapping, blocks) for r in self.regions]
-        copy = type(self).make([mapping.get(v, v) for v in self.operands], dict(self.attrs),
-                               [r.type for r in self.results], regions, [blocks.get(b, b) for b in self.successors],
-                               self.segments, self.loc)
+        regions = [clone_region(r, mapping, blocks, env) for r in self.regions]
+        attrs, types = dict(self.attrs), [r.type for r in self.results]
+        if env:
+            attrs = {k: substitute_attr(v, env) for k, v in attrs.items()}
+            types = [substitute(t, env) for t in types]
+        copy = type(self).make([mapping.get(v, v) for v in self.operands], attrs, types, regions,
+                               [blocks.get(b, b) for b in self.successors], self.segments, self.loc)
         for old, new in zip(self.results, copy.results):
             new.name = old.name
             mapping[old] = new
@@ -659,7 +668,8 @@ def _types(types: Sequence[Type]) -> str:
     return ", ".join(map(str, types)) or "nothing"
 
 
-def clone_region(region: Region, mapping: dict[Value, Value], blocks: dict[Block, Block] | None = None) -> Region:
+def clone_region(region: Region, mapping: dict[Value, Value], blocks: dict[Block, Block] | None = None,
+                 env: Mapping[str, Dim] | None = None) -> Region:
     """A copy of a region. Blocks and arguments are made first, so that uses before definitions resolve."""
     blocks = {} if blocks is None else blocks
     out = Region()
@@ -667,11 +677,11 @@ def clone_region(region: Region, mapping: dict[Value, Value], blocks: dict[Block
         copy = out.add(Block())
         blocks[block] = copy
         for arg in block.args:
-            mapping[arg] = copy.add_arg(arg.type, arg.name, arg.loc)
+            mapping[arg] = copy.add_arg(substitute(arg.type, env) if env else arg.type, arg.name, arg.loc)
     pending: list[tuple[Op, Op]] = []
     for block in region.blocks:
         for op in block:
-            blocks[block].insert(op.clone(mapping, blocks))
+            blocks[block].insert(op.clone(mapping, blocks, env))
             copy_op = blocks[block].last
             assert copy_op is not None
             pending.append((op, copy_op))

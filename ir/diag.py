@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import linecache
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Loc:
 
     def through(self, name: str) -> Loc:
         """The same place, made by `name` (a pass, or `pass/rule`); a repeated name is recorded once."""
-        return self if self.via and self.via[-1] == name else replace(self, via=(*self.via, name))
+        return self if self.via and self.via[-1] == name else Loc(self.file, self.line, self.col, (*self.via, name))
 
     def __str__(self) -> str:
         if not self.file:

@@ -14,7 +14,7 @@ import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value
-from mlc.ir.diag import IRError, UserError
+from mlc.ir.diag import IRError, Loc, UserError, UserIndexError
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
@@ -30,6 +30,7 @@ class Interpreter:
         self.functions = {op.attrs["sym_name"]: op for op in module.regions[0].block if "sym_name" in op.attrs}
         self.steps = 0
         self.globals: dict[str, Any] = {}
+        self.memory: AddressSpace | None = None
 
     def function(self, name: str) -> Op:
         if name not in self.functions:
@@ -52,12 +53,13 @@ class Interpreter:
 class Frame:
     """One activation of a function: the value of everything defined so far, and the numbers of its size symbols."""
 
-    __slots__ = ("env", "interpreter", "sizes")
+    __slots__ = ("env", "interpreter", "sizes", "state")
 
     def __init__(self, interpreter: Interpreter) -> None:
         self.interpreter = interpreter
         self.env: dict[Value, Any] = {}
         self.sizes: dict[str, int] = {}
+        self.state: dict[Op, Any] = {}           # what an operation with a region keeps while it runs
 
     def __getitem__(self, value: Value) -> Any:
         return self.env[value]
@@ -156,3 +158,113 @@ class Pointer:
             raise IndexError(f"access to bytes {self.offset}..{self.offset + count} of a buffer of "
                              f"{self.buffer.size}")
         return self.buffer[self.offset: self.offset + count]
+
+
+def run_function(module: Op, name: str, args: Sequence[Any],
+                 watch: Callable[[Op, Sequence[Any]], None] | None = None) -> list[Any]:
+    """The results of `@name` on arrays, at any level.
+
+    Above bufferization the function is called as it is. Below, its attribute `interface` tells the tensors it stands
+    for: sizes, results, arena and error record are passed as the call contract says, and arguments are copied, so
+    that nothing of the caller's is written.
+    """
+    interpreter = Interpreter(module, watch)
+    native_entry = interpreter.functions.get(f"{name}_entry")
+    function = native_entry if name not in interpreter.functions else interpreter.function(name)
+    interface = (native_entry or function or interpreter.function(name)).attrs.get("interface")
+    if interface is None:
+        return interpreter.call(name, args)
+    return _Contract(interpreter, name, interface, native_entry or function).call(args)
+
+
+class _Contract:
+    """The call contract of a bufferized function, played by the interpreter."""
+
+    def __init__(self, interpreter: Interpreter, name: str, interface: str, holder: Op | None) -> None:
+        from mlc.ir.parser import Parser
+        assert holder is not None
+        self.interpreter = interpreter
+        self.name = name
+        self.type: Any = Parser(interface, f"interface of @{name}").type()
+        self.attrs = holder.attrs
+
+    def call(self, args: Sequence[Any]) -> list[Any]:
+        env: dict[str, int] = {}
+        if len(args) != len(self.type.inputs):
+            raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
+        bind_sizes(self.type.inputs, args, env)
+        numbers = [env[s] for s in self.attrs["symbols"]]
+        inputs = [held(np.asarray(a, to_numpy(t.dtype))) for a, t in zip(args, self.type.inputs)]
+        results = [inputs[alias] if alias >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
+                   for t, alias in zip(self.type.results, self.attrs["aliases"])]
+        fresh = [r for r, alias in zip(results, self.attrs["aliases"]) if alias < 0]
+        error = self.run_entry(numbers, inputs, results) if f"{self.name}_entry" in self.interpreter.functions else \
+            self.run_buffers(numbers, inputs, fresh)
+        if error[0] >= 0:
+            raise index_error(self.attrs["error_sites"][int(error[0])], int(error[1]))
+        return [r != 0 if t.dtype.is_bool else r.view(to_numpy(t.dtype)) for r, t in zip(results, self.type.results)]
+
+    def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> np.ndarray[Any, Any]:
+        """Call the function of memrefs itself."""
+        call = self.interpreter.call
+        arena = np.full(call(f"{self.name}_arena_bytes", numbers)[0], -1, np.int8)
+        errors = np.full(2, -1, np.int64)
+        call(self.name, [*numbers, *inputs, *fresh, arena, errors])
+        return errors
+
+    def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> np.ndarray[Any, Any]:
+        """Call the entry of the llvm level: context, argument pointers, sizes, result pointers."""
+        memory = AddressSpace()
+        self.interpreter.memory = memory
+        context = np.zeros(6, np.int64)
+        tables = [memory.table(inputs), np.array(numbers or [0], np.int64), memory.table(results)]
+        pointers = [Pointer(t.view(np.uint8), 0) for t in (context, *tables)]
+        status = self.interpreter.call(f"{self.name}_entry", pointers)[0]
+        if status == 1:
+            arena = np.full(int(context[2]), 255, np.uint8)
+            context[0], context[1] = memory.address(arena), arena.size
+            status = self.interpreter.call(f"{self.name}_entry", pointers)[0]
+        return context[3:5] if status == 2 else np.array([-1, -1])
+
+
+class AddressSpace:
+    """Addresses for buffers, so that pointers can lie in memory: each buffer has a range of its own, far from others."""
+
+    def __init__(self) -> None:
+        self.buffers: list[np.ndarray[Any, Any]] = []
+
+    def address(self, array: np.ndarray[Any, Any]) -> int:
+        flat = array.reshape(-1).view(np.uint8)
+        self.buffers.append(flat)
+        return len(self.buffers) << 40
+
+    def table(self, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        return np.array([self.address(a) for a in arrays] or [0], np.int64)
+
+    def pointer(self, address: int) -> Pointer:
+        """The pointer that an address stands for."""
+        return Pointer(self.buffers[(address >> 40) - 1], address & ((1 << 40) - 1))
+
+
+def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A contiguous copy as it lies in memory: a bool is a byte, integers are signless."""
+    array = np.array(array, order="C")
+    if array.dtype == bool:
+        return array.astype(np.int8)
+    return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array
+
+
+def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
+    """Memory for a tensor, full of bytes that show where they are read before they are written."""
+    out = held(np.zeros(shape, to_numpy(type.dtype)))
+    out.reshape(-1).view(np.uint8)[...] = 255
+    return out
+
+
+def index_error(site: str, element: int) -> UserIndexError:
+    """The error of an index out of range, at `file:line:col`."""
+    file, _, rest = site.partition(":")
+    line, _, col = rest.partition(":")
+    loc = Loc(file, int(line or 0) if line.isdigit() else 0, int(col) if col.isdigit() else 0)
+    return UserIndexError(f"an index is out of range (at element {element} of the kernel's domain)", code="MLC0340",
+                          loc=loc)

@@ -6,10 +6,13 @@ ends in one ParseError or IRError with line and column.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import re
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +21,7 @@ import numpy as np
 from mlc.ir import sizes
 from mlc.ir.core import REGISTRY, Block, Op, Region, Symbol, Value
 from mlc.ir.diag import Error, IRError, Loc, ParseError
+from mlc.ir.sizes import Dim
 from mlc.ir.types import (
     SCALARS,
     TYPE_READERS,
@@ -90,10 +94,16 @@ def parse_file(path: str | Path) -> Op:
 
 def parse_module(text: str, file: str = "<text>") -> Op:
     """The `builtin.module` that `text` holds; a text without one is wrapped in one."""
-    from mlc.dialects import load_all
-    load_all()
     parser = Parser(text, file)
     return parser.module()
+
+
+@lru_cache(maxsize=None)
+def load_dialect(name: str) -> None:
+    """Import the dialect that an operation or type of this name would be defined in, if mlc has it."""
+    dialect = name.split(".")[0] if "." in name else "builtin"
+    if importlib.util.find_spec("mlc.dialects." + dialect) is not None:
+        importlib.import_module("mlc.dialects." + dialect)
 
 
 class Parser:
@@ -177,6 +187,9 @@ class Parser:
     def word(self, what: str = "a name") -> str:
         return self.kind("word", what).text
 
+    def symbol(self, what: str = "a name such as @f") -> Symbol:
+        return _symbol(self.kind("symbol", what).text)
+
     def keyword(self, allowed: Sequence[str]) -> str:
         token = self.token
         if token.text not in allowed:
@@ -218,6 +231,7 @@ class Parser:
         if token.kind == "dtype":
             self.take()
             name = token.text[1:].removeprefix("mlc.")
+            load_dialect(name)
             if name not in TYPE_READERS:
                 self.fail(f"unknown type !{name}", "MLC0206", token)
             try:
@@ -245,9 +259,12 @@ class Parser:
     def shape(self) -> tuple[list[Any], ScalarType]:
         """`4x?x(2*B+1)xf32`, read from the text itself since its pieces are no tokens; None stands for `?`."""
         at, dims = self.token.start, []
-        dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()x]*(?:\([^()]*\)[^()]*)*)\)|([A-Za-z_]\w*?))\s*x")
-        while m := dim.match(self.text, at):
-            number, unknown, expression, name = m.groups()
+        dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
+        word = re.compile(r"\w+")
+        while m := dim.match(self.text, at) or self._nested_dim(at):
+            if (whole := word.match(self.text, at)) and whole[0] in SCALARS:        # `index` holds an x
+                break
+            number, unknown, expression, name = (group or None for group in m.groups())
             if number is not None:
                 if len(number) > 19 or int(number) >= MAX_ELEMENTS:
                     self.fail_at(at, f"size {number[:24]} is absurd", "MLC0204")
@@ -267,11 +284,27 @@ class Parser:
             count *= d if isinstance(d, int) and d else 1
         if count > MAX_ELEMENTS:
             self.fail_at(at, f"a shape with {count} elements is absurd", "MLC0204")
-        if not (m := re.compile(r"\w+").match(self.text, at)) or m[0] not in SCALARS:
+        if self.text.startswith("!", at):                   # an element of a dialect's type, as in vector<8x!llvm.ptr>
+            while self.token.start < at:
+                self.take()
+            dtype = self.type()
+            if not isinstance(dtype, ScalarType):
+                self.fail_at(at, f"{dtype} cannot be an element", "MLC0206")
+            return dims, dtype
+        if not (m := word.match(self.text, at)) or m[0] not in SCALARS:
             self.fail_at(at, f"expected an element type, found {self.text[at:at + 12].split('>')[0]!r}", "MLC0206")
         while self.token.start < m.end() and self.token.kind != "end":
             self.take()
         return dims, SCALARS[m[0]]
+
+    def _nested_dim(self, at: int) -> re.Match[str] | None:
+        """A size with parentheses within parentheses, as `((B + 1) floordiv 2)x`: groups as for the other sizes."""
+        depth = 0
+        for end in range(at, min(at + 4096, len(self.text))):
+            depth += (self.text[end] == "(") - (self.text[end] == ")")
+            if depth == 0:
+                return re.compile(rf"()()\((.{{{end - at - 1}}})\)()\s*x", re.S).match(self.text, at) if end > at else None
+        return None
 
     def _tensor(self, shape: list[Any], dtype: ScalarType, token: Token) -> Type:
         if self.accept(","):
@@ -283,11 +316,23 @@ class Parser:
             self.expect(">")
             if len(dims) != len(shape):
                 self.fail(f"the encoding names {len(dims)} sizes, the shape has {len(shape)}", "MLC0206", token)
-            shape = [sizes.parse(d) if isinstance(d, str) else d for d in dims]
+            shape = [self._encoded_size(d, n, token) for d, n in zip(dims, shape)]
         self.expect(">")
         if None in shape:
             self.fail("a tensor's sizes are integers or symbols, not '?'", "MLC0206", token)
         return TensorType(tuple(shape), dtype)
+
+    def _encoded_size(self, encoded: Any, written: int | None, token: Token) -> Dim:
+        """One size of an encoding: a symbol's text where the shape says `?`, else the same number."""
+        if isinstance(encoded, str) and written is None:
+            try:
+                return sizes.parse(encoded)
+            except ParseError as error:
+                self.fail(error.message, error.code, token)
+        if isinstance(encoded, bool) or not isinstance(encoded, int) or encoded != written:
+            self.fail(f"the encoding says {encoded!r} where the shape says {'?' if written is None else written}",
+                      "MLC0206", token)
+        return encoded
 
     def _vector(self, shape: list[Any], dtype: ScalarType, token: Token) -> Type:
         self.expect(">")
@@ -404,14 +449,19 @@ class Parser:
         """`3 : i32`, `1.5`, `0x7FC00000 : f32`; the type is `default` where none is written."""
         token = self.take()
         type = self.type() if self.accept(":") else default
-        if token.kind == "hex":
-            if isinstance(type, FloatType):
-                return _float_from_bits(int(token.text, 16), type), type
-            return int(token.text, 16), type
+        return self.number_of(token, type), type
+
+    def number_of(self, token: Token, type: Type | None = None) -> int | float:
+        """The number that a token writes; hexadecimal digits are the bits of a float type."""
+        if token.kind not in ("number", "hex"):
+            self.fail(f"expected a number, found {token.text!r}", token=token)
         if len(token.text) > 400:
             self.fail("a number of more than 400 characters", "MLC0204", token)
-        is_float = "." in token.text or isinstance(type, FloatType)
-        return (float(token.text) if is_float else int(token.text)), type
+        if token.kind == "hex":
+            if isinstance(type, FloatType) and (len(token.text) - 2) * 4 > type.width:
+                self.fail(f"{token.text} has more bits than {type}", "MLC0207", token)
+            return _float_from_bits(int(token.text, 16), type) if isinstance(type, FloatType) else int(token.text, 16)
+        return float(token.text) if "." in token.text or isinstance(type, FloatType) else int(token.text)
 
     def array(self) -> tuple[Any, ...]:
         """`array<i64: 1, 2>`."""
@@ -443,7 +493,8 @@ class Parser:
                 return np.zeros(shape, numpy), type
             if isinstance(body, bytes):
                 return np.frombuffer(body, numpy.newbyteorder("<")).astype(numpy).reshape(shape), type
-            values = np.array(_decode(body, dtype), dtype=numpy)
+            with np.errstate(over="ignore"):     # a decimal beyond the range is infinite, as for scalars
+                values = np.array(_decode(body, dtype), dtype=numpy)
             return (np.full(shape, values) if values.ndim == 0 else values.reshape(shape)), type
         except (ValueError, OverflowError, TypeError) as error:
             self.fail(f"the elements do not fit {type}: {error}", "MLC0207", start)
@@ -614,6 +665,7 @@ class Parser:
         return self.guarded(name, lambda: parse_op(self, cls))
 
     def _class(self, name: str, token: Token) -> type[Op]:
+        load_dialect(name)
         cls = REGISTRY.get(name) or REGISTRY.get("builtin." + name)
         if cls is None:
             import difflib
@@ -626,10 +678,9 @@ class Parser:
         """Run `make`; an error about the operation gets the place of `token`."""
         try:
             return make()
-        except ParseError:
-            raise
         except Error as error:
-            error.loc = self.loc(token.start)
+            if not (isinstance(error, ParseError) and error.loc.file):
+                error.loc = self.loc(token.start)
             raise
         except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, AssertionError) as error:
             raise ParseError(f"{token.text.strip(chr(34))} is ill-formed: {error}", code="MLC0212",
@@ -646,7 +697,7 @@ class Parser:
             self.expect(">")
         regions: list[Region] = []
         if self.accept("("):
-            regions = self.list_of(lambda: self.region(isolated=cls.isolated), ")")
+            regions = self.list_of(lambda: self._generic_region(cls), ")")
         if self.at("{"):
             attrs |= self.attr_dict()
         self.expect(":")
@@ -656,6 +707,14 @@ class Parser:
         operands = self.resolve_all(refs, inputs)
         segments = attrs.pop("operandSegmentSizes", None)
         return self.guarded(token, lambda: self.build(cls, operands, attrs, results, regions, successors, segments))
+
+    def _generic_region(self, cls: type[Op]) -> Region:
+        """A region; `{}` has no blocks (of a module: an empty one), a block without operations has its label."""
+        empty = self.tokens[self.pos + 1].text == "}" if self.at("{") else False
+        region = self.region(isolated=cls.isolated)
+        if empty and not cls.symbol_table:
+            region.blocks.clear()
+        return region
 
     def build(self, cls: type[Op], operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
               regions: Sequence[Region] = (), successors: Sequence[Block] = (),
@@ -760,7 +819,7 @@ def _symbol(text: str) -> Symbol:
 
 
 def _float_from_bits(bits: int, type: FloatType) -> float:
-    raw = bits.to_bytes(type.width // 8 if bits < 1 << type.width else 16, "little")[: type.width // 8]
+    raw = bits.to_bytes(type.width // 8, "little")
     return struct.unpack("<f", raw)[0] if type.width == 32 else float(np.frombuffer(raw, to_numpy(type))[0])
 
 

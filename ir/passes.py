@@ -70,15 +70,18 @@ class Pass:
 def find_pass(name: str) -> Pass:
     """The pass of module `mlc.passes.NAME`; `-` and `_` are the same. A user's own is written `package.module`."""
     module = name.replace("-", "_")
+    path = module if "." in module else f"mlc.passes.{module}"
     try:
-        found = importlib.import_module(module if "." in module else f"mlc.passes.{module}")
-        return found.PASS  # type: ignore[no-any-return]
-    except (ModuleNotFoundError, AttributeError) as error:
-        if isinstance(error, ModuleNotFoundError) and error.name and not error.name.endswith(module):
+        found = getattr(importlib.import_module(path), "PASS", None)
+    except ModuleNotFoundError as error:
+        if error.name is None or not path.startswith(error.name):
             raise
+        found = None
+    if found is None:
         near = difflib.get_close_matches(module, pass_names(), 1)
         raise UserError(f"there is no pass {name!r}", code="MLC0330",
-                        hint=f"did you mean {near[0]}?" if near else "see `mlc passes`") from None
+                        hint=f"did you mean {near[0]}?" if near else "see `mlc passes`")
+    return found  # type: ignore[no-any-return]
 
 
 def pass_names() -> list[str]:

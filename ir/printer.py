@@ -83,7 +83,7 @@ def elements_text(array: np.ndarray[Any, Any], container: str) -> str:
 
     if array.size == 0:
         return f"dense<> : {container}"
-    flat = array.reshape(-1)
+    flat = np.ascontiguousarray(array).reshape(-1)
     as_bits = flat.view(np.uint8).reshape(flat.size, -1)
     if array.ndim and (as_bits == as_bits[0]).all():
         return f"dense<{one(flat[0])}> : {container}"
@@ -139,7 +139,7 @@ class Printer:
         self.indent = 0
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
-        self.counter = 0
+        self.counters: dict[str, int] = {}
         self.labels: dict[Block, str] = {}
 
     def fresh(self, hint: str, default: str) -> str:
@@ -149,9 +149,10 @@ class Printer:
             while name in self.taken:
                 name, n = f"{hint}_{n}", n + 1
         else:
-            while (name := f"{default}{self.counter}") in self.taken:
-                self.counter += 1
-            self.counter += 1
+            number = self.counters.get(default, 0)
+            while (name := f"{default}{number}") in self.taken:
+                number += 1
+            self.counters[default] = number + 1
         self.taken.add(name)
         return name
 
@@ -196,15 +197,15 @@ class Printer:
         self.lines[-1] += text
 
     def op(self, op: Op) -> None:
-        saved = None
-        if op.isolated:
-            saved = (self.names, self.taken, self.counter, self.labels)
-            self.names, self.taken, self.counter, self.labels = dict(self.names), set(), 0, {}
         results = ""
         if op.results:
             outer = self.name(op.results[0]).split("#")[0]
             results = f"{outer}:{len(op.results)} = " if len(op.results) > 1 else f"{outer} = "
         self.line(results)
+        saved = None
+        if op.isolated:
+            saved = (self.names, self.taken, self.counters, self.labels)
+            self.names, self.taken, self.counters, self.labels = dict(self.names), set(), {}, {}
         if self.generic:
             self.generic_form(op)
         else:
@@ -213,7 +214,7 @@ class Printer:
         if self.locations and op.loc is not UNKNOWN:
             self.append(" " + loc_text(op.loc))
         if saved:
-            self.names, self.taken, self.counter, self.labels = saved
+            self.names, self.taken, self.counters, self.labels = saved
 
     def generic_form(self, op: Op) -> None:
         self.append(f'"{generic_name(op.name)}"({self.values(op.operands)})')
@@ -247,7 +248,9 @@ class Printer:
         defaults = op.attr_defaults
         parts = [self.named_attr(op, k, v) for k, v in op.attrs.items()
                  if k not in shown and v is not None and not (k in defaults and _same(defaults[k], v))]
-        if op.segments is not None and sum(f.shape != "one" for f in op.operand_fields) > 1 and not op.format:
+        grouped = op.segments is not None and sum(f.shape != "one" for f in op.operand_fields) > 1
+        if grouped and not op.format and "operandSegmentSizes" not in shown:
+            assert op.segments is not None
             parts.append(f"operandSegmentSizes = [{', '.join(map(str, op.segments))}]")
         return "{" + ", ".join(parts) + "}" if parts else ""
 

@@ -14,11 +14,15 @@ True if it changed the op in place, or None.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlc.ir.core import Op, Value, before
+from mlc.ir.core import Op, Value, builder, insertion
+from mlc.ir.diag import IRError
+
+MAX_FIRINGS = 100
+"""Firings per operation after which rules are taken to undo each other for ever."""
 
 Outcome = Value | Sequence[Value] | bool | None
 
@@ -64,12 +68,9 @@ class Counters:
 
     tried: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
+    total: int = 0
     limit: int | None = None
     log: list[str] = field(default_factory=list)
-
-    @property
-    def total(self) -> int:
-        return sum(self.fired.values())
 
     @property
     def exhausted(self) -> bool:
@@ -80,8 +81,16 @@ def apply_rules(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]
                 counters: Counters | None = None, simplify: Callable[[Op], Outcome] | None = None) -> Counters:
     """Apply rules inside `root` until none fires. `simplify` (constant folding) is tried first on every op."""
     counters = counters if counters is not None else Counters()
+    with insertion(None):                        # every attempt sets the place anew, and this puts it back
+        _apply(root, pass_name, rules, counters, simplify)
+    return counters
+
+
+def _apply(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]], counters: Counters,
+           simplify: Callable[[Op], Outcome] | None) -> None:
     table: dict[type[Op], list[Rule]] = {}
     work: dict[Op, None] = dict.fromkeys(reversed([op for op in root.walk() if op is not root]))
+    patience = 1000 + MAX_FIRINGS * len(work) + counters.total
     while work:
         op, _ = work.popitem()
         if op.parent is None:
@@ -104,7 +113,10 @@ def apply_rules(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]
             if done:
                 rule.fired += 1
                 break
-    return counters
+        if counters.total > patience:
+            most = max(counters.fired, key=lambda name: counters.fired[name])
+            raise IRError(f"{pass_name} does not come to an end; the rule that fires most is {most}", code="MLC0142",
+                          loc=op.loc)
 
 
 def _definitions(op: Op) -> dict[Op, None]:
@@ -116,14 +128,18 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     """Try one rule on one op; put what may have become rewritable back on the work-list."""
     counters.tried[rule] = counters.tried.get(rule, 0) + 1
     previous = op.prev
-    with before(op, op.loc.through(f"{pass_name}/{rule}")):
-        outcome = apply(op)
+    builder.block, builder.before, builder.loc = op.parent, op, op.loc
+    outcome = apply(op)
     if outcome is None or outcome is False:
         return False
     counters.fired[rule] = counters.fired.get(rule, 0) + 1
+    counters.total += 1
     counters.log.append(f"{pass_name}/{rule}@{op.loc}")
     users = [u for r in op.results for u in r.users]
     made = _between(previous, op)
+    for new in made:
+        for inner in new.walk():
+            inner.loc = inner.loc.through(f"{pass_name}/{rule}")
     if outcome is True:
         work[op] = None
     else:
@@ -135,7 +151,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     return True
 
 
-def _between(previous: Op | None, op: Op) -> Iterable[Op]:
+def _between(previous: Op | None, op: Op) -> list[Op]:
     """The operations that a rule inserted before `op`."""
     out = []
     current = op.prev

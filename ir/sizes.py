@@ -110,6 +110,14 @@ def sym(name: str) -> Size:
     return Size(((((name, 1),), 1),))
 
 
+def symbol_name(x: Dim) -> str | None:
+    """The name of a size that is one symbol alone."""
+    if isinstance(x, Size) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
+        (atom, power), = x.terms[0][0]
+        return atom if isinstance(atom, str) and power == 1 else None
+    return None
+
+
 def _terms(x: Dim) -> tuple[tuple[Monomial, int], ...]:
     return x.terms if isinstance(x, Size) else (((), x),)
 

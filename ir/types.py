@@ -7,7 +7,7 @@ subclassing `Type` and registering a reader in `TYPE_READERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -239,3 +239,47 @@ def like(type: Type, dtype: ScalarType) -> Type:
         return TensorType(type.shape, dtype)
     assert isinstance(type, ShapedType), type
     return type.__class__(type.shape, dtype)  # type: ignore[call-arg]
+
+
+def substitute(type: Type, env: Mapping[str, Dim]) -> Type:
+    """`type` with the size symbols of `env` replaced."""
+    if isinstance(type, TensorType) and not type.is_static:
+        return type.with_shape(sizes.substitute(d, env) for d in type.shape)
+    if isinstance(type, FunctionType):
+        return FunctionType(tuple(substitute(t, env) for t in type.inputs),
+                            tuple(substitute(t, env) for t in type.results))
+    return type
+
+
+def substitute_attr(value: Any, env: Mapping[str, Dim]) -> Any:
+    """An attribute with the size symbols of `env` replaced, in sizes and types inside it."""
+    if isinstance(value, sizes.Size):
+        return sizes.substitute(value, env)
+    if isinstance(value, Type):
+        return substitute(value, env)
+    if isinstance(value, tuple):
+        return tuple([substitute_attr(v, env) for v in value])
+    if isinstance(value, dict):
+        return {k: substitute_attr(v, env) for k, v in value.items()}
+    return value
+
+
+def bind_symbols(formal: Sequence[Type], actual: Sequence[Type]) -> dict[str, Dim]:
+    """The sizes that the symbols of `formal` stand for where values of the `actual` types are passed.
+
+    A symbol is read off the first size that is that symbol alone; IRError where the types then still differ.
+    """
+    if len(formal) != len(actual):
+        raise IRError(f"takes {len(formal)} arguments, got {len(actual)}", code="MLC0120")
+    env: dict[str, Dim] = {}
+    for f, a in zip(formal, actual):
+        if isinstance(f, TensorType) and isinstance(a, TensorType) and f.rank == a.rank:
+            for d, e in zip(f.shape, a.shape):
+                if (name := sizes.symbol_name(d)) is not None:
+                    env.setdefault(name, e)
+    for i, (f, a) in enumerate(zip(formal, actual)):
+        if f != a and substitute(f, env) != a:
+            raise IRError(f"argument {i} has type {a}, expected {f}"
+                          + (f" with {', '.join(f'{k} = {v}' for k, v in env.items())}" if env else ""),
+                          code="MLC0120")
+    return env

@@ -118,22 +118,26 @@ def fit(spec: Fit) -> tuple[list[Real], Real]:
     return rounded, worst
 
 
-def log1p_tail(scale: Real, linear: Real, low_scale: Real = 0) -> Callable[[Real], Real]:
-    """(scale log(1+f) - linear f) / f^2"""
-    return lambda f: (scale * mp.log1p(f) - linear * f) / f**2 if f else -scale / 2
+def exp2_tail(linear: Real) -> Callable[[Real], Real]:
+    """(2^f - 1 - linear f) / f^2"""
+    return lambda f: (mp.mpf(2) ** f - 1 - linear * f) / f**2
+
+
+def log_tail(scale: Real) -> Callable[[Real], Real]:
+    """scale (log(1+f) - f) / f^2"""
+    return lambda f: scale * (mp.log1p(f) - f) / f**2
 
 
 def tables() -> Iterator[Fit]:
     half_ln2, quarter_pi2, log2e = mp.ln2 / 2, (mp.pi / 4) ** 2, 1 / mp.ln2
     for bits, n in ((32, 0), (64, 1)):
-        yield Fit("EXP", bits, (5, 10)[n], -half_ln2, half_ln2,
+        yield Fit("EXP", bits, (6, 10)[n], -half_ln2, half_ln2,
                   lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: r**2 / mp.exp(r))
-        linear = round_to(mp.ln2, bits)
         yield Fit("EXP2", bits, (5, 11)[n], mp.mpf(-0.5), mp.mpf(0.5),
-                  lambda f, c=linear: (mp.mpf(2)**f - 1 - c * f) / f**2, lambda f: f**2 / mp.mpf(2)**f)
-        yield Fit("LOG", bits, (9, 21)[n], mp.mpf(-0.25), mp.mpf(0.5), log1p_tail(mp.mpf(1), mp.mpf(1)),
+                  exp2_tail(round_to(mp.ln2, bits)), lambda f: f**2 / mp.mpf(2)**f)
+        yield Fit("LOG", bits, (9, 21)[n], mp.mpf(-0.25), mp.mpf(0.5), log_tail(mp.mpf(1)),
                   lambda f: f**2 / mp.log1p(f))
-        yield Fit("LOG2", bits, (9, 21)[n], mp.mpf(-0.25), mp.mpf(0.5), log1p_tail(log2e, log2e),
+        yield Fit("LOG2", bits, (10, 21)[n], mp.sqrt(0.5) - 1, mp.sqrt(2) - 1, log_tail(log2e),
                   lambda f: f**2 / (mp.log1p(f) * log2e))
         yield Fit("TANH", bits, (7, 16)[n], mp.mpf(0), mp.mpf(1),
                   lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)))
@@ -146,13 +150,12 @@ def tables() -> Iterator[Fit]:
                   lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)))
         yield Fit("COS", 64, (4, 6)[n], mp.mpf(0), quarter_pi2,
                   lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)))
-    linear = round_to(mp.ln2, 64)
     yield Fit("POW_LOG", 64, 8, mp.mpf(0), mp.mpf(1) / 25,
               lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2 - z * 2 / 3) / z**2, lambda z: z**2 / 2)
-    yield Fit("POW_LOG2", 64, 13, mp.mpf(-0.25), mp.mpf(0.5), log1p_tail(log2e, log2e),
+    yield Fit("POW_LOG2", 64, 13, mp.mpf(-0.25), mp.mpf(0.5), log_tail(log2e),
               lambda f: f**2 / (mp.log1p(f) * log2e))
     yield Fit("POW_EXP2", 64, 6, mp.mpf(-0.5), mp.mpf(0.5),
-              lambda f: (mp.mpf(2)**f - 1 - linear * f) / f**2, lambda f: f**2 / mp.mpf(2)**f)
+              exp2_tail(round_to(mp.ln2, 64)), lambda f: f**2 / mp.mpf(2)**f)
 
 
 def main(names: list[str]) -> None:

@@ -1,0 +1,157 @@
+"""The call contract between compiled code and whoever calls it: `status = f_entry(ctx, args, sizes, results)`.
+
+    args, results   arrays of pointers to contiguous row-major data, one per argument and result
+    sizes           array of i64, one per size symbol in the order of `symbols`
+    ctx             a `Context`: where the arena is, and where the entry writes what went wrong
+
+A result that takes the buffer of a donated argument is passed that argument's pointer. Calls are re-entrant: a context
+and its arena belong to one call at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import UNKNOWN, BackendError, Loc
+from mlc.ir.parser import Parser
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FunctionType, TensorType
+
+OK, ARENA_TOO_SMALL, ERROR_RECORDED = 0, 1, 2
+"""What an entry returns: done; nothing has run, and `needed` is how many bytes it takes; an error is recorded."""
+
+ARENA_ALIGN = 64
+"""The arena starts at a multiple of this."""
+
+RESULT_ALIGN, BIG_RESULT = 64, 1 << 15
+"""Results of BIG_RESULT bytes or more are aligned too: whole cache lines are worth a second allocation."""
+
+ENTRY_SUFFIX = "_entry"
+
+
+class Context(ctypes.Structure):
+    """The first argument of an entry, in memory."""
+
+    _fields_ = [("arena", ctypes.c_void_p), ("capacity", ctypes.c_int64), ("needed", ctypes.c_int64),
+                ("error_op", ctypes.c_int64), ("error_element", ctypes.c_int64)]
+    arena: int | None
+    capacity: int
+    needed: int
+    error_op: int
+    error_element: int
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What a caller must know of a compiled function.
+
+    symbols      the size symbols, in the order in which the entry takes their numbers
+    aliases      per result: the argument whose buffer it takes, or -1
+    error_sites  by the number in the error record: "file:line:col: message"
+    arg_names    how to speak of the arguments; "" where they have no name
+    work         the number of elementary steps of a call, if known (negative: without bound)
+    """
+
+    name: str
+    type: FunctionType
+    symbols: tuple[str, ...] = ()
+    aliases: tuple[int, ...] = ()
+    error_sites: tuple[str, ...] = ()
+    arg_names: tuple[str, ...] = ()
+    work: Dim | None = None
+
+    def __post_init__(self) -> None:
+        if any(not isinstance(t, TensorType) for t in (*self.type.inputs, *self.type.results)):
+            self._wrong(f"{self.type} is not a function of tensors")
+        if len(self.aliases) != len(self.results):
+            self._wrong(f"{len(self.aliases)} aliases for {len(self.results)} results")
+        taken = [a for a in self.aliases if a >= 0]
+        if len(set(taken)) != len(taken) or any(a >= len(self.inputs) for a in taken):
+            self._wrong(f"aliases {list(self.aliases)} of {len(self.inputs)} arguments")
+        for argument, result in zip(self.aliases, self.results):
+            if argument >= 0 and self.inputs[argument] != result:
+                self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
+        used = set[str]().union(*(sizes.symbols(d) for t in (*self.inputs, *self.results) for d in t.shape))
+        if missing := used - set(self.symbols):
+            self._wrong(f"size {sorted(missing)[0]} is not among the symbols {list(self.symbols)}")
+
+    def _wrong(self, what: str) -> None:
+        raise BackendError(f"interface of {self.name}: {what}", code="MLC0540")
+
+    @property
+    def inputs(self) -> tuple[TensorType, ...]:
+        return self.type.inputs  # type: ignore[return-value]
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        return self.type.results  # type: ignore[return-value]
+
+    @cached_property
+    def donated(self) -> tuple[int, ...]:
+        """The arguments whose buffers become results, in order of the results."""
+        return tuple(a for a in self.aliases if a >= 0)
+
+    @cached_property
+    def binders(self) -> Mapping[str, tuple[int, int]]:
+        """Where the number of a symbol is read off: (argument, axis) of its first occurrence by itself."""
+        out: dict[str, tuple[int, int]] = {}
+        plain: dict[Dim, str] = {sizes.sym(name): name for name in self.symbols}
+        for i, type in enumerate(self.inputs):
+            for axis, dim in enumerate(type.shape):
+                if dim in plain:
+                    out.setdefault(plain[dim], (i, axis))
+        return out
+
+    def argument(self, i: int) -> str:
+        """What to call argument `i` in a message."""
+        name = self.arg_names[i] if i < len(self.arg_names) else ""
+        return f"argument {i} ({name})" if name else f"argument {i}"
+
+    def error_site(self, number: int) -> tuple[Loc, str]:
+        """The place and message of an error record's number."""
+        if not 0 <= number < len(self.error_sites):
+            raise BackendError(f"{self.name} reports error {number} of {len(self.error_sites)}", code="MLC0541")
+        m = _SITE.match(self.error_sites[number])
+        if m is None:
+            return UNKNOWN, self.error_sites[number].removeprefix("<unknown>: ")
+        return Loc(m["file"], int(m["line"]), int(m["col"] or 0)), m["message"]
+
+
+_SITE = re.compile(r"(?P<file>[^\n]*?):(?P<line>\d+)(?::(?P<col>\d+))?: (?P<message>.*)", re.DOTALL)
+
+
+def interface_of(entry: Op) -> Interface:
+    """The interface that an `llvm.func @f_entry` carries in its attributes."""
+    attrs = entry.attrs
+    name = str(attrs["sym_name"])
+    type = Parser(attrs["interface"], f"interface of @{name}").type()
+    if not isinstance(type, FunctionType):
+        raise BackendError(f"interface of {name}: {type} is not a function of tensors", code="MLC0540")
+    work = attrs.get("work")
+    return Interface(
+        name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),
+        tuple(int(a) for a in _items(attrs.get("aliases", [-1] * len(type.results)))),
+        _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
+        None if work is None else sizes.parse(work) if isinstance(work, str) else int(work))
+
+
+def interfaces(module: Op) -> dict[str, Interface]:
+    """The interface of every entry of a module, by the name of the function."""
+    found = [interface_of(op) for op in module.regions[0].block
+             if str(op.attrs.get("sym_name", "")).endswith(ENTRY_SUFFIX) and "interface" in op.attrs]
+    return {interface.name: interface for interface in found}
+
+
+def _items(value: Any) -> Sequence[Any]:
+    return () if value is None else value  # a list, a tuple, or an array of numbers
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    return tuple(str(item) for item in _items(value))

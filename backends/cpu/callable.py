@@ -1,0 +1,240 @@
+"""Compiled functions as Python objects: an emitted type whose instances are called at the speed of C.
+
+An instance takes the fast path of backends/cpu/wrapper.py or, wherever that does not apply, calls its slow path; every
+attribute it does not have itself is the slow path's. Where objects cannot be read as the wrapper does (`problem`), the
+slow path is all there is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable as Function
+from functools import cache
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from mlc.backends import object_code
+from mlc.backends.cpu import layout
+from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu.assemble import I32, PTR, Assembler, declare
+from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Callable, Scratch, offset
+from mlc.backends.cpu.wrapper import NAME, wrapper_module
+from mlc.backends.emit_llvm import emit
+from mlc.backends.executable import FAST_ENTRIES, Entry
+from mlc.backends.link import ALLOWED_EXTERNALS, link
+from mlc.backends.load import Library, load
+from mlc.backends.target import LEVELS, Target
+from mlc.dialects.builtin import Module, module
+from mlc.ir.types import to_numpy
+
+WRAPPER_TARGET = LEVELS["x86-64-v3"]
+"""Wrappers hold no arithmetic worth another level, and code for the lowest runs everywhere."""
+
+
+class SlowCallable:
+    """A compiled function where only the slow path is possible. The fast one looks the same from outside."""
+
+    __slots__ = ("__weakref__", "fast_path", "keep", "slow_path")
+
+    def __init__(self, slow_path: Function[..., Any], keep: tuple[Any, ...], fast_path: str) -> None:
+        self.slow_path = slow_path
+        self.keep = keep
+        self.fast_path = fast_path
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.slow_path(*args, **keywords)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.slow_path, name)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a function's: found on an instance, it takes that as its first argument."""
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.keep[0].interface.name}>"
+
+
+def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
+                  tensor_type: type | None = None, payload: str = "_array", consumed: Any = None) -> Any:
+    """A callable that runs `entry` on positional arrays, and `slow_path` on whatever else it is called with.
+
+    result       "tensor": results are instances of `tensor_type`; "ndarray": they are numpy arrays
+    tensor_type  instances are also taken as arguments; its slot `payload` holds a numpy array
+    consumed     takes the array's place in a tensor that was donated
+    `fast_path` of the callable says "yes", or why every call takes the slow path.
+    """
+    if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
+        raise ValueError(f"result is 'tensor', with a tensor_type, or 'ndarray'; got {result!r}")
+    keep = (entry, tensor_type)
+    slot = layout.slot_offset(tensor_type, payload) if tensor_type is not None else 0
+    reason = layout.problem() or _unsuited(entry.interface)
+    if reason is None and slot is None:
+        reason = f"{tensor_type} has no slot {payload}"
+    if reason is not None:
+        return SlowCallable(slow_path, keep, reason)
+    interface = entry.interface
+    library = _wrapper(Interface("wrapped", interface.type, interface.symbols, interface.aliases, work=interface.work),
+                       tensor_type is not None, result == "tensor")
+    made = _allocate(_callable_type())
+    fields = Callable.from_address(id(made))
+    for name, value in (("slow_path", slow_path), ("on_error", entry.fail), ("consumed", consumed), ("keep", keep)):
+        setattr(fields, name, _reference(value))
+    fields.function = entry.address
+    fields.array_type = id(np.ndarray)
+    fields.tensor_type = id(tensor_type) if tensor_type is not None else None
+    fields.payload = slot or 0
+    for name, address in layout.numpy_functions().items():
+        setattr(fields, name, address)
+    fields.calls, fields.all_calls = ctypes.addressof(entry.fast_calls), ctypes.addressof(FAST_ENTRIES)
+    for i, dtype in enumerate(_dtypes()):
+        fields.dtypes[i] = id(dtype)
+    fields.vectorcall = library.address(NAME)
+    return made
+
+
+def _unsuited(interface: Interface) -> str | None:
+    """Why a signature has no fast path."""
+    if unbound := set(interface.symbols) - set(interface.binders):
+        return f"no argument tells size {sorted(unbound)[0]}"
+    return None
+
+
+@cache
+def _dtypes() -> tuple[np.dtype[Any], ...]:
+    """numpy's own descriptor of each element type: what arrays of that type almost always share."""
+    return tuple(np.zeros(0, to_numpy(type)).dtype for type in DTYPES)
+
+
+def _reference(value: Any) -> int:
+    """The address of an object, with one more reference to it."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
+    return id(value)
+
+
+@cache
+def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
+    """The emitted wrapper for a signature: one in the process, however many functions have it."""
+    return _native(wrapper_module(signature, tensors, wrap), [NAME])
+
+
+def _native(source: Module, exports: list[str], target: Target = WRAPPER_TARGET) -> Library:
+    obj = object_code.compile_object(emit(source, target), target, 1)
+    return load(link(obj, exports, EXTERNALS | ALLOWED_EXTERNALS))
+
+
+# -- the type ---------------------------------------------------------------------------------------------------------
+class _Member(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("offset", ctypes.c_ssize_t),
+                ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+class _Slot(ctypes.Structure):
+    _fields_ = [("slot", ctypes.c_int), ("function", ctypes.c_void_p)]
+
+
+class _Spec(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("basicsize", ctypes.c_int), ("itemsize", ctypes.c_int),
+                ("flags", ctypes.c_uint), ("slots", ctypes.POINTER(_Slot))]
+
+
+_T_OBJECT, _T_PYSSIZET, _READONLY = 6, 19, 1
+_TP_CALL, _TP_DEALLOC, _TP_TRAVERSE, _TP_MEMBERS = 50, 52, 71, 72
+_DISALLOW_INSTANTIATION, _HAVE_VECTORCALL, _HAVE_GC = 1 << 7, 1 << 11, 1 << 14
+
+
+def _allocate(type: type) -> Any:
+    """A new object of a type, zeros behind its header."""
+    allocate = ctypes.pythonapi.PyType_GenericAlloc
+    allocate.restype, allocate.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_ssize_t]
+    return allocate(type, 0)
+
+
+@cache
+def _callable_type() -> type:
+    """The type of compiled functions, made by PyType_FromSpec."""
+    code = _native(_support_module(), ["dealloc", "traverse"])
+    members = (_Member * 5)(
+        _Member(b"__vectorcalloffset__", _T_PYSSIZET, offset(Callable, "vectorcall"), _READONLY),
+        _Member(b"__weaklistoffset__", _T_PYSSIZET, offset(Callable, "weaklist"), _READONLY),
+        _Member(b"slow_path", _T_OBJECT, offset(Callable, "slow_path"), _READONLY),
+        _Member(b"keep", _T_OBJECT, offset(Callable, "keep"), _READONLY))
+    call = ctypes.cast(ctypes.pythonapi.PyVectorcall_Call, ctypes.c_void_p).value
+    slots = (_Slot * 5)(
+        _Slot(_TP_DEALLOC, code.address("dealloc")), _Slot(_TP_TRAVERSE, code.address("traverse")),
+        _Slot(_TP_CALL, call), _Slot(_TP_MEMBERS, ctypes.addressof(members)))
+    spec = _Spec(b"mlc.Compiled", ctypes.sizeof(Callable), 0, _DISALLOW_INSTANTIATION | _HAVE_VECTORCALL | _HAVE_GC,
+                 slots)
+    make = ctypes.pythonapi.PyType_FromSpec
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.POINTER(_Spec)]
+    made: Any = make(ctypes.byref(spec))
+    made.__doc__ = property(lambda self: self.slow_path.__doc__)
+    for method in ("__getattr__", "__get__", "__repr__"):
+        setattr(made, method, getattr(SlowCallable, method))
+    made.fast_path = "yes"
+    _type_parts.append((members, slots, spec, code))
+    return made  # type: ignore[no-any-return]
+
+
+_type_parts: list[Any] = []
+"""What the type points to; it lives as long as the process."""
+
+
+def _support_module() -> Module:
+    """What CPython asks of a type whose instances hold references: dealloc and traverse.
+
+    No clear: the references never change, as a tuple's, so a cycle goes through some other object that can be cleared.
+    """
+    out = module()
+    declare(out, SIGNATURES)
+    _traverse(out)
+    _dealloc(out)
+    return out
+
+
+def _traverse(out: Module) -> None:
+    """traverse(self, visit, arg): visit the type and every reference, until a visit returns non-zero."""
+    a = Assembler(out, "traverse", [PTR, PTR, PTR], I32, public=True)
+    self, visit, arg = a.args
+    stop = a.block(I32)
+    for at in (layout.OB_TYPE, *(offset(Callable, name) for name in OWNED)):
+        obj, seen, following = a.load(PTR, self, at), a.block(), a.block()
+        a.branch(a.is_null(obj), following, seen)
+        a.start(seen)
+        found = a.call_pointer(visit, I32, obj, arg)
+        a.branch(a.compare("eq", found, a.i32(0)), following, stop, (), (found,))
+        a.start(following)
+    a.goto(stop, a.i32(0))
+    a.start(stop)
+    a.ret(stop.args[0])
+
+
+def _dealloc(out: Module) -> None:
+    """dealloc(self): weak references, references, arenas, the memory, and the reference to the type."""
+    a = Assembler(out, "dealloc", [PTR], None, public=True)
+    self, = a.args
+    type = a.load(PTR, self, layout.OB_TYPE)
+    a.call("PyObject_GC_UnTrack", self)
+    watched, unwatched, loop, some, done = a.block(), a.block(), a.block(PTR), a.block(), a.block()
+    a.branch(a.is_null(a.load(PTR, self, offset(Callable, "weaklist"))), unwatched, watched)
+    a.start(watched)
+    a.call("PyObject_ClearWeakRefs", self)
+    a.goto(unwatched)
+    a.start(unwatched)
+    for name in OWNED:
+        a.call("Py_DecRef", a.load(PTR, self, offset(Callable, name)))
+    a.goto(loop, a.load(PTR, self, offset(Callable, "pool")))
+    a.start(loop)
+    scratch = loop.args[0]
+    a.branch(a.is_null(scratch), done, some)
+    a.start(some)
+    following = a.load(PTR, scratch, offset(Scratch, "next"))
+    a.call("PyMem_RawFree", a.load(PTR, scratch, offset(Scratch, "memory")))
+    a.call("PyMem_RawFree", scratch)
+    a.goto(loop, following)
+    a.start(done)
+    a.call("PyObject_GC_Del", self)
+    a.call("Py_DecRef", type)
+    a.ret()

@@ -1,0 +1,194 @@
+"""What emitted wrappers share: the fields of a callable, the functions of CPython they call, and how memory is got.
+
+Fields of a callable change only under the global lock.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from mlc.backends.cpu import abi, layout
+from mlc.backends.cpu.abi import Context
+from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Value
+from mlc.ir.types import SCALARS, ScalarType, i64, index, ui8
+
+MAX_BYTES = 1 << 62
+"""No array or arena has this many bytes."""
+
+SIGNATURES = {
+    "PyObject_Vectorcall": (PTR, (PTR, PTR, I64, PTR)),
+    "Py_IncRef": (None, (PTR,)),
+    "Py_DecRef": (None, (PTR,)),
+    "PyTuple_New": (PTR, (I64,)),
+    "PyTuple_SetItem": (I32, (PTR, I64, PTR)),
+    "PyLong_FromLongLong": (PTR, (I64,)),
+    "PyType_GenericAlloc": (PTR, (PTR, I64)),
+    "PyErr_NoMemory": (PTR, ()),
+    "PyEval_SaveThread": (PTR, ()),
+    "PyEval_RestoreThread": (None, (PTR,)),
+    "PyMem_RawMalloc": (PTR, (I64,)),
+    "PyMem_RawFree": (None, (PTR,)),
+    "PyObject_GC_UnTrack": (None, (PTR,)),
+    "PyObject_GC_Del": (None, (PTR,)),
+    "PyObject_ClearWeakRefs": (None, (PTR,)),
+}
+EXTERNALS = frozenset(SIGNATURES)
+"""The functions of CPython that emitted wrappers may import."""
+
+DTYPES: tuple[ScalarType, ...] = tuple(t for t in SCALARS.values() if t != index)
+"""The order of `Callable.dtypes`."""
+
+
+class Callable(ctypes.Structure):
+    """A compiled callable in memory."""
+
+    _fields_ = [
+        ("refcnt", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("vectorcall", ctypes.c_void_p),
+        ("weaklist", ctypes.c_void_p),
+        ("slow_path", ctypes.c_void_p),           # called as the callable is
+        ("on_error", ctypes.c_void_p),            # called with the two numbers of an error record; raises
+        ("consumed", ctypes.c_void_p),            # what a donated tensor holds afterwards
+        ("keep", ctypes.c_void_p),                # whatever the pointers below point into
+        ("function", ctypes.c_void_p),            # the entry
+        ("array_type", ctypes.c_void_p), ("tensor_type", ctypes.c_void_p), ("payload", ctypes.c_ssize_t),
+        ("new_from_descr", ctypes.c_void_p), ("set_base_object", ctypes.c_void_p),
+        ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
+        ("pool", ctypes.c_void_p),                # free `Scratch`es
+        ("dtypes", ctypes.c_void_p * len(DTYPES)),
+    ]
+
+
+OWNED = ("slow_path", "on_error", "consumed", "keep")
+"""The fields that are references."""
+
+
+class Scratch(ctypes.Structure):
+    """An arena of one callable, used by one call at a time."""
+
+    _fields_ = [("next", ctypes.c_void_p), ("context", Context), ("memory", ctypes.c_void_p)]
+
+
+def offset(structure: Any, field: str) -> int:
+    """Where a field of a `ctypes.Structure` is."""
+    return int(getattr(structure, field).offset)
+
+
+def dtype_offset(type: ScalarType) -> int:
+    """Where a callable keeps numpy's descriptor of an element type."""
+    return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
+
+
+def new_array(out: Module) -> None:
+    """new_array(self, dtype, rank, dims, bytes): an uninitialised array, or NULL and an exception."""
+    a = Assembler(out, "new_array", [PTR, PTR, I32, PTR, I64], PTR)
+    self, dtype, rank, dims, size = a.args
+    make = a.load(PTR, self, offset(Callable, "new_from_descr"))
+    array_type = a.load(PTR, self, offset(Callable, "array_type"))
+    small, big, owned, placed, failed = a.block(), a.block(), a.block(), a.block(), a.block()
+    a.branch(a.compare("ult", size, a.i64(abi.BIG_RESULT)), small, big)
+
+    a.start(small)
+    a.call("Py_IncRef", dtype)                               # NewFromDescr takes a reference
+    a.ret(a.call_pointer(make, PTR, array_type, dtype, rank, dims, a.null, a.null, a.i32(0), a.null))
+
+    a.start(big)                                             # a view of bytes that start at a cache line
+    count = a.alloca(1)
+    a.store(a.add(size, a.i64(abi.RESULT_ALIGN)), count)
+    byte = a.load(PTR, self, dtype_offset(ui8))
+    a.call("Py_IncRef", byte)
+    memory = a.call_pointer(make, PTR, array_type, byte, a.i32(1), count, a.null, a.null, a.i32(0), a.null)
+    a.branch(a.is_null(memory), failed, owned)
+
+    a.start(owned)
+    a.call("Py_IncRef", dtype)
+    data = _aligned(a, a.load(PTR, memory, layout.ARRAY_DATA), abi.RESULT_ALIGN)
+    flags = layout.C_CONTIGUOUS | layout.ALIGNED | layout.WRITEABLE
+    view = a.call_pointer(make, PTR, array_type, dtype, rank, dims, a.null, data, a.i32(flags), a.null)
+    lost = a.block()
+    a.branch(a.is_null(view), lost, placed)
+
+    a.start(lost)
+    a.call("Py_DecRef", memory)
+    a.goto(failed)
+
+    a.start(placed)
+    set_base = a.load(PTR, self, offset(Callable, "set_base_object"))
+    a.call_pointer(set_base, I32, view, memory)              # takes the reference; cannot fail for a new array
+    a.ret(view)
+
+    a.start(failed)
+    a.ret(a.null)
+
+
+def _aligned(a: Assembler, pointer: Value, align: int) -> Value:
+    """The first multiple of `align` from `pointer` on."""
+    return a.at(pointer, a.and_(a.sub(a.i64(0), a.address(pointer)), a.i64(align - 1)))
+
+
+def take_scratch(out: Module) -> None:
+    """take_scratch(self): a scratch of the pool, or a new one without an arena; NULL if there is no memory."""
+    a = Assembler(out, "take_scratch", [PTR], PTR)
+    self, = a.args
+    first = a.load(PTR, self, offset(Callable, "pool"))
+    fresh, pooled, ready, failed = a.block(), a.block(), a.block(), a.block()
+    a.branch(a.is_null(first), fresh, pooled)
+
+    a.start(pooled)
+    a.store(a.load(PTR, first, offset(Scratch, "next")), self, offset(Callable, "pool"))
+    a.ret(first)
+
+    a.start(fresh)
+    made = a.call("PyMem_RawMalloc", a.i64(ctypes.sizeof(Scratch)))
+    a.branch(a.is_null(made), failed, ready)
+    a.start(ready)
+    for at in range(0, ctypes.sizeof(Scratch), 8):
+        a.store(a.i64(0), made, at)
+    a.goto(failed)
+    a.start(failed)
+    a.ret(made)
+
+
+def grow(out: Module) -> None:
+    """grow(scratch): whether its arena has as many bytes as the entry said it needs."""
+    a = Assembler(out, "grow", [PTR], I1)
+    scratch, = a.args
+    context = a.at(scratch, offset(Scratch, "context"))
+    needed = a.load(I64, context, offset(Context, "needed"))
+    a.call("PyMem_RawFree", a.load(PTR, scratch, offset(Scratch, "memory")))
+    for at, base in ((offset(Scratch, "memory"), scratch), (offset(Context, "arena"), context),
+                     (offset(Context, "capacity"), context)):
+        a.store(a.i64(0), base, at)
+    possible, taken, failed = a.block(), a.block(), a.block()
+    a.branch(a.compare("ult", needed, a.i64(MAX_BYTES)), possible, failed)
+
+    a.start(possible)
+    memory = a.call("PyMem_RawMalloc", a.add(needed, a.i64(abi.ARENA_ALIGN)))
+    a.branch(a.is_null(memory), failed, taken)
+
+    a.start(taken)
+    a.store(memory, scratch, offset(Scratch, "memory"))
+    a.store(_aligned(a, memory, abi.ARENA_ALIGN), context, offset(Context, "arena"))
+    a.store(needed, context, offset(Context, "capacity"))
+    a.ret(a.true)
+
+    a.start(failed)
+    a.ret(a.false)
+
+
+def count_overlaps(out: Module) -> None:
+    """count_overlaps(spans, count, start, end): how many of the (start, end) pairs meet the one given."""
+    a = Assembler(out, "count_overlaps", [PTR, I64, I64, I64], I64)
+    spans, count, start, end = a.args
+    loop, done = a.block(I64, I64), a.block(I64)
+    a.goto(loop, a.i64(0), a.i64(0))
+    a.start(loop)
+    i, found = loop.args
+    span = a.at(spans, a.mul(i, a.i64(16)))
+    meets = a.and_(a.compare("ult", a.load(I64, span), end), a.compare("ult", start, a.load(I64, span, 8)))
+    found_now, following = a.add(found, a.widen(meets)), a.add(i, a.i64(1))
+    a.branch(a.compare("ult", following, count), loop, done, (following, found_now), (found_now,))
+    a.start(done)
+    a.ret(done.args[0])

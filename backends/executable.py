@@ -1,0 +1,301 @@
+"""From the llvm dialect to functions one can call: emit, generate code, link, load, and check what a caller passes.
+
+`Entry.call` is the careful way in: it takes any arrays, names the one that does not fit, and copies where the layout
+is not what compiled code expects. `backends/cpu/callable.py` has the fast way, which falls back on this one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.backends import object_code
+from mlc.backends.cpu import abi
+from mlc.backends.cpu.abi import Context, Interface
+from mlc.backends.cpu.layout import data_address
+from mlc.backends.emit_llvm import emit
+from mlc.backends.link import ALLOWED_EXTERNALS, link, undefined_symbols
+from mlc.backends.load import Library, load
+from mlc.backends.target import Target, host
+from mlc.ir.core import Op
+from mlc.ir.diag import BackendError, Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.sizes import Dim, Size, evaluate, sym
+from mlc.ir.types import to_numpy
+
+Array = np.ndarray[Any, Any]
+
+MAX_BYTES = 1 << 62
+"""Larger buffers are refused before their size is computed in 64 bits."""
+
+# What a call needs of numpy, taken now: compiled code does not depend on what becomes of numpy's namespace.
+_ndarray, _uint8 = np.ndarray, np.dtype(np.uint8)
+
+
+def build(module: Op, target: Target | None = None, *, opt_level: int = 2,
+          allowed: frozenset[str] = ALLOWED_EXTERNALS) -> Executable:
+    """Native code for every entry of a module of the llvm dialect, loaded.
+
+    opt_level  as in `compile_object`
+    allowed    the external symbols that the code may use
+    """
+    target = host() if target is None else target
+    obj = object_code.compile_object(emit(module, target), target, opt_level)
+    return load_object(obj, abi.interfaces(module), target, allowed)
+
+
+def load_object(obj: bytes, interfaces: Mapping[str, Interface], target: Target | None = None,
+                allowed: frozenset[str] = ALLOWED_EXTERNALS) -> Executable:
+    """The functions of a relocatable object, linked and loaded; `interfaces` says how each is called."""
+    target = host() if target is None else target
+    if not host().runs(target):
+        raise BackendError(f"this machine cannot run code made for {target}", code="MLC0542",
+                           hint="--target host compiles for this machine")
+    image = link(obj, [name + abi.ENTRY_SUFFIX for name in interfaces], allowed)
+    return Executable(load(image), image, obj, interfaces, target)
+
+
+class Executable:
+    """Loaded native code of one module.
+
+    image      the shared object
+    undefined  the external symbols it uses
+    """
+
+    def __init__(self, library: Library, image: bytes, obj: bytes, interfaces: Mapping[str, Interface],
+                 target: Target) -> None:
+        self.library = library
+        self.image = image
+        self.target = target
+        self.undefined = undefined_symbols(obj)
+        self.entries = {name: Entry(library, interface) for name, interface in interfaces.items()}
+
+    def entry(self, name: str) -> Entry:
+        if name not in self.entries:
+            raise UserError(f"the module has no function @{name}", code="MLC0320",
+                            hint="it has " + ", ".join(f"@{n}" for n in self.entries))
+        return self.entries[name]
+
+    @property
+    def calls(self) -> int:
+        """How often compiled code of this module has been entered."""
+        return sum(entry.calls for entry in self.entries.values())
+
+    def report(self) -> str:
+        """What was built, for people."""
+        lines = [f"{len(self.image)} bytes for {self.target}, external symbols: {', '.join(self.undefined) or 'none'}"]
+        return "\n".join(lines + [f"@{name}: {entry.interface.type}" for name, entry in self.entries.items()])
+
+
+class Entry:
+    """One compiled function. Any number of threads may call it at once."""
+
+    def __init__(self, library: Library, interface: Interface) -> None:
+        self.interface = interface
+        self.library = library                    # keeps the code mapped
+        self.address = library.address(interface.name + abi.ENTRY_SUFFIX)
+        self.fast_calls = ctypes.c_uint64()       # written by emitted wrappers, under the GIL
+        self._slow_calls = 0
+        self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
+        self._free: deque[_Arena] = deque()       # appends and pops are atomic: no lock that a fork could leave held
+        self._arguments = [(type, to_numpy(type.dtype)) for type in interface.inputs]
+        self._results = [(type, to_numpy(type.dtype)) for type in interface.results]
+        self._donated = frozenset(interface.donated)
+        self._plain: dict[Dim, str] = {sym(name): name for name in interface.symbols}
+
+    @property
+    def calls(self) -> int:
+        """How often the compiled function has been entered, by either way."""
+        return self._slow_calls + self.fast_calls.value
+
+    def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
+        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
+        interface = self.interface
+        if len(arrays) != len(self._arguments):
+            raise UserTypeError(f"{interface.name} takes {len(self._arguments)} arguments, got {len(arrays)}",
+                                code="MLC0321")
+        inputs = [self._array(i, array) for i, array in enumerate(arrays)]
+        env = self._bind(inputs, sizes or {})
+        shapes = self._result_shapes(env)
+        pointers = [data_address(array) for array in inputs]
+        if self._donated:
+            self._check_overlap(inputs, pointers)
+        results = [inputs[a] if a >= 0 else new_array(shape, dtype)
+                   for a, shape, (_, dtype) in zip(interface.aliases, shapes, self._results)]
+        self._enter(pointers, [env[name] for name in interface.symbols],
+                    [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
+        return results
+
+    # -- what a caller passes -------------------------------------------------------------------------------------
+    def _array(self, i: int, array: Any) -> Array:
+        """Argument `i` as compiled code takes it: native, contiguous, aligned. A donated one cannot be a copy."""
+        type, dtype = self._arguments[i]
+        if not isinstance(array, _ndarray):
+            raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
+                                code="MLC0324")
+        same = array.dtype == dtype
+        if not same and array.dtype.newbyteorder("=") != dtype:
+            raise UserTypeError(f"{self.interface.argument(i)} has dtype {array.dtype}, expected {dtype}",
+                                code="MLC0325", hint="mlc converts no element types on its own: cast it")
+        if array.ndim != type.rank:
+            raise UserTypeError(f"{self.interface.argument(i)} has {array.ndim} dimensions, its type {type} has "
+                                f"{type.rank}", code="MLC0322")
+        flags = array.flags
+        fits = same and flags.c_contiguous and flags.aligned
+        if i in self._donated and not (fits and flags.writeable):
+            why = ("read-only" if not flags.writeable else "byte-swapped" if not same else
+                   "not contiguous in row-major order" if not flags.c_contiguous else "not aligned")
+            raise UserError(f"{self.interface.argument(i)} is donated, but its memory is {why}", code="MLC0326",
+                            hint="donate a contiguous, writable array, such as the result of .copy()")
+        return array if fits else array.astype(dtype, order="C", subok=False, copy=True)
+
+    def _bind(self, inputs: Sequence[Array], given: Mapping[str, int]) -> dict[str, int]:
+        """The number of every size symbol; UserError where an argument contradicts its type."""
+        interface = self.interface
+        env = {name: inputs[i].shape[axis] for name, (i, axis) in interface.binders.items()}
+        for name in interface.symbols:
+            if name not in env:
+                if name not in given:
+                    raise UserError(f"{interface.name}: no argument tells size {name}", code="MLC0327",
+                                    hint=f"pass it: sizes={{{name!r}: ...}}")
+                env[name] = given[name]
+            elif given.get(name, env[name]) != env[name]:
+                i, axis = interface.binders[name]
+                raise UserError(f"{interface.argument(i)} has size {env[name]} on axis {axis}, expected {name} = "
+                                f"{given[name]}", code="MLC0323")
+        for i, (array, (type, _)) in enumerate(zip(inputs, self._arguments)):
+            for axis, (dim, n) in enumerate(zip(type.shape, array.shape)):
+                expected = self._evaluate(dim, env)
+                if expected != n:
+                    told = f" = {expected}" if isinstance(dim, Size) else ""
+                    raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{told}",
+                                    code="MLC0323")
+        return env
+
+    def _evaluate(self, dim: int | Size, env: Mapping[str, int]) -> int:
+        """The number of a size: most are a number or a symbol by itself, and cost no arithmetic."""
+        if isinstance(dim, int):
+            return dim
+        if name := self._plain.get(dim):
+            return env[name]
+        try:
+            return evaluate(dim, env)
+        except ZeroDivisionError:
+            raise UserError(f"{self.interface.name}: size {dim} divides by zero", code="MLC0328") from None
+
+    def _result_shapes(self, env: Mapping[str, int]) -> list[tuple[int, ...]]:
+        out = []
+        for k, (type, dtype) in enumerate(self._results):
+            shape = tuple([self._evaluate(d, env) for d in type.shape])
+            count = dtype.itemsize
+            for n in shape:
+                count *= max(n, 1)
+            if min(shape, default=0) < 0 or count >= MAX_BYTES:
+                raise UserError(f"{self.interface.name}: result {k} would have shape {list(shape)}", code="MLC0328")
+            out.append(shape)
+        return out
+
+    def _check_overlap(self, inputs: Sequence[Array], pointers: Sequence[int]) -> None:
+        """A donated buffer is written while others are read, so no other argument may share its memory."""
+        spans = sorted((start, start + array.nbytes, i)
+                       for i, (start, array) in enumerate(zip(pointers, inputs)) if array.nbytes)
+        last = last_donated = (0, 0, -1)           # of those before, the one that ends last
+        for span in spans:
+            other = last if span[2] in self._donated else last_donated
+            if span[0] < other[1]:
+                donated, reader = (span[2], other[2]) if span[2] in self._donated else (other[2], span[2])
+                raise UserError(f"{self.interface.argument(donated)} is donated, but shares memory with "
+                                f"{self.interface.argument(reader)}", code="MLC0329", hint="pass a copy of one of them")
+            last = max(last, span, key=lambda s: s[1])
+            if span[2] in self._donated:
+                last_donated = max(last_donated, span, key=lambda s: s[1])
+
+    # -- the call itself ------------------------------------------------------------------------------------------
+    def _enter(self, arguments: Sequence[int], numbers: Sequence[int], results: Sequence[int]) -> None:
+        """Run the compiled function with an arena that is large enough, and raise what it reports."""
+        try:
+            arena = self._free.pop()
+        except IndexError:
+            arena = _Arena()
+        inputs, outputs = (ctypes.c_void_p * len(arguments))(*arguments), (ctypes.c_void_p * len(results))(*results)
+        symbols = (ctypes.c_int64 * len(numbers))(*numbers)
+        try:
+            status = self._function(arena.address, inputs, symbols, outputs)
+            if status == abi.ARENA_TOO_SMALL:
+                arena.grow(arena.context.needed)
+                status = self._function(arena.address, inputs, symbols, outputs)
+            _count(self)
+            if status == abi.ERROR_RECORDED:
+                raise self.error(arena.context.error_op, arena.context.error_element)
+            if status != abi.OK:
+                raise BackendError(f"{self.interface.name} returned status {status}", code="MLC0543")
+        finally:
+            self._free.append(arena)
+
+    def error(self, op: int, element: int) -> Error:
+        """The exception that an error record stands for."""
+        loc, message = self.interface.error_site(op)
+        return UserIndexError(f"{message} (element {element})", code="MLC0319", loc=loc)
+
+    def fail(self, op: int, element: int) -> None:
+        """Raise what an error record stands for."""
+        raise self.error(op, element)
+
+
+class _Arena:
+    """Scratch memory for one call at a time, and the context that tells the entry of it."""
+
+    def __init__(self) -> None:
+        self.context = Context()
+        self.address = ctypes.addressof(self.context)
+        self.memory: Array | None = None
+
+    def grow(self, needed: int) -> None:
+        if not 0 <= needed < MAX_BYTES:
+            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
+        self.memory = None                        # free the old before taking the new
+        self.context.arena, self.context.capacity = None, 0
+        self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
+        self.context.arena, self.context.capacity = data_address(self.memory), needed
+
+
+def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An uninitialised array; a large one starts at a cache line."""
+    count = dtype.itemsize
+    for n in shape:
+        count *= n
+    if count < abi.BIG_RESULT:
+        return _ndarray(shape, dtype)
+    memory = _aligned_bytes(count, abi.RESULT_ALIGN)
+    return _ndarray(shape, dtype, memory)
+
+
+def _aligned_bytes(count: int, align: int) -> Array:
+    memory: Array = _ndarray((count + align,), _uint8)
+    start = -data_address(memory) % align
+    return memory[start: start + count]
+
+
+# -- how often compiled code was entered ------------------------------------------------------------------------------
+_counting = threading.Lock()
+os.register_at_fork(after_in_child=_counting._at_fork_reinit)  # type: ignore[attr-defined]
+_slow_entries = 0
+FAST_ENTRIES = ctypes.c_uint64()
+"""Entries by emitted wrappers, which count under the GIL."""
+
+
+def native_entries() -> int:
+    """How often this process has entered compiled code."""
+    return _slow_entries + FAST_ENTRIES.value
+
+
+def _count(entry: Entry) -> None:
+    global _slow_entries
+    with _counting:
+        _slow_entries += 1
+        entry._slow_calls += 1

@@ -1,0 +1,10 @@
+"""llvm: one operation per LLVM instruction or intrinsic, with upstream's names, attributes and meaning.
+
+In the interpreter an integer or float is a numpy scalar, a vector an array, a struct a tuple and a pointer a `Pointer`
+into bytes; memory is exact to the byte, alignments included.
+"""
+
+from mlc.dialects.llvm.arithmetic import *  # noqa: F403
+from mlc.dialects.llvm.control import *  # noqa: F403
+from mlc.dialects.llvm.memory import *  # noqa: F403
+from mlc.dialects.llvm.types import *  # noqa: F403

@@ -1,0 +1,259 @@
+"""tensor, what every family shares: checks that name places, broadcasting, rounding, and what is known of values."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.ir.core import Op, Value
+from mlc.ir.diag import UNKNOWN, IRError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+Array = np.ndarray[Any, Any]
+
+FOLDED_ELEMENTS = 256
+"""Folding makes no constant with more elements than this."""
+
+
+class TensorOp(Op):
+    """An operation on tensors with one tensor as its result."""
+
+    def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
+        """Raise IRError; the notes say where each operand comes from."""
+        notes = tuple(f"operand {i}, {v.type}, comes from {v.op.loc}" for i, v in enumerate(self.operands)
+                      if v.op is not None and v.op.loc is not UNKNOWN)
+        raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint)
+
+    def tensors(self) -> list[TensorType]:
+        """The operands' types, all of them tensors."""
+        for i, v in enumerate(self.operands):
+            if not isinstance(v.type, TensorType):
+                self.refuse(f"operand {i} is {v.type}, not a tensor", "MLC0118")
+        return [v.type for v in self.operands]
+
+    def check_axis(self, axis: int, rank: int) -> None:
+        if not 0 <= axis < rank:
+            self.refuse(f"axis {axis} is out of range for {rank} dimensions", "MLC0114")
+
+    def check_axes(self, axes: Sequence[int], rank: int) -> None:
+        for axis in axes:
+            self.check_axis(axis, rank)
+        if list(axes) != sorted(set(axes)):
+            self.refuse(f"axes {list(axes)} are not in ascending order, each once", "MLC0114")
+
+    def constants(self) -> list[Array] | None:
+        """The operands as arrays, if each is a constant and the result is static and small."""
+        type = self.results[0].type
+        if not (isinstance(type, TensorType) and type.is_static and int_size(type) <= FOLDED_ELEMENTS):
+            return None
+        if any(isinstance(d, Size) for a in self.attrs.values() if isinstance(a, tuple) for d in a):
+            return None
+        arrays = [constant_array(v) for v in self.operands]
+        return None if any(a is None for a in arrays) else [a for a in arrays if a is not None]
+
+
+class CopyOp(TensorOp):
+    """An operation whose result consists of elements of its operands: it folds whatever their type."""
+
+    def fold(self) -> Value | Array | None:
+        arrays = self.constants()
+        return None if arrays is None else np.asarray(self.ref(*arrays))
+
+
+class SizedOp(TensorOp):
+    """An operation whose meaning needs the numbers behind sizes: `compute(size, *operands)`."""
+
+    def compute(self, size: Any, *xs: Any) -> Any:
+        raise NotImplementedError
+
+    def ref(self, *xs: Any) -> Any:
+        return self.compute(operator.index, *xs)
+
+    def interpret(self, frame: Frame) -> Any:
+        return self.compute(frame.size, *frame.all(self.operands))
+
+
+class TypedOp(Op):
+    """Printed as `name %x {attributes} : type to type`, where the result's type stands for the attributes `spelled`."""
+
+    spelled: ClassVar[tuple[str, ...]] = ()
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, self.spelled)
+        source = f"{p.type(self.operands[0].type)} to " if self.operands else ""
+        p.append(f" {p.values(self.operands)}".rstrip() + (f" {extra}" if extra else "")
+                 + f" : {source}{p.type(self.results[0].type)}")
+
+    @classmethod
+    def parse_form(cls, parser: Parser) -> Op:
+        refs = parser.operand_list()
+        attrs = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        sources = [parser.type()] if refs else []
+        if refs:
+            parser.expect("to")
+        target = parser.type()
+        if not isinstance(target, TensorType):
+            parser.fail(f"expected a tensor type, found {target}", "MLC0206")
+        attrs |= {name: getattr(target, name) for name in cls.spelled}
+        return parser.build(cls, parser.resolve_all(refs, sources), attrs, [target])
+
+
+# -- sizes ------------------------------------------------------------------------------------------------------------
+def shape_text(shape: Sequence[Dim]) -> str:
+    """`[B, 3]`, as messages write a shape."""
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def int_size(type: TensorType) -> int:
+    """The number of elements of a static type."""
+    size = type.size
+    assert isinstance(size, int)
+    return size
+
+
+def less(a: Dim, b: Dim) -> bool:
+    """Whether a < b for certain, whatever the symbols stand for (they are not negative)."""
+    difference = b - a
+    if isinstance(difference, int):
+        return difference > 0
+    known = all(c >= 0 and all(isinstance(atom, str) for atom, _ in m) for m, c in difference.terms)
+    return known and any(m == () and c > 0 for m, c in difference.terms)
+
+
+def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:
+    """The shape that the operands broadcast to by numpy's rule; sizes fit if provably equal or one is the literal 1."""
+    rank = max((t.rank for t in types), default=0)
+    out: list[Dim] = []
+    for i in range(-rank, 0):
+        found = {t.shape[i] for t in types if t.rank >= -i and t.shape[i] != 1}
+        if len(found) > 1:
+            shapes = " and ".join(shape_text(t.shape) for t in types)
+            symbolic = any(isinstance(d, Size) for d in found)
+            op.refuse(f"shapes {shapes} do not broadcast", "MLC0111",
+                      hint="a symbolic size broadcasts only with itself and with the literal 1" if symbolic else None)
+        out.append(found.pop() if found else 1)
+    return tuple(out)
+
+
+# -- element types ----------------------------------------------------------------------------------------------------
+def kind(dtype: ScalarType) -> str:
+    """`bool`, `int` or `float`; `index` for what is no element of a tensor."""
+    if isinstance(dtype, FloatType):
+        return "float"
+    return "bool" if dtype == i1 else "int" if isinstance(dtype, IntType) else "index"
+
+
+def accumulator(dtype: ScalarType) -> ScalarType:
+    """The type that sums and products of `dtype` are accumulated in: f32 for the 16-bit floats."""
+    return f32 if dtype in (f16, bf16) else dtype
+
+
+def rounded(x: Any, dtype: ScalarType) -> Array:
+    """Numbers in element type `dtype`, floats with a single rounding to nearest even."""
+    x, target = np.asarray(x), to_numpy(dtype)
+    if x.dtype == target:
+        return x
+    with np.errstate(all="ignore"):
+        if dtype == bf16 and x.dtype.itemsize == 8:
+            x = _to_odd_f32(x)
+        return np.asarray(x.astype(target))
+
+
+def _to_odd_f32(x: Array) -> Array:
+    """Eight-byte numbers as f32 rounded to odd, after which rounding to bf16 is as rounding `x` itself.
+
+    Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.
+    """
+    if x.dtype.kind in "iu":              # beyond 2^32, a set bit 16 stands for any bits below it
+        low = x & 0xFFFF
+        far = x > 1 << 32 if x.dtype.kind == "u" else (x > 1 << 32) | (x < -(1 << 32))
+        x = np.where(far, x - low | (low != 0).astype(x.dtype) << 16, x).astype(np.float64)
+    near = x.astype(np.float32)
+    bits = near.view(np.int32)
+    inexact = (near.astype(np.float64) != x) & (bits & 1 == 0) & ~np.isnan(x)
+    away = (np.abs(x) > np.abs(near.astype(np.float64)))
+    return np.asarray(np.where(inexact, bits + np.where(away, 1, -1), bits).astype(np.int32)).view(np.float32)
+
+
+# -- what is known of a value -----------------------------------------------------------------------------------------
+def constant_array(value: Value) -> Array | None:
+    """The array a value is known to be, unless it is unknown, symbolic or large."""
+    op = value.op
+    if isinstance(op, tensor.Constant):
+        return op.ref()
+    if isinstance(op, tensor.Full | tensor.Iota) and op.result.type.is_static and (
+            int_size(op.result.type) <= FOLDED_ELEMENTS):
+        return np.asarray(op.ref())
+    return None
+
+
+def splat(value: Value) -> Any:
+    """The one number, as an array of no dimensions, that all elements of a value are known to be; or None."""
+    return value.op.scalar() if isinstance(value.op, tensor.Full) else None
+
+
+def is_splat(value: Value, number: float) -> bool:
+    """Whether all elements of a value are `number`; +0.0 and -0.0 are told apart."""
+    known = splat(value)
+    return known is not None and bool(known == number) and (
+        known.dtype.kind in "biu" or bool(np.signbit(known) == np.signbit(number)))
+
+
+# -- pieces of derivatives --------------------------------------------------------------------------------------------
+def full(number: Any, like: Value, shape: Sequence[Dim] | None = None) -> Value:
+    """`number` in the element type of `like`, as a tensor of no dimensions unless `shape` is given."""
+    return tensor.Full(number, () if shape is None else tuple(shape), like.type.dtype).result
+
+
+def zeros(like: Value) -> Value:
+    """A tensor of zeros of the type of `like`."""
+    return full(0, like, like.type.shape)
+
+
+def unbroadcast(ct: Value, to: Value) -> Value:
+    """The cotangent of `to`, which broadcasting made into the shape of `ct`: the sum over what was repeated."""
+    shape = to.type.shape
+    lead = ct.type.rank - len(shape)
+    axes = [*range(lead), *(i + lead for i, d in enumerate(shape) if d == 1 and ct.type.shape[i + lead] != 1)]
+    if axes:
+        ct = tensor.ReduceSum(ct, tuple(axes)).result
+    return reshape(ct, shape)
+
+
+def reshape(x: Value, shape: Sequence[Dim]) -> Value:
+    """x in another shape; nothing is built where it has it."""
+    return x if x.type.shape == tuple(shape) else tensor.Reshape(x, tuple(shape)).result
+
+
+def broadcast_to(x: Value, shape: Sequence[Dim]) -> Value:
+    """x repeated to another shape; nothing is built where it has it."""
+    return x if x.type.shape == tuple(shape) else tensor.BroadcastTo(x, tuple(shape)).result
+
+
+def keep_axes(x: Value, axes: Sequence[int], shape: Sequence[Dim]) -> Value:
+    """x, from which the `axes` of `shape` were reduced, with size 1 in their place."""
+    return reshape(x, [1 if i in axes else d for i, d in enumerate(shape)])
+
+
+def cast(x: Value, dtype: ScalarType) -> Value:
+    """x in another element type; nothing is built where it has it."""
+    return x if x.type.dtype == dtype else tensor.Cast(x, dtype).result
+
+
+def select(condition: Value, a: Value, b: Value) -> Value:
+    return tensor.Select(condition, a, b).result
+
+
+def compare(predicate: str, a: Value, b: Value) -> Value:
+    return tensor.Compare(predicate, a, b).result

@@ -1,0 +1,189 @@
+"""tensor, compare: comparison, choice and change of element type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects.tensor.base import (
+    Array,
+    CopyOp,
+    TypedOp,
+    broadcast,
+    cast,
+    full,
+    is_splat,
+    kind,
+    rounded,
+    select,
+    splat,
+    unbroadcast,
+)
+from mlc.dialects.tensor.elementwise import Elementwise, LogicalNot
+from mlc.dialects.tensor.source import Full, check_dtype, int_range
+from mlc.ir.core import Value
+from mlc.ir.rewrite import rewrite
+from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, i1, to_numpy
+
+PREDICATES = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+              "ge": np.greater_equal}
+
+
+class Compare(Elementwise, name="tensor.compare"):
+    """result[i] = predicate(lhs[i], rhs[i]), one of eq ne lt le gt ge; of NaN only ne is true
+
+        %r = tensor.compare lt, %x, %y : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xi1>
+    """
+
+    predicate: str
+    lhs: Value
+    rhs: Value
+    accepts = ("bool", "int", "float")
+    exact = True
+    enums = {"predicate": tuple(PREDICATES)}
+    format = "$predicate `,` $lhs `,` $rhs attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        if self.predicate not in PREDICATES:
+            self.refuse(f"no predicate {self.predicate!r}", "MLC0116", hint=f"it is one of {', '.join(PREDICATES)}")
+        return super().infer()
+
+    def result_dtype(self, dtype: ScalarType) -> ScalarType:
+        return i1
+
+    def ref(self, *xs: Any) -> Array:
+        return np.asarray(PREDICATES[self.predicate](*xs))
+
+
+class Select(CopyOp, name="tensor.select"):
+    """result[i] = condition[i] ? a[i] : b[i]
+
+        %r = tensor.select %c, %x, %y : (tensor<3xi1>, tensor<3xf32>, tensor<f32>) -> tensor<3xf32>
+    """
+
+    condition: Value
+    a: Value
+    b: Value
+    format = "$condition `,` $a `,` $b attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        types = condition, a, b = self.tensors()
+        if condition.dtype != i1:
+            self.refuse(f"the condition has {condition.dtype} elements, not i1", "MLC0113",
+                        hint="compare it with zero")
+        if a.dtype != b.dtype:
+            self.refuse(f"element types differ: {a.dtype} and {b.dtype}", "MLC0112",
+                        hint="cast the operands to one type first")
+        return TensorType(broadcast(self, types), a.dtype)
+
+    def ref(self, c: Any, a: Any, b: Any) -> Array:
+        return np.asarray(np.where(c, a, b))
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        zero = full(0, ct)
+        return [None, unbroadcast(select(self.condition, ct, zero), self.a),
+                unbroadcast(select(self.condition, zero, ct), self.b)]
+
+
+class Cast(TypedOp, CopyOp, name="tensor.cast"):
+    """result[i] = x[i] in element type dtype
+
+    Floats are rounded once to nearest even; a float becomes the nearest integer towards zero, within the integer's
+    range, and NaN becomes 0; an integer is reduced modulo 2^width; anything becomes a bool by x != 0.
+
+        %r = tensor.cast %x : tensor<Bx3xf32> to tensor<Bx3xi32>
+    """
+
+    x: Value
+    dtype: ScalarType
+    spelled = ("dtype",)
+
+    def infer(self) -> TensorType:
+        source, = self.tensors()
+        check_dtype(self, self.dtype)
+        return source.with_dtype(self.dtype)
+
+    def ref(self, x: Any) -> Array:
+        if self.dtype == i1:
+            return np.asarray(x != 0)
+        if kind(self.x.type.dtype) == "float" and kind(self.dtype) == "int":
+            return _saturated(np.asarray(x).astype(np.float64), self.dtype)
+        return rounded(x, self.dtype)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        source = self.x.type.dtype
+        return [cast(ct, source) if kind(source) == "float" and kind(self.dtype) == "float" else None]
+
+
+def _saturated(x: Array, dtype: ScalarType) -> Array:
+    """Floats towards zero, into the range of an integer type; its end points as floats are exact or one too many."""
+    low, high = int_range(dtype)
+    above, below = x >= float(high), x <= float(low)
+    with np.errstate(all="ignore"):
+        whole = np.where(np.isnan(x) | above | below, 0, x).astype(to_numpy(dtype))
+    return np.where(above, np.array(high, whole.dtype), np.where(below, np.array(low, whole.dtype), whole))
+
+
+def embeds(source: ScalarType, target: ScalarType) -> bool:
+    """Whether every number of `source` is one of `target`."""
+    if source == target or source == i1:
+        return True
+    if isinstance(source, FloatType) and isinstance(target, FloatType):
+        return source.width < target.width
+    if isinstance(source, IntType) and isinstance(target, IntType):
+        low, high = int_range(target)
+        return target != i1 and low <= int_range(source)[0] and int_range(source)[1] <= high
+    digits = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
+    return isinstance(target, FloatType) and isinstance(source, IntType) and (
+        source.width - (not source.unsigned) <= digits[target.name])
+
+
+@rewrite(Cast)
+def cast_to_same(op: Cast) -> Value | None:
+    """cast(x, type of x) == x"""
+    return op.x if op.x.type == op.result.type else None
+
+
+@rewrite(Cast)
+def cast_of_exact_cast(op: Cast) -> Value | None:
+    """cast(cast(x, b), c) == cast(x, c), where b holds every x"""
+    inner = op.x.op
+    if not isinstance(inner, Cast) or not embeds(inner.x.type.dtype, inner.dtype):
+        return None
+    if [kind(t) for t in (inner.x.type.dtype, inner.dtype, op.dtype)] == ["int", "float", "int"]:
+        return None                                # the one saturates, the other is modulo 2^width
+    return cast(inner.x, op.dtype)
+
+
+@rewrite(Cast)
+def cast_of_splat(op: Cast) -> Value | None:
+    """cast(full(c), t) == full(cast(c, t))"""
+    number = splat(op.x)
+    if number is None or number != number:
+        return None
+    return Full(op.ref(number).item(), op.result.type.shape, op.dtype).result
+
+
+@rewrite(Select)
+def select_known(op: Select) -> Value | None:
+    """select(true, a, b) == a;  select(false, a, b) == b;  select(c, a, a) == a"""
+    chosen = op.a if op.a is op.b or is_splat(op.condition, 1) else op.b if is_splat(op.condition, 0) else None
+    return chosen if chosen is not None and chosen.type == op.result.type else None
+
+
+@rewrite(Select)
+def select_of_not(op: Select) -> Value | None:
+    """select(not c, a, b) == select(c, b, a)"""
+    inner = op.condition.op
+    return select(inner.x, op.b, op.a) if isinstance(inner, LogicalNot) else None
+
+
+@rewrite(LogicalNot)
+def not_of_compare(op: LogicalNot) -> Value | None:
+    """not (a == b) == (a != b);  not (a < b) == (a >= b) and so on, for integers"""
+    inner = op.x.op
+    opposite = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+    if isinstance(inner, Compare) and (inner.predicate in ("eq", "ne") or kind(inner.lhs.type.dtype) != "float"):
+        return Compare(opposite[inner.predicate], inner.lhs, inner.rhs).result
+    return None

@@ -1,0 +1,103 @@
+"""tensor, contract: products of tensors, summed over shared axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, rounded, shape_text
+from mlc.dialects.tensor.orders import dot_in_order, lanes
+from mlc.dialects.tensor.shape import inverse, transpose
+from mlc.ir.core import Value
+from mlc.ir.rewrite import rewrite
+from mlc.ir.types import TensorType, f64, to_numpy
+
+
+class DotGeneral(TensorOp, name="tensor.dot_general"):
+    """result[b, i, j] = the sum over k of lhs[b, i, k] * rhs[b, j, k]
+
+    `batch` and `contract` are pairs (axis of lhs, axis of rhs) that b and k run along, in this order; i and j are the
+    other axes of lhs and rhs. `order` says in which order floats are added (orders.py); fix_numerics sets it.
+
+        %r = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : tensor<3x3xf32>
+    """
+
+    lhs: Value
+    rhs: Value
+    batch: tuple[tuple[int, int], ...]
+    contract: tuple[tuple[int, int], ...]
+    order: str | None = None
+    format = "$lhs `,` $rhs attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        lhs, rhs = self.tensors()
+        if lhs.dtype != rhs.dtype:
+            self.refuse(f"element types differ: {lhs.dtype} and {rhs.dtype}", "MLC0112",
+                        hint="cast the operands to one type first")
+        if kind(lhs.dtype) == "bool":
+            self.refuse("does not work on i1, only on int and float elements", "MLC0113")
+        for side, t in ((0, lhs), (1, rhs)):
+            used = [pair[side] for pair in (*self.batch, *self.contract)]
+            for axis in used:
+                self.check_axis(axis, t.rank)
+            if len(set(used)) < len(used):
+                self.refuse(f"an axis of operand {side} is used twice in batch {list(self.batch)} and contract "
+                            f"{list(self.contract)}", "MLC0114")
+        for what, pairs in (("batch", self.batch), ("inner", self.contract)):
+            for i, j in pairs:
+                if lhs.shape[i] != rhs.shape[j]:
+                    self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
+                                f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115")
+        if self.order is not None:
+            lanes(self.order)
+        return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
+                               *(rhs.shape[j] for j in self.free(1))])
+
+    def free(self, side: int) -> list[int]:
+        """The axes of an operand (0: lhs, 1: rhs) that the result keeps and the other operand has not."""
+        used = {pair[side] for pair in (*self.batch, *self.contract)}
+        return [i for i in range(self.operands[side].type.rank) if i not in used]
+
+    def ref(self, lhs: Any, rhs: Any) -> Array:
+        dtype = self.lhs.type.dtype
+        shape = [*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
+                 *(rhs.shape[j] for j in self.free(1))]
+        a, b = self._rows(0, lhs), self._rows(1, rhs)
+        with np.errstate(all="ignore"):
+            if kind(dtype) != "float":
+                return np.asarray(np.matmul(a, b.transpose(0, 2, 1), dtype=to_numpy(dtype))).reshape(shape)
+            if self.order is None:
+                wide = np.matmul(rounded(a, f64), rounded(b, f64).transpose(0, 2, 1)) + 0.0
+            else:
+                wide = dot_in_order(rounded(a, accumulator(dtype)), rounded(b, accumulator(dtype)), self.order)
+        return rounded(wide, dtype).reshape(shape)
+
+    def _rows(self, side: int, x: Array) -> Array:
+        """An operand as [batch, free, contracted], each group of axes flattened."""
+        batch, free = [pair[side] for pair in self.batch], self.free(side)
+        contract = [pair[side] for pair in self.contract]
+        sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (batch, free, contract)]
+        return np.transpose(x, (*batch, *free, *contract)).reshape(sizes)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [self._side(ct, 0), self._side(ct, 1)]
+
+    def _side(self, ct: Value, side: int) -> Value:
+        """d lhs[b, i, k] = the sum over j of ct[b, i, j] * rhs[b, j, k], its axes put where lhs has them; so d rhs."""
+        other = self.operands[1 - side]
+        count, free, summed = len(self.batch), self.free(side), self.free(1 - side)
+        at = count if side == 1 else count + len(free)            # of the axes of ct that are summed
+        batch = tuple((i, pair[1 - side]) for i, pair in enumerate(self.batch))
+        made = DotGeneral(ct, other, batch, tuple((at + i, axis) for i, axis in enumerate(summed))).result
+        remaining = sorted(self.contract, key=lambda pair: pair[1 - side])
+        layout = [*(pair[side] for pair in self.batch), *free, *(pair[side] for pair in remaining)]
+        return transpose(made, inverse(layout))
+
+
+@rewrite(DotGeneral)
+def dot_of_nothing(op: DotGeneral) -> Value | None:
+    """dot_general(x, y) == full(0), where a contracted size is 0"""
+    if any(op.lhs.type.shape[i] == 0 for i, _ in op.contract):
+        return full(0, op.result, op.result.type.shape)
+    return None

@@ -1,0 +1,97 @@
+"""tensor, index: elements picked by computed positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, TensorOp, cast, compare, full, kind, reshape, select, shape_text
+from mlc.dialects.tensor.source import Iota
+from mlc.ir.core import Value
+from mlc.ir.diag import UserIndexError
+from mlc.ir.types import TensorType, i64
+
+
+class _Pick(TensorOp):
+    """Elements of x at `indices` along an axis. An index out of range is the user's error, negative ones included."""
+
+    x: Value
+    indices: Value
+    axis: int
+    format = "$x `,` $indices attr-dict `:` functional-type"
+
+    def operand_types(self) -> tuple[TensorType, TensorType]:
+        x, indices = self.tensors()
+        if kind(indices.dtype) != "int":
+            self.refuse(f"the indices have {indices.dtype} elements, not integers", "MLC0113")
+        self.check_axis(self.axis, x.rank)
+        return x, indices
+
+    def checked(self, x: Array, indices: Any) -> Array:
+        return positions(self, x, np.asarray(indices), self.axis)
+
+
+def positions(op: TensorOp, x: Array, indices: Array, axis: int) -> Array:
+    """The indices as i64; UserIndexError names the first that is not a position along the axis."""
+    n = x.shape[axis]
+    wrong = np.argwhere(np.atleast_1d((indices < 0) | (indices >= n)))
+    if len(wrong):
+        at = tuple(int(i) for i in wrong[0])[: indices.ndim]
+        where = f" at {list(at)}" if at else ""
+        raise UserIndexError(f"{op.name}: index {int(indices[at])}{where} is out of range for size {n} of axis {axis}",
+                             code="MLC0340", loc=op.loc)
+    return indices.astype(np.int64)
+
+
+class Take(_Pick, name="tensor.take"):
+    """result[a, i, b] = x[a, indices[i], b], where a are the axes of x before axis and b those after it
+
+        %r = tensor.take %x, %i {axis = 0} : (tensor<10x3xf32>, tensor<Bxi64>) -> tensor<Bx3xf32>
+    """
+
+    def infer(self) -> TensorType:
+        x, indices = self.operand_types()
+        return x.with_shape((*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:]))
+
+    def ref(self, x: Any, indices: Any) -> Array:
+        return np.take(x, self.checked(x, indices), self.axis)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[i] = k"""
+        shape, picked = self.x.type.shape, self.indices.type.shape
+        before, n, after = shape[: self.axis], shape[self.axis], shape[self.axis + 1:]
+        positions = reshape(cast(self.indices, i64), [*[1] * len(before), 1, *picked, *[1] * len(after)])
+        rows = [*[1] * len(before), n, *[1] * (len(picked) + len(after))]
+        hit = compare("eq", Iota(tuple(rows), self.axis, i64).result, positions)
+        spread = select(hit, reshape(ct, [*before, 1, *picked, *after]), full(0, ct))
+        axes = tuple(range(self.axis + 1, self.axis + 1 + len(picked)))
+        return [tensor.ReduceSum(spread, axes).result if axes else spread, None]
+
+
+class TakeAlong(_Pick, name="tensor.take_along"):
+    """result[a, i, b] = x[a, indices[a, i, b], b], where a are the axes before axis and b those after it
+
+        %r = tensor.take_along %x, %i {axis = 1} : (tensor<Bx3xf32>, tensor<Bx1xi64>) -> tensor<Bx1xf32>
+    """
+
+    def infer(self) -> TensorType:
+        x, indices = self.operand_types()
+        if x.rank != indices.rank or any(
+                d != e for a, (d, e) in enumerate(zip(x.shape, indices.shape)) if a != self.axis):
+            self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
+                        f"{self.axis}", "MLC0115")
+        return x.with_shape(indices.shape)
+
+    def ref(self, x: Any, indices: Any) -> Array:
+        return np.take_along_axis(x, self.checked(x, indices), self.axis)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[a, i, b] = k"""
+        shape, picked = self.x.type.shape, self.indices.type.shape
+        lifted = [*picked[: self.axis], 1, *picked[self.axis:]]
+        rows = [1] * len(lifted)
+        rows[self.axis] = shape[self.axis]
+        hit = compare("eq", Iota(tuple(rows), self.axis, i64).result, reshape(cast(self.indices, i64), lifted))
+        return [tensor.ReduceSum(select(hit, reshape(ct, lifted), full(0, ct)), (self.axis + 1,)).result, None]

@@ -1,0 +1,57 @@
+"""tensor, map: any function of scalars, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects.tensor.base import TensorOp, broadcast, kind
+from mlc.dialects.tensor.kernel import Yield
+from mlc.ir.core import Block, Region, Value, at_end
+from mlc.ir.types import IntType, TensorType, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+class Map(TensorOp, name="tensor.map", isolated=True):
+    """result[i] = body(xs[i] ...), of scalars by arith and math
+
+        %r = tensor.map %x : tensor<3xf32> {
+        ^bb0(%arg0: f32):
+          %0 = arith.mulf %arg0, %arg0 : f32
+          tensor.yield %0 : f32
+        }
+    """
+
+    xs: tuple[Value, ...]
+    body: Region
+
+    def infer(self) -> TensorType:
+        types, block = self.tensors(), self.body.block
+        if [a.type for a in block.args] != [t.dtype for t in types]:
+            self.refuse("the body's arguments are not the elements of the operands", "MLC0119")
+        end = block.last
+        if not isinstance(end, Yield) or len(end.operands) != 1:
+            self.refuse("the body does not end by yielding one value", "MLC0119")
+        dtype = end.operands[0].type
+        for t in (*(t.dtype for t in types), dtype):
+            if kind(t) == "index" or (isinstance(t, IntType) and t.unsigned):
+                self.refuse(f"{t} is no element type that arith works on", "MLC0113")
+        return TensorType(broadcast(self, types), dtype)
+
+    def interpret(self, frame: Frame) -> Any:
+        """The body runs once, on whole arrays: operations on scalars act on each element of one alike."""
+        arrays = np.broadcast_arrays(*frame.all(self.xs)) if self.xs else []
+        value, = frame.run(self.body, arrays)
+        return np.broadcast_to(np.asarray(value, to_numpy(self.result.type.dtype)), frame.shape(self.result.type.shape))
+
+
+def map_elements(xs: Sequence[Value], body: Callable[..., Value]) -> Value:
+    """tensor.map of `xs`, whose body is what `body` builds from one scalar for each."""
+    block = Block([x.type.dtype for x in xs])
+    with at_end(block):
+        Yield((body(*block.args),))
+    return Map(tuple(xs), Region(block)).result

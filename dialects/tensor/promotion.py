@@ -1,0 +1,52 @@
+"""tensor, promotion: the element type that operands of different types meet in, by PyTorch's rules.
+
+Two tensors meet in the least type of the higher of their kinds (bool < int < float) that holds both; a Python number
+raises a tensor's kind but never its width. PyTorch has no rule for ui16, ui32 and ui64 with other integers.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects.tensor.base import kind
+from mlc.ir.diag import UserTypeError
+from mlc.ir.types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64
+
+DEFAULT_INT, DEFAULT_FLOAT = i64, f32
+"""The types of a Python int and a Python float where no tensor decides."""
+
+_COLUMNS = (i1, i8, i16, i32, i64, ui8, f16, bf16, f32, f64)
+_ROWS: tuple[tuple[ScalarType, ...], ...] = (
+    # i1   i8   i16  i32  i64  ui8  f16  bf16  f32  f64
+    (i1,   i8,  i16, i32, i64, ui8, f16, bf16, f32, f64),     # i1
+    (i8,   i8,  i16, i32, i64, i16, f16, bf16, f32, f64),     # i8
+    (i16,  i16, i16, i32, i64, i16, f16, bf16, f32, f64),     # i16
+    (i32,  i32, i32, i32, i64, i32, f16, bf16, f32, f64),     # i32
+    (i64,  i64, i64, i64, i64, i64, f16, bf16, f32, f64),     # i64
+    (ui8,  i16, i16, i32, i64, ui8, f16, bf16, f32, f64),     # ui8
+    (f16,  f16, f16, f16, f16, f16, f16, f32,  f32, f64),     # f16
+    (bf16, bf16, bf16, bf16, bf16, bf16, f32, bf16, f32, f64),    # bf16
+    (f32,  f32, f32, f32, f32, f32, f32, f32,  f32, f64),     # f32
+    (f64,  f64, f64, f64, f64, f64, f64, f64,  f64, f64),     # f64
+)
+PROMOTIONS: dict[tuple[ScalarType, ScalarType], ScalarType] = {
+    (a, b): c for a, row in zip(_COLUMNS, _ROWS) for b, c in zip(_COLUMNS, row)
+}
+for _unsigned in (ui16, ui32, ui64):
+    PROMOTIONS[_unsigned, _unsigned] = _unsigned
+    for _float in (f16, bf16, f32, f64):
+        PROMOTIONS[_unsigned, _float] = PROMOTIONS[_float, _unsigned] = _float
+
+
+def promote(a: ScalarType, b: ScalarType) -> ScalarType:
+    """The element type of a result of elements `a` and `b`, as torch.promote_types."""
+    if (found := PROMOTIONS.get((a, b))) is None:
+        raise UserTypeError(f"{a} and {b} elements have no common type", code="MLC0341", hint="cast one of them first")
+    return found
+
+
+def promote_scalar(dtype: ScalarType, number: bool | int | float) -> ScalarType:
+    """The element type of a result of elements `dtype` and a Python number, as torch.result_type."""
+    if isinstance(number, float) and kind(dtype) != "float":
+        return DEFAULT_FLOAT
+    if isinstance(number, int) and not isinstance(number, bool) and kind(dtype) == "bool":
+        return DEFAULT_INT
+    return dtype

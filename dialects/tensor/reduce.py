@@ -1,0 +1,249 @@
+"""tensor, reduce: many elements into one, along axes that the result no longer has."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    broadcast_to,
+    cast,
+    compare,
+    full,
+    keep_axes,
+    kind,
+    reshape,
+    rounded,
+    select,
+    zeros,
+)
+from mlc.dialects.tensor.orders import lanes, reduce_in_order
+from mlc.dialects.tensor.source import int_range
+from mlc.ir.core import Value
+from mlc.ir.rewrite import rewrite
+from mlc.ir.types import ScalarType, TensorType, f64, to_numpy
+
+
+class Reduce(TensorOp):
+    """The elements along `axes` combined; the result is the identity where there are none.
+
+    `order` says in which order floats are combined (orders.py); fix_numerics sets it where it matters.
+    """
+
+    x: Value
+    axes: tuple[int, ...]
+    order: str | None = None
+    accepts: ClassVar[tuple[str, ...]] = ("int", "float")
+
+    def infer(self) -> TensorType:
+        source, = self.tensors()
+        if kind(source.dtype) not in self.accepts:
+            self.refuse(f"does not work on {source.dtype}, only on {' and '.join(self.accepts)} elements", "MLC0113")
+        self.check_axes(self.axes, source.rank)
+        if self.order is not None:
+            lanes(self.order)
+        return source.with_shape(d for i, d in enumerate(source.shape) if i not in self.axes)
+
+    def identity(self) -> float | int | bool:
+        """What combining with changes nothing; the result where there is nothing to combine."""
+        raise NotImplementedError
+
+    def spread(self, v: Value) -> Value:
+        """A value of the result's shape, repeated along the axes to the shape of x."""
+        shape = self.x.type.shape
+        return broadcast_to(keep_axes(v, self.axes, shape), shape)
+
+    def fold(self) -> Value | Array | None:
+        exact = kind(self.x.type.dtype) != "float" or isinstance(self, _ReduceExtremum)
+        arrays = self.constants() if exact else None
+        return None if arrays is None else np.asarray(self.ref(*arrays))
+
+
+class _ReduceArithmetic(Reduce):
+    """A sum or a product: its value depends on the order."""
+
+    combine: ClassVar[np.ufunc]
+
+    def ref(self, x: Any) -> Array:
+        dtype = self.x.type.dtype
+        with np.errstate(all="ignore"):
+            if kind(dtype) != "float":
+                return np.asarray(self.combine.reduce(x, self.axes, dtype=to_numpy(dtype)))
+            if self.order is None:
+                wide = self.combine.reduce(rounded(x, f64), self.axes, initial=self.identity())
+                return rounded(wide, dtype)
+            wide = rounded(x, accumulator(dtype))
+            return rounded(reduce_in_order(wide, self.axes, self.order, self.combine, self.identity()), dtype)
+
+
+class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
+    """result[i] = the sum of x[i, j] over j, the indices along axes; of integers modulo 2^width
+
+        %r = tensor.reduce_sum %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    combine = np.add
+
+    def identity(self) -> float:
+        return 0.0
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [self.spread(ct)]
+
+
+class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
+    """result[i] = the product of x[i, j] over j, the indices along axes; of integers modulo 2^width
+
+        %r = tensor.reduce_prod %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    combine = np.multiply
+
+    def identity(self) -> float:
+        return 1.0
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """The product of the other elements: result / x, and where x = 0, by the number of zeros:
+
+        one     the product p of what is not zero
+        two     p times the other zero, for the sake of the second derivative
+        more    zero
+        """
+        x, one, zero = self.x, full(1, self.x), full(0, self.x)
+        is_zero = compare("eq", x, zero)
+        p = ReduceProd(select(is_zero, one, x), self.axes).result
+        count = self.spread(ReduceSum(cast(is_zero, x.type.dtype), self.axes).result)
+        sum_of_zeros = ReduceSum(select(is_zero, x, zero), self.axes).result
+        several = select(compare("eq", count, full(2, x)), self.spread(p) * (self.spread(sum_of_zeros) - x), zero)
+        at_zero = select(compare("eq", count, one), self.spread(p), several)
+        others = select(is_zero, at_zero, self.spread(self.result) / select(is_zero, one, x))
+        return [self.spread(ct) * others]
+
+
+class _ReduceExtremum(Reduce):
+    """The greatest or the smallest: the same in every order. The cotangent is divided evenly among those that tie."""
+
+    accepts = ("bool", "int", "float")
+    combine: ClassVar[np.ufunc]
+    wins: ClassVar[bool]                     # which of the two zeros is the result where both occur: -0.0 or not
+
+    def ref(self, x: Any) -> Array:
+        x = np.asarray(x)
+        with np.errstate(all="ignore"):
+            result = np.asarray(self.combine.reduce(x, self.axes, initial=np.array(self.identity(), x.dtype)))
+            if kind(self.x.type.dtype) == "float":
+                signs = np.where(x == 0, np.signbit(x), not self.wins)
+                pick = np.logical_or if self.wins else np.logical_and
+                negative = pick.reduce(signs, self.axes, initial=not self.wins)
+                result = np.where(result == 0, np.where(negative, -0.0, 0.0).astype(x.dtype), result)
+        return result.astype(x.dtype)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        ties = compare("eq", self.x, self.spread(self.result))
+        count = ReduceSum(cast(ties, ct.type.dtype), self.axes).result
+        return [select(ties, self.spread(ct / count), full(0, ct))]
+
+
+class ReduceMax(_ReduceExtremum, name="tensor.reduce_max"):
+    """result[i] = the greatest x[i, j] over j, the indices along axes; NaN if one is NaN; +0 > -0
+
+        %r = tensor.reduce_max %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    combine = np.maximum
+    wins = False
+
+    def identity(self) -> float | int:
+        return lowest(self.x.type.dtype)
+
+
+class ReduceMin(_ReduceExtremum, name="tensor.reduce_min"):
+    """result[i] = the smallest x[i, j] over j, the indices along axes; NaN if one is NaN; -0 < +0
+
+        %r = tensor.reduce_min %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    combine = np.minimum
+    wins = True
+
+    def identity(self) -> float | int:
+        return highest(self.x.type.dtype)
+
+
+class _ReduceBool(Reduce):
+    accepts = ("bool",)
+    combine: ClassVar[np.ufunc]
+
+    def ref(self, x: Any) -> Array:
+        return np.asarray(self.combine.reduce(x, self.axes))
+
+
+class ReduceAny(_ReduceBool, name="tensor.reduce_any"):
+    """result[i] = whether some x[i, j] is true, j the indices along axes
+
+        %r = tensor.reduce_any %x {axes = [1]} : (tensor<Bx3xi1>) -> tensor<Bxi1>
+    """
+
+    combine = np.logical_or
+
+    def identity(self) -> bool:
+        return False
+
+
+class ReduceAll(_ReduceBool, name="tensor.reduce_all"):
+    """result[i] = whether every x[i, j] is true, j the indices along axes
+
+        %r = tensor.reduce_all %x {axes = [1]} : (tensor<Bx3xi1>) -> tensor<Bxi1>
+    """
+
+    combine = np.logical_and
+
+    def identity(self) -> bool:
+        return True
+
+
+def lowest(dtype: ScalarType) -> float | int:
+    """What no number of the type is less than."""
+    return -np.inf if kind(dtype) == "float" else int_range(dtype)[0]
+
+
+def highest(dtype: ScalarType) -> float | int:
+    """What no number of the type is greater than."""
+    return np.inf if kind(dtype) == "float" else int_range(dtype)[1]
+
+
+# -- rewrites ---------------------------------------------------------------------------------------------------------
+@rewrite(ReduceProd, ReduceMax, ReduceMin, ReduceAny, ReduceAll)
+def reduce_single(op: Reduce) -> Value | None:
+    """reduce(x, axes) == reshape(x), where x has size 1 along all of them (a sum would turn -0.0 into +0.0)"""
+    return reshape(op.x, op.result.type.shape) if all(op.x.type.shape[a] == 1 for a in op.axes) else None
+
+
+@rewrite(Reduce)
+def reduce_nothing(op: Reduce) -> Value | None:
+    """reduce(x, axes) == full(identity), where x has size 0 along one of them"""
+    if any(op.x.type.shape[a] == 0 for a in op.axes):
+        return full(op.identity(), op.result, op.result.type.shape)
+    return None
+
+
+@rewrite(ReduceSum)
+def sum_of_zeros(op: ReduceSum) -> Value | None:
+    """reduce_sum(full(0)) == full(0)"""
+    from_zeros = isinstance(op.x.op, tensor.Full) and op.x.op.value == 0
+    return zeros(op.result) if from_zeros else None
+
+
+@rewrite(ReduceMax, ReduceMin, ReduceAny, ReduceAll)
+def reduce_twice(op: Reduce) -> Value | None:
+    """max(max(x, a), b) == max(x, a and b), and so for min, any, all"""
+    inner = op.x.op
+    if not isinstance(inner, Reduce) or type(inner) is not type(op) or len(op.x.uses) > 1:
+        return None
+    kept = [a for a in range(inner.x.type.rank) if a not in inner.axes]
+    return type(op)(inner.x, tuple(sorted((*inner.axes, *(kept[a] for a in op.axes))))).result

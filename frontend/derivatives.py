@@ -1,0 +1,230 @@
+"""Derivatives of Python functions: each records the function and asks `autodiff` for what it needs.
+
+Outside a recorded function, the whole derivative is recorded, compiled (or found compiled) and run. It is recorded
+anew at every call, so that what the function reaches by itself is what it is now; arrays among that become arguments,
+so that the same code serves all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import autodiff, func
+from mlc.frontend import tree
+from mlc.frontend.eager import Compiler
+from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
+from mlc.frontend.signature import Arguments, parameters, paths_of, record_entry
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import Tracer, current, record, state, user_loc
+from mlc.ir.core import located
+from mlc.ir.diag import UserError, UserTypeError
+
+Argnums = int | Sequence[int]
+
+
+def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], names: Sequence[str] = ()) -> Any:
+    """f(*args, **keywords), recorded and run as one compiled function."""
+    arguments = Arguments(*tree.flatten((args, keywords)))
+    recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
+    if not any(kind == "result" for kind, _ in recorded.outputs):
+        return recorded.result(())
+    entry = Compiler.compile(recorded.trace.module)
+    return recorded.result(entry.call([*arguments.arrays, *recorded.captured]))
+
+
+def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that returns (f's value, its gradient by the arguments `argnums`).
+
+    f returns a number, or with has_aux a pair of a number and anything else. The gradient has the structure of the
+    argument; with several argnums it is a tuple.
+    """
+    numbers = _numbers(argnums)
+
+    @functools.wraps(f, updated=())
+    def derivative(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return run_now(derivative, args, keywords, list(parameters(f)))
+        outputs, gradients = _grad(f, numbers, has_aux, args, keywords)
+        return outputs, (gradients if not isinstance(argnums, int) else gradients[0])
+
+    return derivative
+
+
+def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function of the same arguments that returns the gradient of f by the arguments `argnums`.
+
+    With has_aux, f returns (number, anything else), and the result is (gradient, anything else).
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    @functools.wraps(f, updated=())
+    def derivative(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return run_now(derivative, args, keywords, list(parameters(f)))
+        value, gradient = both(*args, **keywords)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return derivative
+
+
+def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    """(f(*primals), pullback): the pullback takes cotangents of f's result and returns those of the primals, a tuple.
+
+    Cotangents have the structure of what they belong to; None stands for that of something without derivative.
+    """
+    if state.trace is None:
+        def pull_now(cotangents: Any) -> tuple[Any, ...]:
+            return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (primals, cotangents), {})  # type: ignore[no-any-return]
+        return run_now(f, primals, {}, list(parameters(f))), pull_now
+    return _vjp(f, primals)
+
+
+def _numbers(argnums: Argnums) -> tuple[int, ...]:
+    try:
+        return tuple(plain_int(n, "argnums") for n in ((argnums,) if isinstance(argnums, int) else argnums))
+    except UserError as error:
+        error.loc = user_loc()
+        raise
+
+
+class _Inputs:
+    """The leaves of a call within a trace: which become arguments of the differentiated function, and in which order.
+
+    position   per leaf: its number among the arguments, None for what stays as it is
+    """
+
+    def __init__(self, tree_: Any, numbers_too: Callable[[int], bool]) -> None:
+        self.leaves, self.structure = tree.flatten(tree_)
+        self.position: list[int | None] = []
+        self.tracers: list[Tracer] = []
+        with located(user_loc()):
+            for i, x in enumerate(self.leaves):
+                moves = is_tensor(x) or (numbers_too(i) and type(x) in (int, float))
+                self.position.append(len(self.tracers) if moves else None)
+                if moves:
+                    self.tracers.append(tracer(x))
+
+    def rebuild(self, own: Sequence[Tracer]) -> Any:
+        return self.structure.unflatten([x if p is None else own[p] for x, p in zip(self.leaves, self.position)])
+
+
+def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: tuple[Any, ...],
+          keywords: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """(f's result, gradients by the arguments `numbers`), recorded in the current trace."""
+    loc = user_loc()
+    count = len(args)
+    for n in numbers:
+        if not -count <= n < count:
+            raise UserError(f"argnums = {n}, but the function is called with {count} positional arguments",
+                            code="MLC0372", loc=loc)
+    chosen = [n % count for n in numbers]
+    ends = [0]
+    for x in args:
+        ends.append(ends[-1] + len(tree.leaves(x)))
+    wanted = [i for n in chosen for i in range(ends[n], ends[n + 1])]
+    inputs = _Inputs((args, keywords), lambda i: i in wanted)
+    wrt = _differentiable(f, inputs, wanted, args)
+
+    def body(*own: Tracer) -> Any:
+        args, keywords = inputs.rebuild(own)
+        return _scalar(f, f(*args, **keywords), has_aux)
+
+    inner, function, traced, structure, others = record(_name(f), body, inputs.tracers)
+    outer = current()
+    with located(loc):
+        primals = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
+        results = [Tracer(v, outer) for v in autodiff.grad(function, primals, wrt)]
+    for old, new in zip([*traced, *(inputs.tracers[i] for i in wrt)], results):
+        new.weak = old.weak
+    values, gradients = iter(results), iter(results[len(traced):])
+    value = structure.unflatten([x if x is not None else next(values) for x in others])
+    trees = tuple(tree.flatten(args[n])[1].unflatten([next(gradients) for _ in tree.leaves(args[n])]) for n in chosen)
+    return value if has_aux else value[0], trees
+
+
+def _differentiable(f: Any, inputs: _Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
+    """The numbers of the arguments that leaves `wanted` have become; UserError if one has no derivative."""
+    out = []
+    names = list(parameters(f))
+    for i in wanted:
+        p = inputs.position[i]
+        if p is None or not inputs.tracers[p].type.dtype.is_float:
+            paths = [path for n, x in enumerate(args)
+                     for path in tree.paths(x, names[n] if n < len(names) else f"args[{n}]")]
+            what = f"{type(inputs.leaves[i]).__name__}" if p is None else str(inputs.tracers[p].type)
+            raise UserTypeError(f"{paths[i]} is {what}, which has no derivative", code="MLC0373", loc=user_loc(),
+                                hint="make it a float, such as 1.0 for 1, or leave it out of argnums")
+        out.append(p)
+    return out
+
+
+def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
+    """(number, rest) of what a differentiated function returned."""
+    if has_aux and not (isinstance(out, tuple) and len(out) == 2):
+        raise UserTypeError(f"with has_aux, {_name(f)} must return (number, anything else); it returned "
+                            f"{type(out).__name__}", code="MLC0374", loc=user_loc())
+    value, rest = out if has_aux else (out, None)
+    if is_tensor(value) or type(value) in (int, float):
+        with located(user_loc()):
+            value = tracer(value)
+        if value.shape == () and value.type.dtype.is_float:
+            return value, rest
+    shown = str(value.type) if isinstance(value, Tracer) else type(value).__name__
+    raise UserTypeError(f"the gradient is that of a number, but {_name(f)} returned {shown}", code="MLC0374",
+                        loc=user_loc(), hint="sum or average it, or use mlc.vjp")
+
+
+def _name(f: Any) -> str:
+    name = str(getattr(f, "__name__", type(f).__name__))
+    return name if name.isidentifier() else "function"
+
+
+def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    inputs = _Inputs(tuple(primals), lambda i: True)
+    inner, function, traced, structure, others = record(_name(f), lambda *own: f(*inputs.rebuild(own)), inputs.tracers)
+    outer = current()
+    values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
+    with located(user_loc()):
+        results = [Tracer(v, outer, t.weak) for v, t in zip(func.call(function, values), traced)]
+    pending = iter(results)
+    out = structure.unflatten([x if x is not None else next(pending) for x in others])
+    known = [Tracer(v, outer) for v in values]
+    wrt = [i for i, t in enumerate(inputs.tracers) if t.type.dtype.is_float]
+
+    def pullback(cotangents: Any) -> tuple[Any, ...]:
+        loc, here = user_loc(), current()
+        with located(loc):
+            given = _cotangents(results, [x is None for x in others], structure, cotangents)
+            found = autodiff.vjp(function, [here.local(t) for t in known], [here.local(c) for c in given], wrt)
+        gradients: dict[int, Tensor] = {i: Tracer(v, here, inputs.tracers[i].weak)
+                                        for i, v in zip(wrt, found[len(results):])}
+        leaves = [None if p is None else gradients.get(p) for p in inputs.position]
+        return inputs.structure.unflatten(leaves)  # type: ignore[no-any-return]
+
+    return out, pullback
+
+
+def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.Structure,
+                given: Any) -> list[Tracer]:
+    """One cotangent for each float result, of its type."""
+    leaves = [x for x, wanted in zip(_leaves_or_none(structure, given), is_result) if wanted]
+    out = []
+    for result, ct in zip(results, leaves):
+        if not result.type.dtype.is_float:
+            continue
+        ct = tracer(0.0 if ct is None else ct)
+        ct = cast(ct, result.type.dtype)
+        if ct.shape != result.shape and ct.shape != ():
+            raise UserError(f"a cotangent has type {ct.type}, its result {result.type}", code="MLC0375",
+                            loc=user_loc())
+        out.append(broadcast_to(ct, result.shape))
+    return out
+
+
+def _leaves_or_none(structure: tree.Structure, given: Any) -> list[Any]:
+    """The leaves of cotangents, where None may stand for one."""
+    if len(structure) == 1:
+        return [given]
+    return tree.matching_leaves(structure, given)

@@ -1,0 +1,83 @@
+"""Element types as users name them: `mlc.float32`, and everything that may be written in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.ir import types
+from mlc.ir.diag import UserTypeError
+from mlc.ir.types import ScalarType, from_numpy, to_numpy
+
+
+class DType:
+    """An element type. There is one object for each, so `x.dtype is mlc.float32` is how to ask."""
+
+    __slots__ = ("ir", "name")
+
+    def __init__(self, name: str, ir: ScalarType) -> None:
+        self.name = name
+        self.ir = ir
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The same for numpy, which reads this attribute: `np.zeros(3, mlc.float32)` works."""
+        return to_numpy(self.ir)
+
+    @property
+    def itemsize(self) -> int:
+        return self.ir.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.ir.is_float
+
+    @property
+    def is_signed(self) -> bool:
+        return self.ir.is_float or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
+
+    def __repr__(self) -> str:
+        return f"mlc.{self.name}"
+
+    def __reduce__(self) -> str:
+        return "bool_" if self.name == "bool" else self.name
+
+
+bool_ = DType("bool", types.i1)
+int8, int16, int32, int64 = (DType(f"int{t.width}", t) for t in (types.i8, types.i16, types.i32, types.i64))
+uint8, uint16, uint32, uint64 = (DType(f"uint{t.width}", t) for t in (types.ui8, types.ui16, types.ui32, types.ui64))
+float16, bfloat16 = DType("float16", types.f16), DType("bfloat16", types.bf16)
+float32, float64 = DType("float32", types.f32), DType("float64", types.f64)
+
+ALL = (bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64)
+_OF_IR = {d.ir: d for d in ALL}
+_OF_NAME = {d.name: d for d in ALL} | {"half": float16, "float": float32, "double": float64, "int": int32,
+                                      "long": int64, "short": int16}
+_OF_PYTHON: dict[Any, DType] = {bool: bool_, int: int64, float: float32}
+
+
+def of_ir(type: ScalarType) -> DType:
+    return _OF_IR[type]
+
+
+def as_dtype(x: Any) -> DType:
+    """The element type that a user means: mlc.float32, "float32", np.float32, torch.float32, float."""
+    if isinstance(x, DType):
+        return x
+    if isinstance(x, ScalarType) and x in _OF_IR:
+        return _OF_IR[x]
+    if isinstance(x, type) and x in _OF_PYTHON:
+        return _OF_PYTHON[x]
+    name = x if isinstance(x, str) else str(x)
+    if found := _OF_NAME.get(name.removeprefix("torch.").removeprefix("mlc.")):
+        return found
+    try:
+        return _OF_IR[from_numpy(np.dtype(x))]
+    except Exception:
+        raise UserTypeError(f"{x!r} is no element type", code="MLC0342",
+                            hint="use one of " + ", ".join(d.name for d in ALL)) from None
+
+
+def as_ir(x: Any) -> ScalarType:
+    return as_dtype(x).ir

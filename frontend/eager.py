@@ -1,0 +1,235 @@
+"""Running one operation now: a kernel per operation, what it is given besides arrays, element types and ranks.
+
+The operation is recorded as a module of its own, and goes through the same pipeline as any function. Sizes are
+symbols where that is enough, so a new shape seldom means a new kernel: every size but 0 and 1 becomes a symbol, equal
+sizes the same one. Where the operation needs the numbers, the kernel is made for exactly these shapes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from mlc.dialects.builtin import Module
+from mlc.frontend import tree
+from mlc.frontend.tensor import Array, Tensor, as_array, wrap
+from mlc.frontend.trace import Trace, Tracer, as_user_error, user_loc
+from mlc.ir import sizes
+from mlc.ir.core import located
+from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, from_numpy
+
+if TYPE_CHECKING:
+    from mlc.frontend.operation import Operation
+
+
+class Entry(Protocol):
+    """A compiled function."""
+
+    def call(self, arrays: Sequence[Any]) -> list[Array]: ...
+
+
+class Compiler:
+    """How a module becomes something callable: set by mlc/api.py, which knows the backend."""
+
+    compile: Callable[[Module], Entry]
+
+
+MAX_SHAPES = 100_000
+"""Shapes remembered before the table starts again; the kernels themselves stay."""
+
+_kernels: dict[Any, Kernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
+_by_shape: dict[Any, Kernel] = {}
+_building = threading.RLock()
+
+
+class Kernel:
+    """A compiled operation: its entry, and how results and what it takes over unchanged make up its output."""
+
+    __slots__ = ("entry", "outputs", "structure")
+
+    def __init__(self, entry: Entry | None, structure: tree.Structure, outputs: list[tuple[str, Any]]) -> None:
+        self.entry = entry
+        self.structure = structure
+        self.outputs = outputs
+
+    def run(self, arrays: Sequence[Array], given: Sequence[Any]) -> Any:
+        results = self.entry.call(arrays) if self.entry is not None else []
+        if len(self.outputs) == 1 and self.outputs[0][0] == "result" and len(self.structure) == 1:
+            return wrap(results[0])
+        leaves = []
+        for kind, x in self.outputs:
+            if kind == "result":
+                leaves.append(wrap(results[x]))
+            elif kind == "input":
+                leaves.append(given[x] if type(given[x]) is Tensor else wrap(arrays[x].copy()))
+            else:
+                leaves.append(x)
+        return self.structure.unflatten(leaves)
+
+
+def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The value of an operation on arrays, computed now."""
+    call = Call(op, args, keywords)
+    try:
+        kernel = _by_shape.get(call.key)
+    except TypeError:
+        raise UserTypeError(f"{op.name}: takes no {_unhashable(args, keywords)} here", code="MLC0347",
+                            loc=user_loc()) from None
+    if kernel is None:
+        with _building:
+            kernel = _find(call)
+    try:
+        return kernel.run(call.arrays, call.given)
+    except Error as error:                                 # the kernel may have been made for another line
+        if isinstance(error, UserError):
+            error.loc = user_loc()
+        raise
+
+
+class Call:
+    """One call of an operation, taken apart: the arrays, and the key of everything else.
+
+    given   the operands as they were passed, one for each array
+    """
+
+    __slots__ = ("args", "arrays", "given", "key", "keywords", "op", "weak")
+
+    def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        self.op, self.args, self.keywords = op, args, keywords
+        self.arrays: list[Array] = []
+        self.given: list[Any] = []
+        self.weak: list[bool] = []
+        key: list[Any] = [op]
+        for i, x in enumerate(args):
+            name = op.parameter(i)
+            key.append(self.operand(x, name in op.literal) if name in op.operands else frozen(x))
+        for name, x in keywords.items():
+            key.append((name, self.operand(x, name in op.literal) if name in op.operands else frozen(x)))
+        self.key = tuple(key)
+
+    def operand(self, x: Any, literal: bool) -> Any:
+        """Take an array in; what of it is part of the key."""
+        kind = type(x)
+        if kind is Tensor:
+            return self._array(x.array, x)
+        if x is None or kind is bool:
+            return x
+        if kind is int or kind is float:
+            if literal:
+                return kind, x
+            if kind is int and not -2**63 <= x < 2**63:
+                raise UserError(f"{self.op.name}: {x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
+            self._array(np.array(x), x, True)
+            return kind
+        if kind is list or kind is tuple:
+            return tuple(self.operand(t, literal) for t in x)
+        if isinstance(x, Tracer):
+            raise UserError(f"{self.op.name}: a {x.type} is used after the function it belongs to has been recorded",
+                            code="MLC0351", loc=user_loc(), hint="return it from the function instead of storing it")
+        return self._array(as_array(x), x)
+
+    def _array(self, array: Array, given: Any, weak: bool = False) -> Any:
+        self.arrays.append(array)
+        self.given.append(given)
+        self.weak.append(weak)
+        return array.dtype, array.shape
+
+
+def frozen(x: Any) -> Any:
+    """A hashable stand-in for an argument that is not an array; 1, 1.0 and True differ."""
+    if isinstance(x, list | tuple):
+        return tuple(frozen(t) for t in x)
+    return x if x is None or type(x) is str else (type(x), x)
+
+
+def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    for x in (*args, *keywords.values()):
+        try:
+            hash(frozen(x))
+        except TypeError:
+            return type(x).__name__
+    return "such arguments"
+
+
+def _find(call: Call) -> Kernel:
+    """The kernel for a call whose shapes have not been seen, made if need be."""
+    shapes = _symbolic([a.shape for a in call.arrays])
+    pattern = (_without_shapes(call.key), tuple(shapes))
+    kernel = _kernels.get(pattern)
+    if kernel is None and pattern not in _kernels:
+        try:
+            kernel = _build(call, shapes)
+        except Error:
+            kernel = None
+        _kernels[pattern] = kernel
+    if kernel is None:
+        kernel = _build(call, [a.shape for a in call.arrays])
+    if len(_by_shape) >= MAX_SHAPES:
+        _by_shape.clear()
+    _by_shape[call.key] = kernel
+    return kernel
+
+
+def _without_shapes(key: Any) -> Any:
+    if isinstance(key, tuple):
+        return (key[0], len(key[1])) if len(key) == 2 and isinstance(key[0], np.dtype) else tuple(
+            _without_shapes(k) for k in key)
+    return key
+
+
+def _symbolic(shapes: Sequence[tuple[int, ...]]) -> list[tuple[Dim, ...]]:
+    """Shapes with a symbol for each size above 1; equal sizes get the same."""
+    names: dict[int, Dim] = {}
+    for shape in shapes:
+        for n in shape:
+            if n > 1 and n not in names:
+                names[n] = sizes.sym(f"n{len(names)}")
+    return [tuple(names.get(n, n) for n in shape) for shape in shapes]
+
+
+def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
+    """Record and compile the operation for arrays of these shapes."""
+    op, loc = call.op, user_loc()
+    trace = Trace("main")
+    inputs = [trace.arg(TensorType(tuple(shape), from_numpy(a.dtype)), weak=weak)
+              for a, shape, weak in zip(call.arrays, shapes, call.weak)]
+    position = {t.value: i for i, t in enumerate(inputs)}
+    pending = iter(inputs)
+    args = tuple(_traced(x, op, op.parameter(i), pending) for i, x in enumerate(call.args))
+    keywords = {name: _traced(x, op, name, pending) for name, x in call.keywords.items()}
+    with trace.recording():
+        leaves, structure = tree.flatten(op.record(args, keywords))
+        try:
+            with located(loc):
+                leaves = [strengthened(x) if isinstance(x, Tracer) else x for x in leaves]
+                results = [x for x in leaves if isinstance(x, Tracer) and x.value not in position]
+                trace.finish(results)
+        except Error as error:
+            raise as_user_error(error, op.name, call.given, loc) from None
+    number = {r.value: i for i, r in enumerate(results)}
+    outputs = [("value", x) if not isinstance(x, Tracer) else
+               ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
+    return Kernel(Compiler.compile(trace.module) if results else None, structure, outputs)
+
+
+def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
+    """An argument with tracers in place of its arrays, as `Call.operand` took them in."""
+    if parameter not in op.operands or x is None or type(x) is bool:
+        return x
+    if isinstance(x, list | tuple):
+        return [_traced(t, op, parameter, pending) for t in x]
+    if type(x) in (int, float) and parameter in op.literal:
+        return x
+    return next(pending)
+
+
+def strengthened(x: Tracer) -> Tracer:
+    """What a number becomes when it leaves a function: Python floats are float32."""
+    from mlc.frontend.operands import cast
+    from mlc.ir.types import f32
+    return cast(x, f32) if x.weak and x.type.dtype.is_float else x

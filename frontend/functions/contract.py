@@ -1,0 +1,252 @@
+"""Products that sum over shared dimensions: matrix products and einsum, all by tensor.dot_general."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast as typed
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, reshape, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def _numbers(a: Operand, b: Operand) -> list[Tracer]:
+    xs = together(a, b)
+    return xs
+
+
+def dot_general(a: Tracer, b: Tracer, batch: Pairs, contract: Pairs) -> Tracer:
+    """Batch dimensions, then what is free of a, then what is free of b."""
+    return typed(Tracer, emit(T.DotGeneral, a, b, batch, contract))
+
+
+def _need(name: str, *wanted: tuple[Tracer, int]) -> None:
+    for i, (x, rank) in enumerate(wanted):
+        if x.ndim != rank:
+            raise UserError(f"operand {i} has {x.ndim} dimensions, expected {rank}", code="MLC0364")
+
+
+def _inner(a: Any, b: Any) -> None:
+    if a != b:
+        raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367")
+
+
+@operation()
+def matmul(input: Operand, other: Operand) -> Tensor:
+    """The matrix product of the last two dimensions; vectors are rows on the left and columns on the right."""
+    a, b = _numbers(input, other)
+    if not a.ndim or not b.ndim:
+        raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
+    _inner(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
+    if a.ndim <= 2 and b.ndim <= 2:
+        return dot_general(a, b, (), ((a.ndim - 1, 0),))
+    if b.ndim <= 2:                                        # one matrix for all: fold the batch into the rows
+        rows = reshape(a, [sizes.product(a.shape[:-1]), a.shape[-1]])
+        return reshape(dot_general(rows, b, (), ((1, 0),)), [*a.shape[:-1], *b.shape[1:]])
+    vector = a.ndim == 1
+    a = reshape(a, [1, a.shape[0]]) if vector else a
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2]) if a.ndim > 2 else b.shape[:-2]
+    a = broadcast_to(a, [*batch, *a.shape[-2:]])
+    b = broadcast_to(b, [*batch, *b.shape[-2:]])
+    n = len(batch)
+    out = dot_general(a, b, tuple((i, i) for i in range(n)), ((n + 1, n),))
+    return reshape(out, [*batch, out.shape[-1]]) if vector else out
+
+
+@operation()
+def mm(input: Operand, mat2: Operand) -> Tensor:
+    """The product of two matrices."""
+    a, b = _numbers(input, mat2)
+    _need("mm", (a, 2), (b, 2))
+    return matmul(a, b)
+
+
+@operation()
+def bmm(input: Operand, mat2: Operand) -> Tensor:
+    """The products of two batches of matrices."""
+    a, b = _numbers(input, mat2)
+    _need("bmm", (a, 3), (b, 3))
+    if a.shape[0] != b.shape[0]:
+        raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
+    return matmul(a, b)
+
+
+@operation()
+def mv(input: Operand, vec: Operand) -> Tensor:
+    """The product of a matrix and a vector."""
+    a, b = _numbers(input, vec)
+    _need("mv", (a, 2), (b, 1))
+    return matmul(a, b)
+
+
+@operation()
+def dot(input: Operand, tensor: Operand) -> Tensor:
+    """The sum of the products of two vectors' elements."""
+    a, b = _numbers(input, tensor)
+    _need("dot", (a, 1), (b, 1))
+    return matmul(a, b)
+
+
+@operation()
+def vdot(input: Operand, other: Operand) -> Tensor:
+    """As dot: there are no complex numbers to conjugate."""
+    return dot(input, other)
+
+
+@operation()
+def inner(input: Operand, other: Operand) -> Tensor:
+    """Products summed over the last dimension of both."""
+    a, b = _numbers(input, other)
+    if not a.ndim or not b.ndim:
+        return E.mul(a, b)
+    _inner(a.shape[-1], b.shape[-1])
+    return dot_general(a, b, (), ((a.ndim - 1, b.ndim - 1),))
+
+
+@operation()
+def outer(input: Operand, vec2: Operand) -> Tensor:
+    """result[i, j] = input[i] * vec2[j]"""
+    a, b = _numbers(input, vec2)
+    _need("outer", (a, 1), (b, 1))
+    return E.mul(reshape(a, [a.shape[0], 1]), b)
+
+
+@operation()
+def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2)"""
+    product = mm(mat1, mat2)
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+
+
+@operation()
+def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (batch1 @ batch2)"""
+    product = bmm(batch1, batch2)
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+
+
+@operation()
+def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
+    """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions."""
+    x, y = _numbers(a, b)
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(x.ndim, y.ndim):
+            raise UserError(f"dims = {dims} for {x.ndim} and {y.ndim} dimensions", code="MLC0356")
+        left, right = list(range(x.ndim - dims, x.ndim)), list(range(dims))
+    else:
+        left, right = [axis(d, x.ndim, "dims[0]") for d in dims[0]], [axis(d, y.ndim, "dims[1]") for d in dims[1]]
+    if len(left) != len(right):
+        raise UserError(f"dims = {dims} names {len(left)} and {len(right)} dimensions", code="MLC0357")
+    for i, j in zip(left, right):
+        _inner(x.shape[i], y.shape[j])
+    return dot_general(x, y, (), tuple(zip(left, right)))
+
+
+@operation()
+def kron(input: Operand, other: Operand) -> Tensor:
+    """The Kronecker product: every element of input times the whole of other."""
+    a, b = _numbers(input, other)
+    rank = max(a.ndim, b.ndim)
+    left, right = [1] * (rank - a.ndim) + list(a.shape), [1] * (rank - b.ndim) + list(b.shape)
+    out = E.mul(reshape(a, [d for n in left for d in (n, 1)]), reshape(b, [d for n in right for d in (1, n)]))
+    return reshape(tracer(out), [m * n for m, n in zip(left, right)])
+
+
+@operation()
+def trace(input: Operand) -> Tensor:
+    """The sum of a matrix's diagonal."""
+    x = tracer(input)
+    _need("trace", (x, 2))
+    from mlc.frontend.functions.shape import coordinates
+    return R.sum(E.where(coordinates(x, 0) == coordinates(x, 1), x, 0 if not R.is_float(x) else 0.0))
+
+
+# -- einsum -----------------------------------------------------------------------------------------------------------
+@operation()
+def einsum(equation: str, *operands: Operand) -> Tensor:
+    """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
+    xs = together(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
+    inputs, output = _parse(equation, [x.ndim for x in xs])
+    parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]
+    x, letters = parts[0]
+    for i, (y, others) in enumerate(parts[1:], 1):
+        needed = set(output).union(*(p[1] for p in parts[i + 1:]))
+        x, letters = _pair(x, letters, y, others, needed)
+    gone = tuple(i for i, c in enumerate(letters) if c not in output)
+    if gone:
+        x, letters = tracer(R.sum(x, gone)), [c for c in letters if c in output]
+    from mlc.frontend.functions.shape import permute
+    return permute(x, [letters.index(c) for c in output])
+
+
+def _parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+    """The letters of each operand and of the result; an ellipsis becomes as many letters as it stands for."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise UserError(f"{equation!r} is about {len(terms)} operands, got {len(ranks)}", code="MLC0368")
+    spread = max([rank - len(t.replace("...", "")) for t, rank in zip(terms, ranks) if "..." in t], default=0)
+    dots = [f"#{i}" for i in range(spread)]
+
+    def letters(term: str, rank: int | None) -> list[str]:
+        head, ellipsis, tail = term.partition("...")
+        if not (head + tail).isalpha() and head + tail:
+            raise UserError(f"{equation!r}: {term!r} has more than letters and '...'", code="MLC0368")
+        count = spread if rank is None else rank - len(head + tail)
+        if count < 0 or (not ellipsis and rank is not None and count):
+            raise UserError(f"{equation!r}: {term!r} does not fit {rank} dimensions", code="MLC0368")
+        return [*head, *(dots[spread - count:] if ellipsis else ()), *tail]
+
+    inputs = [letters(t, rank) for t, rank in zip(terms, ranks)]
+    every = [c for term in inputs for c in term]
+    once = sorted(c for c in set(every) if every.count(c) == 1 and not c.startswith("#"))
+    output = letters(right, None) if arrow else dots + once
+    if len(set(output)) != len(output) or not set(output) <= set(every):
+        raise UserError(f"{equation!r}: the result names a letter twice, or one that no operand has", code="MLC0368")
+    return inputs, output
+
+
+def _diagonal(x: Tracer, letters: list[str]) -> tuple[Tracer, list[str]]:
+    """x with every letter once: a repeated one takes the diagonal."""
+    from mlc.frontend.functions.shape import coordinates
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            _inner(x.shape[i], x.shape[j])
+            x = tracer(R.sum(E.where(coordinates(x, i) == coordinates(x, j), x, 0), j, dtype=x.dtype))
+            letters = letters[:j] + letters[j + 1:]
+    return x, letters
+
+
+def _pair(a: Tracer, left: list[str], b: Tracer, right: list[str], needed: set[str]) -> tuple[Tracer, list[str]]:
+    """The product of two operands, summed over the letters that are not needed any more."""
+    a, left = _sum_own(a, left, right, needed)
+    b, right = _sum_own(b, right, left, needed)
+    shared = [c for c in left if c in right]
+    stretched = [c for c in shared if a.shape[left.index(c)] != b.shape[right.index(c)]]
+    for c in stretched:                                     # a size of 1 stands for any
+        m, n = a.shape[left.index(c)], b.shape[right.index(c)]
+        if m != 1 and n != 1:
+            raise UserError(f"sizes of {c!r} differ: {m} and {n}", code="MLC0367")
+        a = broadcast_to(a, [n if k == c and m == 1 else d for k, d in zip(left, a.shape)])
+        b = broadcast_to(b, [m if k == c and n == 1 else d for k, d in zip(right, b.shape)])
+    batch = [c for c in shared if c in needed]
+    summed = [c for c in shared if c not in needed]
+    out = dot_general(a, b, tuple((left.index(c), right.index(c)) for c in batch),
+                      tuple((left.index(c), right.index(c)) for c in summed))
+    return out, batch + [c for c in left if c not in shared] + [c for c in right if c not in shared]
+
+
+def _sum_own(x: Tracer, letters: list[str], other: list[str], needed: set[str]) -> tuple[Tracer, list[str]]:
+    gone = tuple(i for i, c in enumerate(letters) if c not in other and c not in needed)
+    return (tracer(R.sum(x, gone, dtype=x.dtype)), [c for i, c in enumerate(letters) if i not in gone]) if gone else (
+        x, letters)

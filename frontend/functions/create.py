@@ -1,0 +1,195 @@
+"""Tensors made of nothing but sizes and numbers.
+
+Outside a recorded function their elements are written once, by numpy; inside one they are an operation.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
+from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
+from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Operand, Tensor, as_array, is_operand, wrap
+from mlc.frontend.trace import Tracer, as_user_error, current, emit, state, user_loc
+from mlc.ir.core import located
+from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import ScalarType, i64, to_numpy
+
+P = ParamSpec("P")
+
+
+def creation(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """Make `f` public; errors name the user's line."""
+
+    @functools.wraps(f)
+    def public(*args: P.args, **keywords: P.kwargs) -> Tensor:
+        loc = user_loc()
+        try:
+            if state.trace is None or state.in_operation:
+                return f(*args, **keywords)
+            with located(loc):
+                return f(*args, **keywords)
+        except Error as error:
+            raise as_user_error(error, f.__name__, (), loc) from None
+
+    OPERATIONS[f.__name__] = public
+    return public
+
+
+def _sizes(size: tuple[Any, ...]) -> tuple[Dim, ...]:
+    """`zeros(2, 3)` and `zeros((2, 3))` mean the same."""
+    shape = shape_of(size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size)
+    for d in shape:
+        if isinstance(d, int) and d < 0:
+            raise UserError(f"{d} is no size", code="MLC0358")
+    return shape
+
+
+def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
+    if state.trace is not None:
+        return broadcast_to(number(value, dtype), shape)
+    if not all(isinstance(d, int) for d in shape):
+        raise UserError(f"shape [{', '.join(map(str, shape))}] has no numbers outside a recorded function",
+                        code="MLC0365")
+    return wrap(np.full(shape, value, to_numpy(dtype)))  # type: ignore[arg-type]
+
+
+def _of(value: Any) -> DType:
+    """The element type of a Python number."""
+    return as_dtype("bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else "float32")
+
+
+@creation
+def zeros(*size: Any, dtype: DTypeLike = float32) -> Tensor:
+    """result[i] = 0"""
+    return _filled(_sizes(size), 0, as_ir(dtype))
+
+
+@creation
+def ones(*size: Any, dtype: DTypeLike = float32) -> Tensor:
+    """result[i] = 1"""
+    return _filled(_sizes(size), 1, as_ir(dtype))
+
+
+@creation
+def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None) -> Tensor:
+    """result[i] = fill_value"""
+    shape = _sizes((tuple(size),))
+    if isinstance(fill_value, Tensor):
+        if isinstance(fill_value, Tracer):
+            return broadcast_to(cast(fill_value, fill_value.type.dtype if dtype is None else as_ir(dtype)), shape)
+        dtype, fill_value = fill_value.dtype if dtype is None else dtype, fill_value.item()
+    return _filled(shape, fill_value, as_ir(_of(fill_value) if dtype is None else dtype))
+
+
+def _like(input: Operand, value: Number, dtype: DTypeLike) -> Tensor:
+    x = input if isinstance(input, Tensor) else Tensor(as_array(input))
+    return _filled(x.shape, value, as_ir(x.dtype if dtype is None else dtype))
+
+
+@creation
+def zeros_like(input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+    """Zeros of the shape and element type of input."""
+    return _like(input, 0, dtype)
+
+
+@creation
+def ones_like(input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+    """Ones of the shape and element type of input."""
+    return _like(input, 1, dtype)
+
+
+@creation
+def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None) -> Tensor:
+    """`fill_value` in the shape and element type of input."""
+    return _like(input, fill_value, dtype)
+
+
+@creation
+def arange(start: Any, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None) -> Tensor:
+    """result[i] = start + i * step, below end; arange(n) counts from 0"""
+    first, last = (0, start) if end is None else (start, end)
+    if state.trace is not None and not isinstance(last, int | float):
+        last, first, by = shape_of(last)[0], plain_int(first, "start"), plain_int(step, "step")
+        if by != 1:
+            raise UserError("a symbolic end needs step = 1", code="MLC0365")
+        counted: Tracer = emit(T.Iota, (last - first,), 0, i64)
+        return cast(tracer(counted + first), as_ir(int64 if dtype is None else dtype))
+    if not isinstance(step, int | float) or step == 0:
+        raise UserError(f"step = {step!r}, expected a number that is not 0", code="MLC0360")
+    whole = all(isinstance(x, int) for x in (first, last, step))
+    wanted = as_dtype((int64 if whole else float32) if dtype is None else dtype)
+    count = max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))
+    exact = np.arange(int(count), dtype=np.int64 if whole else np.float64) * step + first
+    return _known(exact.astype(to_numpy(wanted.ir)))
+
+
+@creation
+def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32) -> Tensor:
+    """`steps` numbers from start to end, both included"""
+    if plain_int(steps, "steps") < 0:
+        raise UserError(f"steps = {steps}, expected at least 0", code="MLC0358")
+    return _known(np.linspace(start, end, steps).astype(to_numpy(as_ir(dtype))))
+
+
+@creation
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32) -> Tensor:
+    """The matrix with ones on the diagonal and zeros elsewhere."""
+    return _known(np.eye(plain_int(n, "n"), None if m is None else plain_int(m, "m"), dtype=to_numpy(as_ir(dtype))))
+
+
+def _known(array: Array) -> Tensor:
+    """A tensor whose elements are there already; within a trace, a constant of it."""
+    if state.trace is None:
+        return wrap(array)
+    return Tracer(T.Constant(array).result, current())
+
+
+@creation
+def tensor(data: Any, dtype: DTypeLike = None) -> Tensor:
+    """A tensor with a copy of the data: nested lists, numbers, arrays. Python floats are float32."""
+    if isinstance(data, Tracer):
+        return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    if isinstance(data, list | tuple) and any(isinstance(x, Tracer) for x in data):
+        raise UserTypeError("a list that holds tensors being recorded is no data", code="MLC0345",
+                            hint="use mlc.stack")
+    if isinstance(data, list | tuple | float) and dtype is not None and as_dtype(dtype).is_floating_point:
+        return wrap(np.array(_numbers(data), np.float64).astype(to_numpy(as_ir(dtype))))
+    return wrap(np.array(as_array(data, dtype), order="C"))
+
+
+def _numbers(x: Any) -> Any:
+    if isinstance(x, list | tuple):
+        return [_numbers(v) for v in x]
+    return x.array if isinstance(x, Tensor) else x
+
+
+@creation
+def asarray(data: Any, dtype: DTypeLike = None) -> Tensor:
+    """As `tensor`, sharing the memory of what is an array already."""
+    if isinstance(data, Tracer):
+        return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
+
+
+@creation
+def from_numpy(array: Array) -> Tensor:
+    """A tensor that shares the memory of a numpy array."""
+    if not isinstance(array, np.ndarray):
+        raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
+    return wrap(as_array(array))
+
+
+@creation
+def from_dlpack(x: Any) -> Tensor:
+    """A tensor that shares the memory of another library's."""
+    if not hasattr(type(x), "__dlpack__"):
+        raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
+    return wrap(as_array(x))

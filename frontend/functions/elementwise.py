@@ -1,0 +1,665 @@
+"""Functions of one element at a time: arithmetic, comparison, logic, selection."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import as_ir
+from mlc.frontend.operands import boolean, cast, floating, full, kind, number, signed, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import i64
+
+
+def _one(cls: Any, x: Tracer) -> Tensor:
+    return emit(cls, x, weak=x.weak)  # type: ignore[no-any-return]
+
+
+def _two(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
+    a, b = together(a, b, floating=floating)
+    return emit(cls, a, b, weak=a.weak)  # type: ignore[no-any-return]
+
+
+def _numeric(x: Operand, name: str) -> Tracer:
+    x = tracer(x)
+    if x.type.dtype.is_bool:
+        raise UserTypeError(f"{name} is not defined on bool", code="MLC0359", hint="cast it first: x.to(mlc.int64)")
+    return x
+
+
+# -- one operand ------------------------------------------------------------------------------------------------------
+@operation(name="cast")
+def cast_to(input: Operand, dtype: DTypeLike) -> Tensor:
+    """input in another element type; floats are cut toward zero on the way to integers."""
+    return cast(tracer(input), as_ir(dtype))
+
+
+@operation()
+def positive(input: Operand) -> Tensor:
+    """input"""
+    return _numeric(input, "positive")
+
+
+@operation()
+def neg(input: Operand) -> Tensor:
+    """-input"""
+    return _one(T.Neg, _numeric(input, "neg"))
+
+
+@operation()
+def abs(input: Operand) -> Tensor:
+    """|input|"""
+    x = tracer(input)
+    return _one(T.Abs, x) if signed(x) and not x.type.dtype.is_bool else x
+
+
+@operation()
+def sign(input: Operand) -> Tensor:
+    """-1, 0 or 1"""
+    x = tracer(input)
+    return x if x.type.dtype.is_bool else _one(T.Sign, x)
+
+
+@operation()
+def exp(input: Operand) -> Tensor:
+    """e ** input"""
+    return _one(T.Exp, floating(input))
+
+
+@operation()
+def exp2(input: Operand) -> Tensor:
+    """2 ** input"""
+    return _one(T.Exp2, floating(input))
+
+
+@operation()
+def expm1(input: Operand) -> Tensor:
+    """e ** input - 1, exact near 0"""
+    return _one(T.Expm1, floating(input))
+
+
+@operation()
+def log(input: Operand) -> Tensor:
+    """The natural logarithm."""
+    return _one(T.Log, floating(input))
+
+
+@operation()
+def log2(input: Operand) -> Tensor:
+    """The logarithm to base 2."""
+    return _one(T.Log2, floating(input))
+
+
+@operation()
+def log10(input: Operand) -> Tensor:
+    """The logarithm to base 10."""
+    return log2(input) * math.log10(2)
+
+
+@operation()
+def log1p(input: Operand) -> Tensor:
+    """log(1 + input), exact near 0"""
+    return _one(T.Log1p, floating(input))
+
+
+@operation()
+def sqrt(input: Operand) -> Tensor:
+    """The square root."""
+    return _one(T.Sqrt, floating(input))
+
+
+@operation()
+def rsqrt(input: Operand) -> Tensor:
+    """1 / sqrt(input)"""
+    return _one(T.Rsqrt, floating(input))
+
+
+@operation()
+def square(input: Operand) -> Tensor:
+    """input * input"""
+    x = tracer(input)
+    return mul(x, x)
+
+
+@operation()
+def reciprocal(input: Operand) -> Tensor:
+    """1 / input"""
+    return _one(T.Reciprocal, floating(input))
+
+
+@operation()
+def sin(input: Operand) -> Tensor:
+    """The sine."""
+    return _one(T.Sin, floating(input))
+
+
+@operation()
+def cos(input: Operand) -> Tensor:
+    """The cosine."""
+    return _one(T.Cos, floating(input))
+
+
+@operation()
+def tan(input: Operand) -> Tensor:
+    """sin / cos"""
+    x = floating(input)
+    return sin(x) / cos(x)
+
+
+@operation()
+def sinh(input: Operand) -> Tensor:
+    """(e ** x - e ** -x) / 2, exact near 0"""
+    e = expm1(floating(input))
+    return (e + e / (e + 1)) * 0.5
+
+
+@operation()
+def cosh(input: Operand) -> Tensor:
+    """(e ** x + e ** -x) / 2"""
+    e = exp(floating(input))
+    return (e + reciprocal(e)) * 0.5
+
+
+@operation()
+def asinh(input: Operand) -> Tensor:
+    """log(x + sqrt(x ** 2 + 1)), exact near 0"""
+    x = floating(input)
+    a = abs(x)
+    return sign(x) * log1p(a + a * a / (1 + sqrt(a * a + 1)))
+
+
+@operation()
+def acosh(input: Operand) -> Tensor:
+    """log(x + sqrt(x ** 2 - 1))"""
+    x = floating(input)
+    return log(x + sqrt(x * x - 1))
+
+
+@operation()
+def atanh(input: Operand) -> Tensor:
+    """log((1 + x) / (1 - x)) / 2"""
+    x = floating(input)
+    return (log1p(x) - log1p(-x)) * 0.5
+
+
+@operation()
+def tanh(input: Operand) -> Tensor:
+    """The hyperbolic tangent."""
+    return _one(T.Tanh, floating(input))
+
+
+@operation()
+def sigmoid(input: Operand) -> Tensor:
+    """1 / (1 + e ** -input)"""
+    return _one(T.Sigmoid, floating(input))
+
+
+@operation()
+def logit(input: Operand) -> Tensor:
+    """log(x / (1 - x))"""
+    x = floating(input)
+    return log(x / (1 - x))
+
+
+@operation()
+def erf(input: Operand) -> Tensor:
+    """The error function."""
+    return _one(T.Erf, floating(input))
+
+
+@operation()
+def erfc(input: Operand) -> Tensor:
+    """1 - erf(input)"""
+    return 1 - erf(input)
+
+
+def _rounding(cls: Any, input: Operand) -> Tensor:
+    x = tracer(input)
+    return _one(cls, x) if x.type.dtype.is_float else x
+
+
+@operation()
+def floor(input: Operand) -> Tensor:
+    """The greatest integer that is not above."""
+    return _rounding(T.Floor, input)
+
+
+@operation()
+def ceil(input: Operand) -> Tensor:
+    """The smallest integer that is not below."""
+    return _rounding(T.Ceil, input)
+
+
+@operation()
+def round(input: Operand) -> Tensor:
+    """The nearest integer; halves go to the even one."""
+    return _rounding(T.Round, input)
+
+
+@operation()
+def trunc(input: Operand) -> Tensor:
+    """The integer toward zero."""
+    x = tracer(input)
+    return where(x < 0, ceil(x), floor(x)) if x.type.dtype.is_float else x
+
+
+@operation()
+def frac(input: Operand) -> Tensor:
+    """input - trunc(input)"""
+    x = floating(input)
+    return x - trunc(x)
+
+
+@operation()
+def deg2rad(input: Operand) -> Tensor:
+    """input * pi / 180"""
+    return floating(input) * (math.pi / 180)
+
+
+@operation()
+def rad2deg(input: Operand) -> Tensor:
+    """input * 180 / pi"""
+    return floating(input) * (180 / math.pi)
+
+
+@operation()
+def isnan(input: Operand) -> Tensor:
+    """Whether an element is not a number."""
+    x = tracer(input)
+    return _one(T.IsNan, x) if x.type.dtype.is_float else x != x
+
+
+@operation()
+def isinf(input: Operand) -> Tensor:
+    """Whether an element is infinite."""
+    x = tracer(input)
+    return abs(x) == math.inf if x.type.dtype.is_float else x != x
+
+
+@operation()
+def isfinite(input: Operand) -> Tensor:
+    """Whether an element is neither infinite nor NaN."""
+    x = tracer(input)
+    return abs(x) < math.inf if x.type.dtype.is_float else x == x
+
+
+@operation()
+def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, neginf: Operand = None) -> Tensor:
+    """input with NaN and the infinities replaced; these by the greatest and smallest finite numbers by default."""
+    x = tracer(input)
+    if not x.type.dtype.is_float:
+        return x
+    import numpy as np
+
+    from mlc.ir.types import to_numpy
+    if to_numpy(x.type.dtype).kind == "f":
+        largest = float(np.finfo(to_numpy(x.type.dtype)).max)
+    else:
+        import ml_dtypes
+        largest = float(ml_dtypes.finfo(to_numpy(x.type.dtype)).max)
+    out = where(isnan(x), nan, x)
+    out = where(x == math.inf, largest if posinf is None else posinf, out)
+    return where(x == -math.inf, -largest if neginf is None else neginf, out)
+
+
+@operation()
+def detach(input: Operand) -> Tensor:
+    """input, through which no derivative passes"""
+    return _one(T.StopGradient, tracer(input))
+
+
+# -- two operands -----------------------------------------------------------------------------------------------------
+@operation(literal=("alpha",))
+def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
+    """input + alpha * other"""
+    other = other if isinstance(alpha, int) and alpha == 1 else mul(other, alpha)
+    a, b = together(input, other)
+    return logical_or(a, b) if a.type.dtype.is_bool else _two(T.Add, a, b)
+
+
+@operation(literal=("alpha",))
+def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
+    """input - alpha * other"""
+    other = other if isinstance(alpha, int) and alpha == 1 else mul(other, alpha)
+    a, b = together(input, other)
+    _numeric(a, "sub")
+    return _two(T.Sub, a, b)
+
+
+@operation()
+def mul(input: Operand, other: Operand) -> Tensor:
+    """input * other"""
+    a, b = together(input, other)
+    return logical_and(a, b) if a.type.dtype.is_bool else _two(T.Mul, a, b)
+
+
+@operation()
+def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other; rounding_mode "floor" or "trunc" makes it an integer"""
+    if rounding_mode == "floor":
+        return floor_divide(input, other)
+    if rounding_mode is None:
+        return _two(T.Div, input, other, floating=True)
+    if rounding_mode != "trunc":
+        raise UserError(f"rounding_mode = {rounding_mode!r}", code="MLC0360", hint='use None, "floor" or "trunc"')
+    a, b = together(input, other)
+    if a.type.dtype.is_float:
+        return trunc(_two(T.Div, a, b))
+    quotient = floor_divide(a, b)
+    inexact = logical_and(quotient < 0, quotient * b != a) if signed(a) else None
+    return quotient if inexact is None else quotient + cast(tracer(inexact), a.type.dtype)
+
+
+@operation()
+def floor_divide(input: Operand, other: Operand) -> Tensor:
+    """floor(input / other)"""
+    a, b = together(input, other)
+    _numeric(a, "floor_divide")
+    return _two(T.FloorDiv, a, b)
+
+
+@operation()
+def remainder(input: Operand, other: Operand) -> Tensor:
+    """input - other * floor(input / other), with the sign of other"""
+    a, b = together(input, other)
+    _numeric(a, "remainder")
+    return _two(T.Rem, a, b)
+
+
+@operation()
+def fmod(input: Operand, other: Operand) -> Tensor:
+    """input - other * trunc(input / other), with the sign of input"""
+    a, b = together(input, other)
+    _numeric(a, "fmod")
+    if not signed(a):
+        return remainder(a, b)
+    out = remainder(abs(a), abs(b))
+    return where(a < 0, -out, out)
+
+
+@operation(literal=("exponent", "input"))
+def pow(input: Operand, exponent: Operand) -> Tensor:
+    """input ** exponent; products where the exponent is a small whole number"""
+    small = {0.5: sqrt, 1: None, 2: square, -1: reciprocal}
+    if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in small:
+        x = tracer(input)
+        if not x.type.dtype.is_float and isinstance(exponent, float):
+            x = floating(x)
+        if x.type.dtype.is_float or exponent in (1, 2):
+            f = small[exponent]
+            return x if f is None else f(x)
+    if isinstance(exponent, int) and not isinstance(exponent, bool) and exponent == 3:
+        x = tracer(input)
+        return x * x * x
+    a, b = together(input, exponent)
+    _numeric(a, "pow")
+    if isinstance(exponent, int) and exponent < 0 and not a.type.dtype.is_float:
+        raise UserTypeError(f"an integer to the power {exponent} is no integer", code="MLC0361",
+                            hint="use a float: x ** float(n)")
+    return _two(T.Pow, a, b)
+
+
+@operation()
+def maximum(input: Operand, other: Operand) -> Tensor:
+    """The greater of two; NaN if either is."""
+    return _two(T.Maximum, input, other)
+
+
+@operation()
+def minimum(input: Operand, other: Operand) -> Tensor:
+    """The smaller of two; NaN if either is."""
+    return _two(T.Minimum, input, other)
+
+
+@operation()
+def fmax(input: Operand, other: Operand) -> Tensor:
+    """The greater of two; NaN only if both are."""
+    a, b = together(input, other)
+    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+
+
+@operation()
+def fmin(input: Operand, other: Operand) -> Tensor:
+    """The smaller of two; NaN only if both are."""
+    a, b = together(input, other)
+    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+
+
+@operation()
+def hypot(input: Operand, other: Operand) -> Tensor:
+    """sqrt(input ** 2 + other ** 2), without overflow on the way"""
+    a, b = together(input, other, floating=True)
+    a, b = tracer(abs(a)), tracer(abs(b))
+    most, least = maximum(a, b), minimum(a, b)
+    plain = (most == 0) | (most == math.inf)
+    ratio = where(plain, 0.0, least / where(plain, 1.0, most))
+    return most * sqrt(1 + ratio * ratio)
+
+
+@operation()
+def logaddexp(input: Operand, other: Operand) -> Tensor:
+    """log(e ** input + e ** other)"""
+    a, b = together(input, other, floating=True)
+    most = maximum(a, b)
+    same = a == b                                          # also where both are the same infinity
+    distance = where(same, 0.0, -abs(a - b))
+    return most + log1p(exp(distance))
+
+
+@operation()
+def xlogy(input: Operand, other: Operand) -> Tensor:
+    """input * log(other), 0 where input is 0"""
+    a, b = together(input, other, floating=True)
+    zero = logical_and(a == 0, logical_not(isnan(b)))
+    return where(zero, 0.0, a * log(where(zero, 1.0, b)))
+
+
+@operation()
+def copysign(input: Operand, other: Operand) -> Tensor:
+    """|input| with the sign of other; a zero counts by its sign"""
+    a, b = together(input, other, floating=True)
+    negative = (b < 0) | ((b == 0) & (reciprocal(b) < 0))
+    return where(negative, -abs(a), abs(a))
+
+
+@operation()
+def heaviside(input: Operand, values: Operand) -> Tensor:
+    """0 below zero, 1 above it, `values` at it"""
+    a, b = together(input, values)
+    return where(a == 0, b, cast(tracer(a > 0), a.type.dtype))
+
+
+# -- bits and truth ---------------------------------------------------------------------------------------------------
+def _bits(cls: Any, a: Operand, b: Operand, name: str) -> Tensor:
+    a, b = together(a, b)
+    if a.type.dtype.is_float:
+        raise UserTypeError(f"{name} is not defined on {a.dtype}", code="MLC0359")
+    return _two(cls, a, b)
+
+
+@operation()
+def bitwise_and(input: Operand, other: Operand) -> Tensor:
+    """input & other"""
+    return _bits(T.And, input, other, "bitwise_and")
+
+
+@operation()
+def bitwise_or(input: Operand, other: Operand) -> Tensor:
+    """input | other"""
+    return _bits(T.Or, input, other, "bitwise_or")
+
+
+@operation()
+def bitwise_xor(input: Operand, other: Operand) -> Tensor:
+    """input ^ other"""
+    return _bits(T.Xor, input, other, "bitwise_xor")
+
+
+@operation()
+def bitwise_not(input: Operand) -> Tensor:
+    """~input"""
+    x = tracer(input)
+    if x.type.dtype.is_bool:
+        return _one(T.LogicalNot, x)
+    return _bits(T.Xor, x, number(-1, x.type.dtype), "bitwise_not")
+
+
+@operation()
+def bitwise_left_shift(input: Operand, other: Operand) -> Tensor:
+    """input << other"""
+    return _bits(T.Shl, input, other, "bitwise_left_shift")
+
+
+@operation()
+def bitwise_right_shift(input: Operand, other: Operand) -> Tensor:
+    """input >> other, keeping the sign"""
+    return _bits(T.Shr, input, other, "bitwise_right_shift")
+
+
+@operation()
+def logical_not(input: Operand) -> Tensor:
+    """input == 0"""
+    return _one(T.LogicalNot, boolean(input))
+
+
+@operation()
+def logical_and(input: Operand, other: Operand) -> Tensor:
+    """Whether neither is zero."""
+    return _two(T.And, boolean(input), boolean(other))
+
+
+@operation()
+def logical_or(input: Operand, other: Operand) -> Tensor:
+    """Whether one is not zero."""
+    return _two(T.Or, boolean(input), boolean(other))
+
+
+@operation()
+def logical_xor(input: Operand, other: Operand) -> Tensor:
+    """Whether exactly one is not zero."""
+    return _two(T.Xor, boolean(input), boolean(other))
+
+
+def _compare(predicate: str, a: Operand, b: Operand) -> Tensor:
+    a, b = together(a, b)
+    return emit(T.Compare, predicate, a, b)  # type: ignore[no-any-return]
+
+
+@operation()
+def eq(input: Operand, other: Operand) -> Tensor:
+    """input == other"""
+    return _compare("eq", input, other)
+
+
+@operation()
+def ne(input: Operand, other: Operand) -> Tensor:
+    """input != other"""
+    return _compare("ne", input, other)
+
+
+@operation()
+def lt(input: Operand, other: Operand) -> Tensor:
+    """input < other"""
+    return _compare("lt", input, other)
+
+
+@operation()
+def le(input: Operand, other: Operand) -> Tensor:
+    """input <= other"""
+    return _compare("le", input, other)
+
+
+@operation()
+def gt(input: Operand, other: Operand) -> Tensor:
+    """input > other"""
+    return _compare("gt", input, other)
+
+
+@operation()
+def ge(input: Operand, other: Operand) -> Tensor:
+    """input >= other"""
+    return _compare("ge", input, other)
+
+
+@operation()
+def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8,
+            equal_nan: bool = False) -> Tensor:
+    """|input - other| <= atol + rtol * |other|, or equal"""
+    a, b = together(input, other)
+    x, y = floating(a), floating(b)
+    near = isfinite(y) & (abs(x - y) <= atol + rtol * abs(y))
+    out = (a == b) | near
+    return out | (isnan(a) & isnan(b)) if equal_nan else out
+
+
+# -- selection and mixtures -------------------------------------------------------------------------------------------
+@operation()
+def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
+    """input where the condition holds, other elsewhere"""
+    a, b = together(input, other)
+    c = tracer(condition)
+    if not c.type.dtype.is_bool:
+        raise UserTypeError(f"the condition is of {c.dtype}, expected mlc.bool", code="MLC0362",
+                            hint="compare it: condition != 0")
+    return emit(T.Select, c, a, b, weak=a.weak)  # type: ignore[no-any-return]
+
+
+@operation()
+def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
+    """value where the mask holds, input elsewhere; in the element type of input"""
+    x, v = tracer(input), tracer(value)
+    if kind(v.type.dtype) > kind(x.type.dtype):
+        raise UserTypeError(f"a tensor of {x.dtype} cannot be filled with {v.dtype}", code="MLC0352")
+    return where(mask, cast(v, x.type.dtype), x)
+
+
+@operation()
+def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
+    """min(max(input, min), max); NaN stays"""
+    if min is None and max is None:
+        raise UserError("needs min, max or both", code="MLC0353")
+    out = tracer(input)
+    if min is not None:
+        out = tracer(maximum(out, min))
+    return out if max is None else minimum(out, max)
+
+
+@operation()
+def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
+    """input + weight * (end - input)"""
+    a, b = together(input, end, floating=True)
+    return a + cast(tracer(weight), a.type.dtype) * (b - a)
+
+
+@operation()
+def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+    """input + value * tensor1 * tensor2"""
+    return add(input, mul(mul(tensor1, tensor2), value))
+
+
+@operation()
+def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+    """input + value * tensor1 / tensor2"""
+    return add(input, mul(div(tensor1, tensor2), value))
+
+
+@operation()
+def ldexp(input: Operand, other: Operand) -> Tensor:
+    """input * 2 ** other"""
+    return mul(input, exp2(other))
+
+
+def ones_where(condition: Tensor, like: Tracer) -> Tensor:
+    """1 where the condition holds and 0 elsewhere, in the element type of `like`"""
+    return where(condition, full(1, like), full(0, like))
+
+
+def count(n: Any, like: Tracer) -> Tracer:
+    """A number of elements, in the element type of `like`."""
+    if isinstance(n, int):
+        return number(n, like.type.dtype)
+    return cast(emit(T.SizeOf, n, i64), like.type.dtype)

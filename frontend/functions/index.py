@@ -1,0 +1,338 @@
+"""Functions that pick elements: indexing, gathering, embedding.
+
+Negative indices count from the end. An index out of range is found when the code runs, and raised as an IndexError
+that names the line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.shape import sliced
+from mlc.frontend.operands import (
+    axis,
+    boolean,
+    broadcast_shapes,
+    broadcast_to,
+    integer,
+    is_tensor,
+    plain_int,
+    reshape,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
+from mlc.frontend.trace import Tracer, as_user_error, emit, state, user_loc
+from mlc.ir import sizes
+from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import i64
+
+
+def from_the_front(index: Tracer, n: Dim) -> Tracer:
+    """Indices with n added to the negative ones."""
+    if getattr(index.type.dtype, "unsigned", False):
+        return index
+    wide = E.cast(index, i64)
+    return tracer(E.where(wide < 0, wide + (n if isinstance(n, int) else tracer(n)), wide))
+
+
+def take(x: Tracer, index: Operand, at: int, what: str = "index") -> Tracer:
+    """x at the indices along one axis, whose place the dimensions of `index` take."""
+    wrapped = from_the_front(integer(index, what), x.shape[at])
+    return emit(T.Take, x, wrapped, at, weak=False)  # type: ignore[no-any-return]
+
+
+@operation()
+def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
+    """The slices of `dim` at the indices of a vector."""
+    x, i = tracer(input), tracer(index)
+    if i.ndim > 1:
+        raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
+    return take(x, reshape(i, [sizes.product(i.shape)]), axis(dim, x.ndim))
+
+
+@operation()
+def gather(input: Operand, dim: int, index: Operand) -> Tensor:
+    """result[i, j] = input[index[i, j], j] for dim = 0, and so on; index may be smaller in the other dimensions"""
+    x, i = tracer(input), integer(index, "index")
+    if i.ndim != x.ndim:
+        raise UserError(f"the index has {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
+    at = axis(dim, x.ndim)
+    if not x.ndim:
+        return take(reshape(x, [1]), i, 0)
+    for k, n in enumerate(i.shape):
+        if k != at and n != x.shape[k]:
+            if isinstance(n, int) and isinstance(x.shape[k], int) and n > x.shape[k]:
+                raise UserError(f"the index has size {n} in dimension {k}, the input {x.shape[k]}", code="MLC0367")
+            x = sliced(x, k, 0, n)
+    return emit(T.TakeAlong, x, from_the_front(i, x.shape[at]), at)  # type: ignore[no-any-return]
+
+
+@operation()
+def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> Tensor:
+    """result[i, j] = input[indices[i, j], j] for dim = 0, with broadcasting in the other dimensions"""
+    x, i = tracer(input), integer(indices, "indices")
+    if dim is None:
+        x, i, dim = reshape(x, [sizes.product(x.shape)]), reshape(i, [sizes.product(i.shape)]), 0
+    if i.ndim != x.ndim:
+        raise UserError(f"the indices have {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
+    at = axis(dim, x.ndim)
+    others = broadcast_shapes([1 if k == at else n for k, n in enumerate(x.shape)],
+                              [1 if k == at else n for k, n in enumerate(i.shape)])
+    x = broadcast_to(x, [x.shape[at] if k == at else n for k, n in enumerate(others)])
+    i = broadcast_to(i, [i.shape[at] if k == at else n for k, n in enumerate(others)])
+    return emit(T.TakeAlong, x, from_the_front(i, x.shape[at]), at)  # type: ignore[no-any-return]
+
+
+@operation(name="take")
+def take_flat(input: Operand, index: Operand) -> Tensor:
+    """The elements of the flattened input at the indices."""
+    x = tracer(input)
+    return take(reshape(x, [sizes.product(x.shape)]), index, 0)
+
+
+@operation()
+def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
+    """result[..., k] = 1 where tensor[...] == k, else 0, as int64"""
+    x = integer(tensor, "tensor")
+    n = plain_int(num_classes, "num_classes")
+    if n < 0:
+        raise UserError("the number of classes must be given: it decides the shape of the result", code="MLC0365",
+                        hint="pass num_classes")
+    shape = [*x.shape, n]
+    classes = emit(T.Iota, tuple(shape), len(shape) - 1, x.type.dtype)
+    return E.cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
+
+
+@operation()
+def embedding(input: Operand, weight: Operand) -> Tensor:
+    """The rows of weight at the indices in input."""
+    table = tracer(weight)
+    if table.ndim != 2:
+        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
+    return take(table, input, 0, "input")
+
+
+@operation()
+def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The elements where index dim2 = index dim1 + offset, as a last dimension."""
+    from mlc.frontend.functions.shape import movedim
+    x = tracer(input)
+    x = tracer(movedim(x, (dim1, dim2), (-2, -1)))
+    rows, columns = x.shape[-2], x.shape[-1]
+    if isinstance(rows, Size) or isinstance(columns, Size):
+        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365")
+    down, right = max(0, -offset), max(0, offset)
+    length = max(0, min(rows - down, columns - right))
+    flat = reshape(x, [*x.shape[:-2], rows * columns])
+    start = down * columns + right
+    stop = start + (length - 1) * (columns + 1) + 1 if length else start
+    return sliced(flat, flat.ndim - 1, start if length else 0, stop if length else 0, columns + 1)
+
+
+@operation()
+def diag(input: Operand, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix that has a vector as its diagonal."""
+    x = tracer(input)
+    if x.ndim == 2:
+        return _diagonal(x, diagonal)
+    if x.ndim != 1:
+        raise UserError(f"diag needs a vector or a matrix, found {x.ndim} dimensions", code="MLC0364")
+    size = x.shape[0] + (diagonal if diagonal > 0 else -diagonal)
+    row = emit(T.Iota, (size, size), 0, i64)
+    column = emit(T.Iota, (size, size), 1, i64)
+    low, high = (0, size - x.shape[0]) if diagonal < 0 else (size - x.shape[0], 0)
+    zero = E.number(0, x.type.dtype)
+    along = emit(T.Pad, x, zero, (low,), (high,))
+    return E.where(column - row == diagonal, along, zero)
+
+
+_diagonal = diagonal
+
+
+# -- x[...] -----------------------------------------------------------------------------------------------------------
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """input[key]: integers, slices, None, Ellipsis, and arrays of integers, as in numpy.
+
+    On a tensor that has its elements, a key without arrays is a copy that numpy makes: it computes nothing.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    keys = tuple(_listed(k) for k in keys)
+    loc = user_loc()
+    try:
+        if state.trace is None and not isinstance(input, Tracer) and not any(is_tensor(k) for k in keys):
+            return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
+        parts = _expanded(keys, input.ndim)
+        arrays = [k for k in parts if is_tensor(k)]
+    except Error as error:
+        raise as_user_error(error, "indexing", (input,), loc) from None
+    except IndexError as error:
+        raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
+    static = tuple(_static(k) for k in parts)
+    return _getitem(input, static, arrays)
+
+
+OPERATIONS["getitem"] = getitem
+
+
+def _listed(k: Any) -> Any:
+    """A list of integers is an array of them."""
+    return as_array(k) if isinstance(k, list) else k
+
+
+def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    return tuple(_static_python(k) for k in _expanded(keys, rank))
+
+
+def _static_python(k: Any) -> Any:
+    return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step))) if isinstance(
+        k, slice) else k if k is None else plain_int(k, "index")
+
+
+def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
+    """One key per dimension, and None for each new one."""
+    for k in keys:
+        if isinstance(k, bool | np.bool_) or (is_tensor(k) and "bool" in str(k.dtype)):
+            raise UserTypeError("a mask as an index makes a shape that depends on data, which is not there yet",
+                                code="MLC0369", hint="use mlc.where(mask, a, b), or mlc.masked_fill")
+        if not (k is None or k is Ellipsis or isinstance(k, slice | Size) or is_tensor(k) or hasattr(k, "__index__")):
+            raise UserTypeError(f"{type(k).__name__} is no index", code="MLC0369")
+    used = sum(1 for k in keys if k is not None and not isinstance(k, EllipsisType))
+    dots = sum(1 for k in keys if isinstance(k, EllipsisType))
+    if used > rank or dots > 1:
+        raise UserIndexError(f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index",
+                             code="MLC0366")
+    rest = [slice(None)] * (rank - used)
+    if not dots:
+        return [*keys, *rest]
+    out: list[Any] = []
+    for k in keys:
+        out += rest if isinstance(k, EllipsisType) else [k]
+    return out
+
+
+def _static(k: Any) -> Any:
+    """A key as a hashable value: an integer, (start, stop, step), None, or "array"."""
+    if is_tensor(k):
+        return "array"
+    if isinstance(k, slice):
+        return tuple(x if x is None or isinstance(x, Size) else plain_int(x, "slice bound")
+                     for x in (k.start, k.stop, k.step))
+    return k if k is None or isinstance(k, Size) else plain_int(k, "index")
+
+
+@operation()
+def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> Tensor:
+    """input[keys], with `arrays` where the keys say "array"."""
+    x = tracer(input)
+    out = _basic_part(x, keys)
+    places = [i for i, k in enumerate(k for k in keys if not isinstance(k, int | Size)) if k == "array"]
+    if not places:
+        return out
+    indices = [integer(a, "the index") for a in arrays]
+    shape = broadcast_shapes(*(i.shape for i in indices))
+    if len(indices) == 1:
+        return take(out, indices[0], places[0])
+    # Several arrays index together: one index into the dimensions they use, brought to the front.
+    from mlc.frontend.functions.shape import permute
+    rest = [i for i in range(out.ndim) if i not in places]
+    front = tracer(permute(out, [*places, *rest]))
+    used = front.shape[: len(places)]
+    flat = reshape(front, [sizes.product(used), *front.shape[len(places):]])
+    position: Any = None
+    for index, n in zip(indices, used):
+        inside = _checked(from_the_front(index, n), n)
+        position = inside if position is None else position * (n if isinstance(n, int) else tracer(n)) + inside
+    taken: Tracer = emit(T.Take, flat, broadcast_to(tracer(position), shape), 0)
+    adjacent = _adjacent(keys)
+    if not adjacent:
+        return taken
+    k, lead = len(shape), places[0]                       # the result's dimensions stand where the arrays stood
+    order = [*range(k, k + lead), *range(k), *range(k + lead, taken.ndim)]
+    return permute(taken, order)
+
+
+def _adjacent(keys: Sequence[Any]) -> bool:
+    """Whether nothing but integers stands between the first and the last array: numpy's rule for where they go."""
+    at = [i for i, k in enumerate(keys) if k == "array"]
+    return all(k == "array" for k in keys[at[0]: at[-1] + 1])
+
+
+def _checked(index: Tracer, n: Dim) -> Tracer:
+    """The index; -1, which no dimension has, where it is outside its own dimension.
+
+    Without this, an index out of range in one dimension could point to an element of another row.
+    """
+    limit = n if isinstance(n, int) else tracer(n)
+    return tracer(E.where((index >= 0) & (index < limit), index, _FAR))
+
+
+_FAR = -(1 << 40)
+"""An index that stays out of range whatever the other dimensions add to it."""
+
+
+def _basic_part(x: Tracer, keys: Sequence[Any]) -> Tracer:
+    """x after the integers, slices and new dimensions; an array's dimension stays whole."""
+    starts: list[Any] = []
+    stops: list[Any] = []
+    steps: list[int] = []
+    shape: list[Any] = []
+    at = 0
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            continue
+        n = x.shape[at]
+        if isinstance(k, int | Size):
+            first = n + k if isinstance(k, int) and k < 0 else k
+            if isinstance(n, int) and isinstance(first, int) and not 0 <= first < n:
+                raise UserIndexError(f"index {k} is out of range for dimension {at}, which has {n}", code="MLC0366")
+            start, stop, step = first, first + 1, 1
+        else:
+            start, stop, step = _bounds(k if isinstance(k, tuple) else (None, None, None), n)
+            shape.append(_length(start, stop, step))
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
+        at += 1
+    if any((a, b, c) != (0, n, 1) for a, b, c, n in zip(starts, stops, steps, x.shape)):
+        x = _sliced(x, starts, stops, steps)
+    return reshape(x, shape)
+
+
+def _sliced(x: Tracer, starts: list[Any], stops: list[Any], steps: list[int]) -> Tracer:
+    return emit(T.Slice, x, tuple(starts), tuple(stops), tuple(steps), weak=False)  # type: ignore[no-any-return]
+
+
+def _length(start: Any, stop: Any, step: int) -> Any:
+    if step > 0:
+        return (stop - start + step - 1) // step
+    return (start - stop - step - 1) // -step
+
+
+def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
+    """A slice as in `range(start, stop, step)`, within a dimension of n."""
+    start, stop, step = key
+    step = 1 if step is None else plain_int(step, "slice step")
+    if step == 0:
+        raise UserError("the step of a slice is 0", code="MLC0366")
+    if isinstance(n, int) and not isinstance(start, Size) and not isinstance(stop, Size):
+        first, last, by = slice(start, stop, step).indices(n)
+        if (last - first) * by <= 0:
+            last = first = 0 if not n else min(first, n - 1)
+        return first, last, by
+    if step < 0 and (start is not None or stop is not None):
+        raise UserError(f"a slice with a negative step and bounds needs a size that is known, found {n}",
+                        code="MLC0365")
+    if step < 0:
+        return n - 1, -1, step
+    first = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
+    last = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
+    return first, last, step

@@ -1,0 +1,253 @@
+"""Losses, under the names of torch.nn.functional. Each reduces to its mean unless told otherwise."""
+
+from __future__ import annotations
+
+import math
+from typing import cast as typed
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import neural as N
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.operands import floating, integer, plain_int, reshape, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.types import i64
+
+
+def reduced(loss: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of a loss, or each element of it."""
+    if reduction == "mean":
+        return R.mean(loss)
+    if reduction == "sum":
+        return R.sum(loss)
+    if reduction != "none":
+        raise UserError(f"reduction = {reduction!r}", code="MLC0360", hint='use "mean", "sum" or "none"')
+    return loss
+
+
+def _same_shape(a: Operand, b: Operand) -> list[Tracer]:
+    xs = together(a, b, floating=True)
+    if xs[0].shape != xs[1].shape:
+        shapes = " and ".join("[" + ", ".join(map(str, x.shape)) + "]" for x in xs)
+        raise UserError(f"the input and the target have shapes {shapes}", code="MLC0367",
+                        hint="broadcast one of them first, if that is what is meant")
+    return xs
+
+
+@operation()
+def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+    """(input - target) ** 2"""
+    a, b = _same_shape(input, target)
+    return reduced(E.square(a - b), reduction)
+
+
+@operation()
+def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+    """|input - target|"""
+    a, b = _same_shape(input, target)
+    return reduced(E.abs(a - b), reduction)
+
+
+@operation()
+def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """d ** 2 / 2 within delta of the target, delta * (|d| - delta / 2) beyond"""
+    a, b = _same_shape(input, target)
+    d = E.abs(a - b)
+    return reduced(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
+
+
+@operation()
+def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """huber_loss / beta"""
+    a, b = _same_shape(input, target)
+    d = E.abs(a - b)
+    return reduced(d if beta == 0 else E.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
+
+
+def _classes(x: Tracer, target: Tracer, name: str) -> int:
+    """The axis of the classes: 1, or 0 for one sample; the target has the other dimensions."""
+    at = 0 if x.ndim == 1 else 1
+    rest = x.shape[:at] + x.shape[at + 1:]
+    if not x.ndim or target.shape != rest:
+        raise UserError(f"the target has shape [{', '.join(map(str, target.shape))}], expected "
+                        f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367")
+    return at
+
+
+@operation()
+def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
+                  reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
+    """-log_softmax(input)[target], where dimension 1 holds the classes; the target may also be probabilities"""
+    x, t = floating(input), tracer(target)
+    plain = weight is None and not label_smoothing
+    if t.type.dtype.is_float:
+        return _soft_cross_entropy(x, t, weight, reduction, label_smoothing)
+    at = _classes(x, t, "cross_entropy")
+    if plain and ignore_index == -100 and reduction == "mean":
+        return typed(Tensor, emit(T.CrossEntropy, x, E.cast(t, i64), at))
+    logs = tracer(N.log_softmax(x, at))
+    hard = nll_loss(logs, t, weight, ignore_index, reduction)
+    if not label_smoothing:
+        return hard
+    scale = label_smoothing / x.shape[at] if isinstance(x.shape[at], int) else None
+    if scale is None:
+        raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365")
+    weighted = logs if weight is None else logs * _per_class(weight, x, at)
+    valid = t != ignore_index
+    smooth = E.where(valid, -R.sum(weighted, at), 0.0)
+    if reduction == "mean":
+        smooth = R.sum(smooth) / _total_weight(t, valid, weight, x)
+    elif reduction == "sum":
+        smooth = R.sum(smooth)
+    return (1 - label_smoothing) * hard + scale * smooth
+
+
+def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
+    w = E.cast(tracer(weight), x.type.dtype)
+    return reshape(w, [w.shape[0] if i == at else 1 for i in range(x.ndim)])
+
+
+def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: str, smoothing: float) -> Tensor:
+    a, t = _same_shape(x, target)
+    at = 0 if a.ndim == 1 else 1
+    if smoothing:
+        n = plain_int(a.shape[at], "the number of classes")
+        t = tracer(t * (1 - smoothing) + smoothing / n)
+    logs = N.log_softmax(a, at)
+    loss = -R.sum((logs if weight is None else logs * _per_class(weight, a, at)) * t, at)
+    if reduction != "mean":
+        return reduced(loss, reduction)
+    return R.mean(loss)
+
+
+def _total_weight(t: Tracer, valid: Tensor, weight: Operand, x: Tracer) -> Tensor:
+    """What the mean of a classification loss divides by."""
+    if weight is None:
+        return E.cast(tracer(R.sum(valid)), x.type.dtype)
+    chosen = _of_class(E.cast(tracer(weight), x.type.dtype), t, valid)
+    return R.sum(E.where(valid, chosen, 0.0))
+
+
+def _of_class(w: Tracer, t: Tracer, valid: Tensor) -> Tracer:
+    """The weight of each sample's class; of class 0 where the sample is ignored."""
+    return typed(Tracer, emit(T.Take, w, E.where(valid, t, 0), 0))
+
+
+@operation()
+def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
+             reduction: str = "mean") -> Tensor:
+    """-input[target], where dimension 1 holds the classes' log probabilities"""
+    x, t = floating(input), integer(target, "the target")
+    at = _classes(x, t, "nll_loss")
+    t = E.cast(t, i64)
+    valid = t != plain_int(ignore_index, "ignore_index")
+    index = reshape(tracer(E.where(valid, t, 0)), [*x.shape[:at], 1, *x.shape[at + 1:]])
+    picked = reshape(emit(T.TakeAlong, x, index, at), t.shape)
+    loss = -picked
+    if weight is not None:
+        loss = loss * _of_class(E.cast(tracer(weight), x.type.dtype), t, valid)
+    loss = E.where(valid, loss, 0.0)
+    if reduction == "mean":
+        return R.sum(loss) / _total_weight(t, valid, weight, x)
+    return reduced(loss, reduction)
+
+
+@operation()
+def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None, reduction: str = "mean") -> Tensor:
+    """-(target * log(input) + (1 - target) * log(1 - input)); logarithms are not below -100"""
+    x, t = _same_shape(input, target)
+    loss = -(t * E.maximum(E.log(x), -100.0) + (1 - t) * E.maximum(E.log1p(-x), -100.0))
+    return reduced(loss if weight is None else loss * tracer(weight), reduction)
+
+
+@operation()
+def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand = None,
+                                     reduction: str = "mean", pos_weight: Operand = None) -> Tensor:
+    """binary_cross_entropy(sigmoid(input), target), without rounding to 0 or 1 on the way"""
+    x, t = _same_shape(input, target)
+    soft = typed(Tensor, emit(T.Softplus, tracer(-x)))
+    if pos_weight is None:
+        loss = (1 - t) * x + soft
+    else:
+        loss = (1 - t) * x + (1 + (tracer(pos_weight) - 1) * t) * soft
+    return reduced(loss if weight is None else loss * tracer(weight), reduction)
+
+
+@operation()
+def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target * (log(target) - input): input holds log probabilities, target probabilities"""
+    x, t = together(input, target, floating=True)
+    loss = E.exp(t) * (t - x) if log_target else E.xlogy(t, t) - t * x
+    if reduction == "batchmean":
+        return R.sum(loss) / E.count(tracer(loss).shape[0], x)
+    return reduced(loss, reduction)
+
+
+@operation()
+def poisson_nll_loss(input: Operand, target: Operand, log_input: bool = True, full: bool = False, eps: float = 1e-8,
+                     reduction: str = "mean") -> Tensor:
+    """e ** input - target * input, or input - target * log(input + eps)"""
+    x, t = together(input, target, floating=True)
+    loss = E.exp(x) - t * x if log_input else x - t * E.log(x + eps)
+    if full:
+        stirling = t * E.log(E.where(t > 1, t, 1.0)) - t + 0.5 * E.log(2 * math.pi * E.where(t > 1, t, 1.0))
+        loss = loss + E.where(t > 1, stirling, 0.0)
+    return reduced(loss, reduction)
+
+
+@operation()
+def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    """(log(var) + (input - target) ** 2 / var) / 2, with var at least eps"""
+    x, t = together(input, target, floating=True)
+    v = E.cast(tracer(var), x.type.dtype)
+    if v.ndim == x.ndim - 1:
+        v = reshape(v, [*v.shape, 1])
+    v = tracer(v + E.detach(E.maximum(v, eps) - v))        # the derivative passes as if var were not clamped
+    loss = 0.5 * (E.log(v) + E.square(x - t) / v)
+    return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
+
+
+@operation()
+def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """input where the target is 1, max(0, margin - input) where it is -1"""
+    x, t = together(input, target, floating=True)
+    return reduced(E.where(t != 1, E.maximum(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
+
+
+@operation()
+def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
+                        reduction: str = "mean") -> Tensor:
+    """max(0, -target * (input1 - input2) + margin)"""
+    a, b = together(input1, input2, floating=True)
+    return reduced(N.relu(-tracer(target) * (a - b) + margin), reduction)
+
+
+@operation()
+def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+    """log(1 + e ** (-target * input))"""
+    x, t = together(input, target, floating=True)
+    return reduced(typed(Tensor, emit(T.Softplus, tracer(-t * x))), reduction)
+
+
+@operation()
+def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
+                          reduction: str = "mean") -> Tensor:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1"""
+    a, b = together(input1, input2, floating=True)
+    dot = R.sum(a * b, -1)
+    cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
+    t = tracer(target)
+    return reduced(E.where(t == 1, 1 - cos, N.relu(cos - margin)), reduction)
+
+
+@operation()
+def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, reduction: str = "mean") -> Tensor:
+    """max(0, |anchor - positive| - |anchor - negative| + margin)"""
+    near = N.pairwise_distance(anchor, positive, p, eps)
+    far = N.pairwise_distance(anchor, negative, p, eps)
+    return reduced(N.relu(near - far + margin), reduction)

@@ -1,0 +1,262 @@
+"""Activations, normalisation and layers as functions, under the names of torch.nn.functional."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast as typed
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import contract as C
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions import shape as S
+from mlc.frontend.operands import axis, floating, number, reshape, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
+
+
+@operation()
+def relu(input: Operand) -> Tensor:
+    """max(input, 0)"""
+    return typed(Tensor, emit(T.Relu, tracer(input)))
+
+
+@operation()
+def relu6(input: Operand) -> Tensor:
+    """min(max(input, 0), 6)"""
+    return E.clamp(input, 0, 6)
+
+
+@operation()
+def leaky_relu(input: Operand, negative_slope: float = 0.01) -> Tensor:
+    """input above 0, negative_slope * input below"""
+    x = floating(input)
+    return E.where(x > 0, x, x * negative_slope)
+
+
+@operation()
+def prelu(input: Operand, weight: Operand) -> Tensor:
+    """input above 0, weight * input below; one weight, or one for each of dimension 1"""
+    x, w = together(input, weight, floating=True)
+    if w.ndim == 1 and w.shape[0] != 1 and x.ndim > 1:
+        w = reshape(w, [w.shape[0] if i == 1 else 1 for i in range(x.ndim)])
+    return E.where(x > 0, x, x * w)
+
+
+@operation()
+def elu(input: Operand, alpha: float = 1.0) -> Tensor:
+    """input above 0, alpha * (e ** input - 1) below"""
+    x = floating(input)
+    return E.where(x > 0, x, alpha * E.expm1(E.minimum(x, 0)))
+
+
+@operation()
+def selu(input: Operand) -> Tensor:
+    """elu, scaled so that activations keep mean 0 and variance 1"""
+    return 1.0507009873554805 * elu(input, 1.6732632423543772)
+
+
+@operation()
+def celu(input: Operand, alpha: float = 1.0) -> Tensor:
+    """input above 0, alpha * (e ** (input / alpha) - 1) below"""
+    x = floating(input)
+    return E.where(x > 0, x, alpha * E.expm1(E.minimum(x, 0) / alpha))
+
+
+@operation()
+def gelu(input: Operand, approximate: str = "none") -> Tensor:
+    """input * P(X <= input) for a standard normal X; approximate = "tanh" is the usual formula with tanh"""
+    if approximate not in ("none", "tanh"):
+        raise UserError(f"approximate = {approximate!r}", code="MLC0360", hint='use "none" or "tanh"')
+    return typed(Tensor, emit(T.Gelu, floating(input), approximate))
+
+
+@operation()
+def silu(input: Operand) -> Tensor:
+    """input * sigmoid(input)"""
+    return typed(Tensor, emit(T.Silu, floating(input)))
+
+
+@operation()
+def mish(input: Operand) -> Tensor:
+    """input * tanh(softplus(input))"""
+    x = floating(input)
+    return x * E.tanh(softplus(x))
+
+
+@operation()
+def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + e ** (beta * input)) / beta; input itself where beta * input is above the threshold"""
+    x = floating(input)
+    if beta == 1:
+        soft = typed(Tensor, emit(T.Softplus, x))
+        return E.where(x > threshold, x, soft)
+    scaled = x * beta
+    return E.where(scaled > threshold, x, typed(Tensor, emit(T.Softplus, tracer(scaled))) / beta)
+
+
+@operation()
+def logsigmoid(input: Operand) -> Tensor:
+    """log(sigmoid(input))"""
+    return -typed(Tensor, emit(T.Softplus, tracer(-floating(input))))
+
+
+@operation()
+def softsign(input: Operand) -> Tensor:
+    """input / (1 + |input|)"""
+    x = floating(input)
+    return x / (1 + E.abs(x))
+
+
+@operation()
+def tanhshrink(input: Operand) -> Tensor:
+    """input - tanh(input)"""
+    x = floating(input)
+    return x - E.tanh(x)
+
+
+@operation()
+def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
+    """input moved by lambd toward 0, and 0 within lambd of it"""
+    x = floating(input)
+    return E.where(x > lambd, x - lambd, E.where(x < -lambd, x + lambd, x * 0.0))
+
+
+@operation()
+def hardshrink(input: Operand, lambd: float = 0.5) -> Tensor:
+    """input, and 0 within lambd of 0"""
+    x = floating(input)
+    return E.where(E.abs(x) <= lambd, 0.0, x)
+
+
+@operation()
+def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """min(max(input, min_val), max_val)"""
+    x = floating(input)
+    return E.where(x <= min_val, min_val, E.where(x >= max_val, max_val, x))
+
+
+@operation()
+def hardsigmoid(input: Operand) -> Tensor:
+    """min(max(input / 6 + 1 / 2, 0), 1)"""
+    x = floating(input)
+    return E.where(x <= -3, 0.0, E.where(x >= 3, 1.0, x / 6 + 0.5))
+
+
+@operation()
+def hardswish(input: Operand) -> Tensor:
+    """input * hardsigmoid(input)"""
+    x = floating(input)
+    return E.where(x <= -3, 0.0, E.where(x >= 3, x, x * (x + 3) / 6))
+
+
+@operation()
+def threshold(input: Operand, threshold: float, value: float) -> Tensor:
+    """input above the threshold, value elsewhere"""
+    x = tracer(input)
+    return E.where(x > threshold, x, E.cast(number(value, x.type.dtype), x.type.dtype))
+
+
+@operation()
+def glu(input: Operand, dim: int = -1) -> Tensor:
+    """a * sigmoid(b), where a and b are the halves of input along `dim`"""
+    x = floating(input)
+    at = axis(dim, x.ndim)
+    n = x.shape[at]
+    if n % 2 != 0:
+        raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")
+    return S.sliced(x, at, 0, n // 2) * E.sigmoid(S.sliced(x, at, n // 2, n))
+
+
+@operation()
+def softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
+    """e ** input / sum(e ** input) along `dim`"""
+    x = floating(input, dtype)
+    return typed(Tensor, emit(T.Softmax, x, axis(dim, x.ndim))) if x.ndim else E.exp(x - x)
+
+
+@operation()
+def log_softmax(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
+    """log(softmax(input))"""
+    x = floating(input, dtype)
+    return typed(Tensor, emit(T.LogSoftmax, x, axis(dim, x.ndim))) if x.ndim else x - x
+
+
+@operation()
+def softmin(input: Operand, dim: int, dtype: DTypeLike = None) -> Tensor:
+    """softmax(-input)"""
+    return softmax(-floating(input), dim, dtype)
+
+
+@operation()
+def layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = None, bias: Operand = None,
+               eps: float = 1e-5) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which have normalized_shape"""
+    x, shape = _last_dimensions(input, normalized_shape)
+    extra: list[Tracer | None] = []
+    for name, p in (("weight", weight), ("bias", bias)):
+        p = None if p is None else E.cast(tracer(p), x.type.dtype)
+        if p is not None and p.shape != shape:
+            raise UserError(f"the {name} has shape {list(p.shape)}, expected {list(shape)}", code="MLC0367")
+        extra.append(p)
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    return typed(Tensor, emit(T.LayerNorm, x, extra[0], extra[1], axes, eps))
+
+
+def _last_dimensions(input: Operand, normalized_shape: Sequence[Dim]) -> tuple[Tracer, tuple[Dim, ...]]:
+    x = floating(input)
+    shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
+    if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
+        raise UserError(f"normalized_shape {list(shape)} is not the end of shape {list(x.shape)}", code="MLC0367")
+    return x, shape
+
+
+@operation()
+def rms_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = None,
+             eps: float | None = None) -> Tensor:
+    """input / sqrt(mean(input ** 2) + eps) * weight over the last dimensions"""
+    x, shape = _last_dimensions(input, normalized_shape)
+    if eps is None:
+        eps = {"f32": 2.0 ** -23, "f64": 2.0 ** -52, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[str(x.type.dtype)]
+    power = R.mean(x * x, tuple(range(x.ndim - len(shape), x.ndim)), keepdim=True)
+    out = x * E.rsqrt(power + eps)
+    return out if weight is None else out * weight
+
+
+@operation()
+def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """input / max(norm(input, p), eps) along `dim`"""
+    x = floating(input)
+    return x / E.maximum(R.norm(x, p, dim, True), eps)
+
+
+@operation()
+def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
+    """input @ weight.T + bias"""
+    x, w = together(input, weight)
+    if w.ndim not in (1, 2) or not x.ndim:
+        raise UserError(f"the weight has {w.ndim} dimensions, the input {x.ndim}", code="MLC0364")
+    if x.shape[-1] != w.shape[-1]:
+        raise UserError(f"inner sizes differ: the input has {x.shape[-1]} features, the weight takes {w.shape[-1]}",
+                        code="MLC0367")
+    out = C.dot_general(x, w, (), ((x.ndim - 1, w.ndim - 1),))
+    return out if bias is None else out + tracer(bias)
+
+
+@operation()
+def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`"""
+    a, b = together(x1, x2, floating=True)
+    a, b = (tracer(x) for x in S.broadcast_tensors(a, b))
+    left = E.maximum(R.norm(a, 2, dim, True), eps)
+    right = E.maximum(R.norm(b, 2, dim, True), eps)
+    return R.sum((a / left) * (b / right), dim)
+
+
+@operation()
+def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """norm(x1 - x2 + eps, p) along the last dimension"""
+    return R.norm(E.sub(x1, x2) + eps, p, -1, keepdim)

@@ -1,0 +1,200 @@
+"""Operands on their way into an operation: to tracers of one element type, axes and shapes in normal form.
+
+Promotion is PyTorch's: the result has the smallest element type that holds those of the arrays; an array of no
+dimensions, and after it a Python number, counts only if it is of a higher kind (bool < integer < float).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor.promotion import promote
+from mlc.frontend.dtypes import as_ir
+from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
+from mlc.frontend.trace import Tracer, as_tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import FloatType, IntType, ScalarType, f32, f64, i1, i64
+
+NUMBER = (bool, int, float)
+
+
+def kind(dtype: ScalarType) -> int:
+    """0 for bool, 1 for integers, 2 for floats: the order of promotion between kinds."""
+    return 2 if dtype.is_float else 0 if dtype.is_bool else 1
+
+
+def number(value: bool | int | float, dtype: ScalarType, weak: bool = False) -> Tracer:
+    """A Python number as a tensor of no dimensions; integers wrap around as a cast would make them."""
+    if isinstance(dtype, IntType) and not dtype.is_bool:
+        if isinstance(value, float):
+            raise UserTypeError(f"{value} is no {dtype}", code="MLC0352")
+        bits, value = dtype.width, int(value)
+        value &= (1 << bits) - 1
+        value -= (1 << bits) if not dtype.unsigned and value >> (bits - 1) else 0
+    elif dtype.is_bool:
+        value = bool(value)
+    return emit(T.Full, value, (), dtype, weak=weak)  # type: ignore[no-any-return]
+
+
+def tracer(x: Operand) -> Tracer:
+    """An operand by itself: numbers become weak float64, int64, or bool."""
+    if isinstance(x, Tracer):
+        return x
+    if isinstance(x, Size):
+        return emit(T.SizeOf, x, i64, weak=True)  # type: ignore[no-any-return]
+    if isinstance(x, NUMBER):
+        return number(x, i1 if isinstance(x, bool) else i64 if isinstance(x, int) else f64,
+                      weak=not isinstance(x, bool))
+    if x is None:
+        raise UserTypeError("expected a tensor, found None", code="MLC0353")
+    return as_tracer(x)
+
+
+def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
+    """x in another element type."""
+    if x.type.dtype == dtype:
+        return x if x.weak == weak else Tracer(x.value, x.trace, weak)
+    return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
+
+
+def common_dtype(xs: Sequence[Any]) -> tuple[ScalarType, bool]:
+    """The element type that operands meet in, and whether it is weak: that of numbers alone."""
+    found: list[list[ScalarType]] = [[], [], []]            # of arrays, of 0-d arrays, of numbers
+    for x in xs:
+        if isinstance(x, Tracer):
+            found[2 if x.weak else 1 if not x.shape else 0].append(x.type.dtype)
+        else:
+            found[2].append(i1 if isinstance(x, bool) else f64 if isinstance(x, float) else i64)
+    arrays, scalars, numbers = (reduce(promote, dtypes) if dtypes else None for dtypes in found)
+    if arrays is not None and scalars is not None:
+        scalars = promote(arrays, scalars) if kind(scalars) > kind(arrays) else arrays
+    result = scalars or arrays
+    if result is None:
+        assert numbers is not None, "no operands"
+        return numbers, numbers != i1
+    if numbers is not None and kind(numbers) > kind(result):
+        result = f32 if numbers.is_float else i64
+    return result, False
+
+
+def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None = None) -> list[Tracer]:
+    """Operands in the one element type they meet in; `floating` makes integers float32."""
+    prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+    dtype, weak = common_dtype(prepared)
+    if at_least is not None:
+        dtype = promote(dtype, at_least)
+    if floating and not dtype.is_float:
+        dtype, weak = (f64 if weak else f32), weak
+    return [number(x, dtype, weak) if isinstance(x, NUMBER) else cast(x, dtype, weak) for x in prepared]
+
+
+def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
+    """x as floats: in `dtype` if one is given; integers become float32."""
+    x = tracer(x)
+    if dtype is not None:
+        return cast(x, as_ir(dtype))
+    return x if x.type.dtype.is_float else cast(x, f64 if x.weak else f32, x.weak)
+
+
+def boolean(x: Operand) -> Tracer:
+    """x != 0"""
+    return cast(tracer(x), i1)
+
+
+def integer(x: Operand, what: str) -> Tracer:
+    """An operand that must be of an integer type."""
+    x = tracer(x)
+    if not isinstance(x.type.dtype, IntType) or x.type.dtype.is_bool:
+        raise UserTypeError(f"{what} has element type {x.dtype}, expected an integer type", code="MLC0354")
+    return x
+
+
+def signed(x: Tracer) -> bool:
+    return isinstance(x.type.dtype, FloatType) or (isinstance(x.type.dtype, IntType) and not x.type.dtype.unsigned)
+
+
+# -- axes and shapes --------------------------------------------------------------------------------------------------
+def plain_int(x: Any, what: str) -> int:
+    """A Python integer, from anything that is one."""
+    if isinstance(x, bool) or not hasattr(x, "__index__"):
+        raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200], code="MLC0355")
+    return int(x.__index__())
+
+
+def axis(dim: Any, rank: int, what: str = "dim") -> int:
+    """`dim` counted from the front. A 0-d tensor has the dimensions 0 and -1, as in PyTorch."""
+    n, span = plain_int(dim, what), max(rank, 1)
+    if not -span <= n < span:
+        raise UserIndexError(f"{what} = {n} is out of range for a tensor of {rank} dimensions", code="MLC0356",
+                             hint=f"it may be {-span} to {span - 1}")
+    return n % span
+
+
+def axes(dim: Dims, rank: int) -> tuple[int, ...]:
+    """The axes that `dim` names, in ascending order; None and () are all of them."""
+    if dim is None or (isinstance(dim, tuple | list) and not dim):
+        return tuple(range(rank))
+    out = [axis(d, rank) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+    if len(set(out)) != len(out):
+        raise UserError(f"dim = {dim} names a dimension twice", code="MLC0357")
+    return tuple(sorted(out)) if rank else ()
+
+
+def size(x: Any, what: str = "size") -> Dim:
+    """A size: an integer or a symbolic size."""
+    return x if isinstance(x, Size) else plain_int(x, what)
+
+
+def shape_of(x: Any) -> tuple[Dim, ...]:
+    """The sizes in a shape argument: an integer, or a sequence of them."""
+    return tuple(size(d) for d in x) if isinstance(x, tuple | list) else (size(x),)
+
+
+def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
+    """A shape with its -1, if any, replaced by what makes it hold `total` elements."""
+    unknown = [i for i, d in enumerate(shape) if isinstance(d, int) and d == -1]
+    if any(isinstance(d, int) and d < -1 for d in shape) or len(unknown) > 1:
+        raise UserError(f"{list(shape)} is no shape: one size may be -1, the others are not negative", code="MLC0358")
+    if not unknown:
+        return tuple(shape)
+    rest = sizes.product(d for i, d in enumerate(shape) if i != unknown[0])
+    if rest == 0 or (isinstance(total % rest, int) and total % rest != 0) or isinstance(total % rest, Size):
+        raise UserError(f"{total} elements do not fit shape {[str(d) for d in shape]}".replace("'", ""),
+                        code="MLC0358")
+    return tuple(total // rest if i == unknown[0] else d for i, d in enumerate(shape))
+
+
+def broadcast_shapes(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The shape that several broadcast to; UserError if they do not."""
+    out: list[Dim] = []
+    for i in range(-max(map(len, shapes)), 0):
+        found = {s[i] for s in shapes if len(s) >= -i and s[i] != 1}
+        if len(found) > 1:
+            listed = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)
+            raise UserError(f"shapes {listed} do not broadcast", code="MLC0111")
+        out.append(found.pop() if found else 1)
+    return tuple(out)
+
+
+def broadcast_to(x: Tracer, shape: Sequence[Dim]) -> Tracer:
+    return x if x.shape == tuple(shape) else emit(T.BroadcastTo, x, tuple(shape), weak=False)
+
+
+def reshape(x: Tracer, shape: Sequence[Dim]) -> Tracer:
+    return x if x.shape == tuple(shape) else emit(T.Reshape, x, tuple(shape), weak=x.weak)
+
+
+def full(value: bool | int | float, like: Tracer, shape: Sequence[Dim] = ()) -> Tracer:
+    """`value` in the element type of `like`."""
+    return broadcast_to(number(value, like.type.dtype), shape)
+
+
+def is_tensor(x: Any) -> bool:
+    return isinstance(x, Tensor | np.ndarray) or hasattr(type(x), "__dlpack__")

@@ -1,0 +1,87 @@
+"""What makes a function public: within a trace it records, outside it runs at once.
+
+The function's body is written once, on tracers. A parameter annotated `Operand` (alone, optional, or in a sequence)
+is an array; all others are part of what is recorded, and so of what an eager kernel is compiled for.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+from mlc.frontend import eager
+from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import as_user_error, state, user_loc
+from mlc.ir.core import builder
+from mlc.ir.diag import Error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Operation:
+    """A public function: its body, and which of its parameters are arrays.
+
+    literal   operands whose Python numbers are part of what is compiled: `x ** 2` is not `x ** y`
+    """
+
+    __slots__ = ("body", "literal", "name", "operands", "positional", "rest")
+
+    def __init__(self, body: Callable[..., Any], literal: Iterable[str]) -> None:
+        parameters = inspect.signature(body).parameters
+        self.body = body
+        self.name = body.__name__
+        self.literal = frozenset(literal)
+        self.operands = frozenset(n for n, p in parameters.items() if "Operand" in str(p.annotation))
+        self.positional = tuple(n for n, p in parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
+        self.rest = next((n for n, p in parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
+
+    def parameter(self, position: int) -> str:
+        """The name of the parameter that takes the positional argument `position`."""
+        return self.positional[position] if position < len(self.positional) and not self.rest else (
+            self.positional[position] if position < self._before_rest() else self.rest)
+
+    def _before_rest(self) -> int:
+        names = list(inspect.signature(self.body).parameters)
+        return names.index(self.rest) if self.rest else len(names)
+
+    def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """Run the body on tracers, at the user's line."""
+        loc = user_loc()
+        saved, builder.loc = builder.loc, loc
+        state.in_operation = True
+        try:
+            return self.body(*args, **keywords)
+        except Error as error:
+            raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
+        finally:
+            builder.loc = saved
+            state.in_operation = False
+
+    def _given(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Iterator[Any]:
+        """The operands of a call."""
+        for name, x in (*((self.parameter(i), x) for i, x in enumerate(args)), *keywords.items()):
+            if name in self.operands:
+                yield from x if isinstance(x, tuple | list) and any(isinstance(t, Tensor) for t in x) else (x,)
+
+
+def operation(*, literal: Iterable[str] = (), name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function on tracers public, under its own name in `OPERATIONS`."""
+
+    def decorate(body: Callable[P, R]) -> Callable[P, R]:
+        op = Operation(body, literal)
+
+        @functools.wraps(body)
+        def public(*args: P.args, **keywords: P.kwargs) -> R:
+            if state.in_operation:
+                return body(*args, **keywords)
+            if state.trace is not None:
+                return op.record(args, keywords)  # type: ignore[no-any-return]
+            return eager.run(op, args, keywords)  # type: ignore[no-any-return]
+
+        OPERATIONS[name or body.__name__] = public
+        return public
+
+    return decorate

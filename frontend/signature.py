@@ -1,0 +1,222 @@
+"""What a function is called with: which leaves are arrays, which are numbers, and which belong to what is compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend import tree
+from mlc.frontend.dtypes import as_dtype
+from mlc.frontend.eager import frozen, strengthened
+from mlc.frontend.operands import tracer
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand
+from mlc.frontend.trace import Trace, Tracer, as_user_error, user_loc
+from mlc.ir import sizes
+from mlc.ir.core import located
+from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import TensorType, from_numpy
+
+
+class Spec(tree.Leaf):
+    """The type of an array argument: sizes that are numbers or symbols, and an element type."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: TensorType) -> None:
+        self.type = type
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.type.shape
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Spec) and self.type == other.type
+
+    def __hash__(self) -> int:
+        return hash(self.type)
+
+    def __repr__(self) -> str:
+        return f"spec({self.type})"
+
+
+def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
+    """An argument's type: `spec("B", 16)` is B rows of 16 float32, `spec("2*B", dtype="int64")` a vector of 2 B.
+
+    Equal symbols stand for equal sizes, in all arguments of a function.
+    """
+    dims: list[Dim] = []
+    for d in shape:
+        if isinstance(d, bool) or not isinstance(d, int | str | Size) or (isinstance(d, int) and d < 0):
+            raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(),
+                                hint='use a number, a symbol such as "B", or an expression such as "2*B"')
+        try:
+            dims.append(sizes.parse(d) if isinstance(d, str) else d)
+        except IRError as error:
+            raise UserError(error.message, code="MLC0371", loc=user_loc()) from None
+    return Spec(TensorType(tuple(dims), as_dtype(dtype).ir))
+
+
+class Arguments:
+    """The leaves of one call, taken apart.
+
+    arrays   what the compiled function is passed
+    given    the leaf that each array came from
+    slots    per leaf: whether it is an array
+    key      all that the compiled function depends on
+    """
+
+    __slots__ = ("arrays", "given", "key", "leaves", "slots", "structure", "types", "weak")
+
+    def __init__(self, leaves: Sequence[Any], structure: tree.Structure,
+                 specs: Sequence[Spec | None] | None = None) -> None:
+        self.leaves = leaves
+        self.structure = structure
+        self.arrays: list[Array] = []
+        self.given: list[Any] = []
+        self.slots: list[bool] = []
+        self.types: list[TensorType | None] = []           # of leaves with a specification
+        self.weak: list[bool] = []
+        key: list[Any] = [structure]
+        for i, x in enumerate(leaves):
+            wanted = specs[i] if specs is not None else None
+            array, weak = _array_of(x, wanted)
+            self.slots.append(array is not None)
+            if array is None:
+                key.append(frozen(x))
+                continue
+            self.arrays.append(array)
+            self.given.append(x)
+            self.weak.append(weak)
+            self.types.append(wanted.type if wanted is not None else None)
+            key.append(wanted if wanted is not None else (type(x) if weak else (array.dtype, array.shape)))
+        self.key = tuple(key)
+
+    def input_types(self) -> list[TensorType]:
+        return [wanted or TensorType(a.shape, from_numpy(a.dtype)) for a, wanted in zip(self.arrays, self.types)]
+
+
+def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
+    """The array that a leaf is, and whether it is a Python number; None for what belongs to the compiled function."""
+    if type(x) is Tensor:
+        return x.array, False
+    if isinstance(x, np.ndarray):
+        return (x if x.dtype.isnative else as_array(x)), False
+    if type(x) is int or type(x) is float:
+        if wanted is not None:
+            return as_array(x, wanted.type.dtype), False
+        if type(x) is int and not -2**63 <= x < 2**63:
+            raise UserError(f"{x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
+        return np.array(x), True
+    if isinstance(x, Spec):                                # for `lower`: only its type is needed
+        return np.empty(0, np.uint8), False
+    if isinstance(x, Tracer):
+        raise UserError(f"a {x.type} is used after the function it belongs to has been recorded", code="MLC0351",
+                        loc=user_loc(), hint="return it from the function instead of storing it")
+    if not isinstance(x, bool) and is_operand(x):
+        return as_array(x), False
+    return None, False
+
+
+def parameters(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function by name; none for one that does not tell."""
+    try:
+        return dict(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -> list[tuple[str, Any]]:
+    """(name, argument) of a call, in the order in which its leaves come."""
+    return [*((names[i] if i < len(names) else f"args[{i}]", x) for i, x in enumerate(args)), *keywords.items()]
+
+
+# -- recording a whole function ---------------------------------------------------------------------------------------
+@dataclass
+class Recorded:
+    """A function as a module with the entry @main, and how its results become what the Python function returned.
+
+    outputs   per leaf of the result: ("result", its number) or ("value", the leaf itself)
+    captured  arrays that the function reached by itself and takes after its arguments
+    """
+
+    trace: Trace
+    structure: tree.Structure
+    outputs: list[tuple[str, Any]]
+    captured: list[Array] = field(default_factory=list)
+
+    def result(self, results: Sequence[Array]) -> Any:
+        """What the Python function returned, from what the compiled one did."""
+        make = object.__new__
+        leaves = []
+        for kind, x in self.outputs:
+            if kind == "result":
+                out = make(Tensor)
+                out._array = results[x]
+                leaves.append(out)
+            else:
+                leaves.append(x)
+        return self.structure.unflatten(leaves)
+
+
+def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
+                 donated: Sequence[int] = ()) -> Recorded:
+    """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
+
+    names    of the leaves that are arrays
+    lifts    whether arrays that the function reaches by itself become arguments rather than constants
+    donated  numbers of the arrays whose memory the results may take
+    """
+    loc = user_loc()
+    trace = Trace("main", lifts=lifts)
+    trace.function.loc = loc
+    own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
+           for i, (type, weak) in enumerate(zip(arguments.input_types(), arguments.weak))]
+    pending = iter(own)
+    leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
+              for x, slot in zip(arguments.leaves, arguments.slots)]
+    args, keywords = arguments.structure.unflatten(leaves)
+    with trace.recording():
+        out, structure = tree.flatten(f(*args, **keywords))
+        results: list[Tracer] = []
+        outputs: list[tuple[str, Any]] = []
+        try:
+            with located(loc):
+                for x in out:
+                    if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
+                        outputs.append(("result", len(results)))
+                        results.append(strengthened(tracer(x)))
+                    else:
+                        outputs.append(("value", x))
+                trace.finish(results)
+        except Error as error:
+            raise as_user_error(error, "result", out, loc) from None
+    if donated:
+        trace.function.attrs["donate"] = tuple(donated)
+    if names:
+        trace.function.attrs["arg_names"] = tuple(names)
+    return Recorded(trace, structure, outputs, [array for array, _ in trace.arrays.values()] if lifts else [])
+
+
+def _identifier(path: str) -> str:
+    """A path as the name of an IR value."""
+    out = "".join(c if c.isalnum() or c == "_" else "_" for c in path.replace("'", "").replace("]", ""))
+    return out if out[:1].isalpha() or out[:1] == "_" else ""
+
+
+def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc) -> None:
+    """Mark donated tensors: using one from now on is an error that names `loc`."""
+    mark = Consumed(loc)
+    for i in donated:
+        if isinstance(given[i], Tensor):
+            given[i]._array = mark
+
+
+def paths_of(names: Sequence[str], arguments: Arguments, args: Sequence[Any], keywords: dict[str, Any]) -> list[str]:
+    """How the caller speaks of each array: `params['w'][0]`."""
+    every = [path for name, x in roots(names, args, keywords) for path in tree.paths(x, name)]
+    return [path for path, slot in zip(every, arguments.slots) if slot]

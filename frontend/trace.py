@@ -1,0 +1,345 @@
+"""Recording: a Python function runs once on `Tracer`s, and what it does to them becomes a function of tensor IR.
+
+Traces nest. A module's `__call__` and a function whose derivative is asked for are recorded as functions of their
+own; a value of an enclosing trace that they use becomes one more argument, passed at the call. Functions that turn
+out equal, locations aside, are kept once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from types import CodeType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mlc.dialects import builtin, func
+from mlc.dialects import tensor as T
+from mlc.frontend import tree
+from mlc.frontend.dtypes import DType, of_ir
+from mlc.frontend.tensor import Array, Tensor, as_array
+from mlc.ir import sizes
+from mlc.ir.core import Op, Symbol, Value, at_end, builder, located
+from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
+from mlc.ir.printer import to_text
+from mlc.ir.sizes import Size
+from mlc.ir.types import TensorType, from_numpy
+
+
+class Tracer(Tensor):
+    """A tensor whose value is not known yet: a result or argument of the function being recorded.
+
+    A weak tracer stands for a Python number: it takes on the element type of what it meets.
+    """
+
+    __slots__ = ("trace", "value", "weak")
+
+    def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
+        self._array = None
+        self.value = value
+        self.trace = trace
+        self.weak = weak
+
+    @property
+    def type(self) -> TensorType:
+        return self.value.type  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        return self.value.type.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> DType:
+        return of_ir(self.value.type.dtype)
+
+    def numel(self) -> Any:
+        return sizes.product(self.shape)
+
+    @property
+    def array(self) -> Array:
+        """Not there yet."""
+        self._unknown("its elements are")
+
+    def _unknown(self, what: str, hint: str = "") -> NoReturn:
+        raise UserError(f"a {self.type} is being recorded, and {what} only known when the compiled function runs",
+                        code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
+                        hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
+                                     "mlc.grad")
+
+    def __bool__(self) -> bool:
+        self._unknown("its truth is", "choose between two values with mlc.where(condition, a, b)")
+
+    def item(self) -> Any:
+        self._unknown("its number is")
+
+    def tolist(self) -> Any:
+        self._unknown("its elements are")
+
+    def __index__(self) -> int:
+        self._unknown("its number is", "where Python needs a number while the function is recorded, name the parameter "
+                                       "in mlc.compile(f, static=...)")
+
+    __int__ = __index__
+
+    def __len__(self) -> int:
+        if self.shape and not isinstance(self.shape[0], int):
+            self._unknown(f"its length {self.shape[0]} is", "x.shape[0] may be used in sizes and in arithmetic")
+        return super().__len__()
+
+    def __repr__(self) -> str:
+        return f"tensor(<{self.type}, being recorded>)"
+
+    __format__ = object.__format__
+
+
+class _State(threading.local):
+    """The trace in progress in this thread, and whether an operation of it has set the location."""
+
+    trace: Trace | None = None
+    in_operation: bool = False
+
+
+state = _State()
+
+
+class Trace:
+    """One function being recorded. The outermost trace owns the module.
+
+    lifts   whether arrays that the function reaches by itself become arguments (`arrays`) or constants
+    """
+
+    def __init__(self, name: str, parent: Trace | None = None, lifts: bool = False) -> None:
+        self.parent = parent
+        self.root: Trace = parent.root if parent is not None else self
+        self.lifts = lifts
+        self.module = parent.module if parent is not None else builtin.module()
+        self.function = func.function(name, (), private=parent is not None)
+        self.block = self.function.block
+        self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
+        self.arrays: dict[int, tuple[Array, Tracer]] = {}   # by id; the array is kept, so that the id stays its own
+        self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
+
+    def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
+        """One more argument of the function."""
+        return Tracer(self.block.add_arg(type, name, loc), self, weak)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Within, operations on tensors are recorded here."""
+        saved, state.trace = state.trace, self
+        inside, state.in_operation = state.in_operation, False
+        try:
+            with at_end(self.block):
+                yield
+        finally:
+            state.trace, state.in_operation = saved, inside
+
+    def local(self, tracer: Tracer) -> Value:
+        """The value of this function that a tracer of it, or of one around it, stands for."""
+        return self._captured(tracer.value, tracer.trace) if tracer.trace is not self else tracer.value
+
+    def _captured(self, value: Value, owner: Trace) -> Value:
+        if owner is self:
+            return value
+        if self.parent is None:
+            raise UserError(f"a {value.type} is used after the function it belongs to has been recorded", code="MLC0351",
+                            notes=(f"the value comes from {value_origin(value)}",),
+                            hint="return it from the function instead of storing it")
+        outer = self.parent._captured(value, owner)
+        if outer not in self.captured:
+            self.captured[outer] = self.block.add_arg(outer.type, outer.name)
+        return self.captured[outer]
+
+    def known(self, array: Array) -> Tracer:
+        """An array that the function reaches by itself."""
+        keeper = self.root if self.root.lifts else self
+        if (found := keeper.arrays.get(id(array))) is not None:
+            return found[1]
+        if keeper.lifts:
+            tracer = keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
+        else:
+            tracer = Tracer(T.Constant(np.array(array, order="C")).result, self)
+        keeper.arrays[id(array)] = (array, tracer)
+        return tracer
+
+    def finish(self, results: Sequence[Tracer]) -> func.Func:
+        """Close the function with these results. A nested one is added to the module, or found there."""
+        values = [self.local(r) for r in results]
+        func.Return(tuple(values))
+        if self.parent is not None:
+            self._tell_sizes()
+        self.function.update_type()
+        if self.parent is None:
+            self.module.body.block.insert(self.function)
+            return self.function
+        name = self.function.sym_name
+        self.function.sym_name = Symbol("f")
+        text = to_text(self.function)
+        if (found := self.root.texts.get(text)) is None:
+            found = self.root.texts[text] = self.function
+            taken = {f.sym_name for f in self.root.texts.values()} | {"main"}
+            found.sym_name = Symbol(next(n for n in (name, *(f"{name}_{i}" for i in range(1, len(taken) + 1)))
+                                         if n not in taken))
+            self.module.body.block.insert(found)
+        return found
+
+    def _tell_sizes(self) -> None:
+        """Give the function an argument for every size symbol that it uses and no argument tells."""
+        told = {str(d) for a in self.block.args for d in a.type.shape}
+        used = {s for op in self.function.walk() for d in _sizes_of(op) for s in sizes.symbols(d)}
+        around: Trace | None = self.parent
+        while around is not None:
+            for arg in list(around.block.args):
+                if any(str(d) in used and str(d) not in told for d in arg.type.shape):
+                    self._captured(arg, around)
+                    told |= {str(d) for d in arg.type.shape}
+            around = around.parent
+
+    def arguments(self) -> list[Value]:
+        """What a call of the nested function passes after its own arguments: values of the parent."""
+        return list(self.captured)
+
+
+def _sizes_of(op: Op) -> Iterator[Size]:
+    work: list[Any] = [*op.attrs.values(), *(r.type for r in op.results)]
+    while work:
+        x = work.pop()
+        if isinstance(x, Size):
+            yield x
+        elif isinstance(x, tuple | list):
+            work += x
+        elif isinstance(x, TensorType):
+            work += x.shape
+
+
+def current() -> Trace:
+    """The trace in progress."""
+    assert state.trace is not None, "nothing is being recorded"
+    return state.trace
+
+
+def as_tracer(x: Any) -> Tracer:
+    """What the current trace makes of an operand that has an element type: a tensor or an array."""
+    return x if isinstance(x, Tracer) else current().known(x.array if isinstance(x, Tensor) else as_array(x))
+
+
+def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
+    """Record the operation `cls` on tracers (tuples of them where it takes several): its result, or a tuple of them."""
+    trace = current()
+
+    def unwrap(x: Any) -> Any:
+        if isinstance(x, Tracer):
+            return trace.local(x)
+        if isinstance(x, tuple) and x and isinstance(x[0], Tracer):
+            return tuple(trace.local(t) for t in x)
+        return x
+
+    out = cls(*map(unwrap, args), **{k: unwrap(v) for k, v in attrs.items()})
+    if isinstance(out, Value):
+        return Tracer(out, trace, weak)
+    results = tuple(Tracer(r, trace, weak) for r in out.results)
+    return results[0] if len(results) == 1 else results
+
+
+# -- functions inside functions ---------------------------------------------------------------------------------------
+def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, *args: Any,
+           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.Structure, list[Any]]:
+    """Record `f` as a function of its own within the current trace.
+
+    If `inputs` is given, it becomes a function of them: `f` is called with tracers in their place. What else it uses
+    is captured. Returns the trace, the function, the tracers among its results, their structure, and the other leaves
+    of it by position (None where a tracer stands).
+    """
+    inner = Trace(name, current())
+    inner.function.loc = user_loc()
+    with inner.recording():
+        own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
+        out = f(*own, *args, **keywords) if inputs is not None else f(*args, **keywords)
+        leaves, structure = tree.flatten(out)
+        traced = [x for x in leaves if isinstance(x, Tracer)]
+        with located(user_loc()):
+            function = inner.finish(traced)
+    return inner, function, traced, structure, [None if isinstance(x, Tracer) else x for x in leaves]
+
+
+def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    """f(*args, **keywords), recorded as a call of a function."""
+    outer = current()
+    inner, function, traced, structure, others = record(name, f, None, *args, **keywords)
+    with located(user_loc()):
+        results = iter(func.call(function, inner.arguments()))
+    weak = iter(traced)
+    leaves = [x if x is not None else Tracer(next(results), outer, next(weak).weak) for x in others]
+    return structure.unflatten(leaves)
+
+
+# -- where the user is ------------------------------------------------------------------------------------------------
+@lru_cache(maxsize=65536)
+def _loc(code: CodeType, instruction: int, line: int) -> Loc:
+    position = next(islice(code.co_positions(), instruction // 2, None), None)
+    column = position[2] if position is not None and position[0] == line else None
+    return Loc(code.co_filename, line, 0 if column is None else column + 1)
+
+
+def user_loc() -> Loc:
+    """The place of the nearest frame that is not in this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
+        frame = frame.f_back
+    return _loc(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def is_ours(module: str) -> bool:
+    return module.startswith("mlc.") or module == "mlc"
+
+
+def value_origin(value: Value) -> str:
+    op = value.op
+    if op is not None:
+        return str(op.loc)
+    return f"the argument {value.name}" if value.name else "an argument"
+
+
+def origin(x: Any) -> str:
+    return value_origin(x.value) if isinstance(x, Tracer) else "outside the recorded function"
+
+
+def describe(x: Any) -> str:
+    """An operand as errors show it: `tensor<4x3xf32> from model.py:12:9`."""
+    if isinstance(x, Tracer):
+        return f"{x.type} from {origin(x)}"
+    if isinstance(x, Tensor | np.ndarray):
+        array = x._array if isinstance(x, Tensor) else x
+        if isinstance(array, np.ndarray):
+            return f"tensor<{''.join(f'{d}x' for d in array.shape)}{_element(array)}>"
+    return f"{type(x).__name__} {x!r}"[:80]
+
+
+def _element(array: Array) -> str:
+    try:
+        return str(from_numpy(array.dtype))
+    except Error:
+        return str(array.dtype)
+
+
+def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> UserError:
+    """An error of an operation as the user's: at their line, saying where each operand comes from."""
+    if isinstance(error, UserError):
+        if not error.loc.file:
+            error.loc = loc
+        if not error.notes and not isinstance(error, UserTypeError):
+            error.notes = _operand_notes(operands)
+        return error
+    message = error.message.split(": ", 1)[-1] if error.message.startswith("tensor.") else error.message
+    kind = UserTypeError if isinstance(error, IRError) and error.code in ("MLC0109", "MLC0110") else UserError
+    return kind(f"{name}: {message}", code=error.code, loc=loc, notes=_operand_notes(operands) or error.notes,
+                hint=error.hint)
+
+
+def _operand_notes(operands: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"operand {i}: {describe(x)}" for i, x in enumerate(operands) if x is not None)

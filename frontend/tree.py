@@ -1,0 +1,245 @@
+"""Nested containers of arrays: taking them apart, putting them together, and naming what is inside.
+
+A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
+tree without leaves; anything else is a leaf. Its structure is a flat tuple of tokens in textual order, so comparing
+and hashing one costs no Python code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.ir.diag import UserTypeError
+
+MAX_DEPTH = 200
+
+
+class Leaf:
+    """Base of this package's own leaves: tensors and their specifications."""
+
+    __slots__ = ()
+
+
+class AttributeTree:
+    """An object whose attributes that hold arrays are its children; its other attributes belong to the structure."""
+
+
+class Static:
+    """Part of a structure: compared by what is inside it, by identity where that cannot be hashed."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        try:
+            leaves, structure = flatten(value)
+            self.key: Any = (structure, *((type(x), x) for x in leaves))
+            hash(self.key)
+        except TypeError:
+            self.key = id(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class _LeafToken:
+    def __repr__(self) -> str:
+        return "*"
+
+
+LEAF = _LeafToken()
+Token = Any
+"""LEAF, or (kind, number of children, what else is needed to build it again)."""
+
+
+class Structure(tuple[Token, ...]):
+    """The shape of a tree: tokens, each before those of its children."""
+
+    __slots__ = ()
+
+    @property
+    def leaf_count(self) -> int:
+        return self.count(LEAF)
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The tree of this structure with these leaves."""
+        return _build(iter(self), iter(leaves))
+
+
+def is_data(x: Any) -> bool:
+    """Whether a leaf stands for an array: what makes an attribute of an `AttributeTree` a child."""
+    return isinstance(x, Leaf | np.ndarray) or hasattr(type(x), "__dlpack__")
+
+
+def flatten(tree: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a tree in order, and its structure."""
+    leaves: list[Any] = []
+    tokens: list[Token] = []
+    _take_apart(tree, leaves, tokens, 0)
+    return leaves, Structure(tokens)
+
+
+def leaves(tree: Any) -> list[Any]:
+    return flatten(tree)[0]
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
+    """The tree with f(leaf, leaf of the second tree, ...) in place of each leaf; the others have the first's structure.
+    """
+    first, structure = flatten(tree)
+    others = [matching_leaves(structure, other) for other in rest]
+    return structure.unflatten([f(*xs) for xs in zip(first, *others)])
+
+
+def matching_leaves(structure: Structure, tree: Any) -> list[Any]:
+    """The leaves of a tree that has this structure, in the structure's order: dicts match by key, in any order."""
+    leaves, found = flatten(tree)
+    if found == structure:
+        return leaves
+    out: list[Any] = []
+    _match(iter(structure), tree, out, "tree")
+    return out
+
+
+def paths(tree: Any, root: str = "") -> list[str]:
+    """How Python reaches each leaf: `params['layers'][0].weight`."""
+    out: list[str] = []
+    _walk_paths(tree, root, out)
+    return out
+
+
+# -- the kinds of container -------------------------------------------------------------------------------------------
+def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
+    """(token, children) of a container; None for a leaf."""
+    kind = type(x)
+    if kind is list or kind is tuple:
+        return (kind, len(x), None), x
+    if kind is dict:
+        return (dict, len(x), tuple(x)), list(x.values())
+    if x is None:
+        return (kind, 0, None), ()
+    if isinstance(x, AttributeTree):
+        return _attributes(x)
+    if isinstance(x, tuple) and hasattr(kind, "_fields"):
+        return (kind, len(x), None), x
+    if dataclasses.is_dataclass(x) and not isinstance(x, type | Leaf):
+        names = tuple(f.name for f in dataclasses.fields(x))
+        return (kind, len(names), names), [getattr(x, name) for name in names]
+    if isinstance(x, dict):                                     # OrderedDict, defaultdict
+        return (dict, len(x), tuple(x)), list(x.values())
+    return None
+
+
+_PLAIN = frozenset({int, float, bool, str, type(None)})
+
+
+def _attributes(x: AttributeTree) -> tuple[Token, Sequence[Any]]:
+    names, children, statics = [], [], []
+    for name, value in vars(x).items():
+        kind = type(value)
+        if kind not in _PLAIN and (isinstance(value, Leaf | AttributeTree) or _holds_data(value)):
+            names.append(name)
+            children.append(value)
+        else:
+            statics.append((name, value if kind in _PLAIN else Static(value)))
+    return (type(x), len(names), (tuple(names), tuple(statics))), children
+
+
+def _holds_data(x: Any, depth: int = 0) -> bool:
+    if isinstance(x, AttributeTree) or is_data(x):
+        return True
+    if depth > MAX_DEPTH or (found := _children(x)) is None:
+        return False
+    return any(_holds_data(child, depth + 1) for child in found[1])
+
+
+def _make(token: Token, children: list[Any]) -> Any:
+    kind, _, rest = token
+    if kind is list:
+        return children
+    if kind is tuple:
+        return tuple(children)
+    if kind is dict:
+        return dict(zip(rest, children))
+    if kind is type(None):
+        return None
+    if issubclass(kind, AttributeTree):
+        names, statics = rest
+        out = object.__new__(kind)
+        vars(out).update((name, value.value if isinstance(value, Static) else value) for name, value in statics)
+        vars(out).update(zip(names, children))
+        return out
+    if issubclass(kind, tuple):
+        return kind(*children)
+    out = object.__new__(kind)                                  # a dataclass: frozen or not, whatever its __init__
+    for name, child in zip(rest, children):
+        object.__setattr__(out, name, child)
+    return out
+
+
+# -- walks ------------------------------------------------------------------------------------------------------------
+def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int) -> None:
+    found = None if isinstance(x, Leaf) or type(x) is np.ndarray else _children(x)
+    if found is None:
+        leaves.append(x)
+        tokens.append(LEAF)
+        return
+    if depth >= MAX_DEPTH:
+        raise UserTypeError(f"containers are nested more than {MAX_DEPTH} deep", code="MLC0340",
+                            hint="does one contain itself?")
+    token, children = found
+    tokens.append(token)
+    for child in children:
+        _take_apart(child, leaves, tokens, depth + 1)
+
+
+def _build(tokens: Iterator[Token], leaves: Iterator[Any]) -> Any:
+    token = next(tokens)
+    return next(leaves) if token is LEAF else _make(token, [_build(tokens, leaves) for _ in range(token[1])])
+
+
+def _match(tokens: Iterator[Token], x: Any, out: list[Any], path: str) -> None:
+    token = next(tokens)
+    if token is LEAF:
+        out.append(x)
+        return
+    found = _children(x)
+    same = found is not None and token[0] is found[0][0] and token[1] == found[0][1]
+    if not same or (token[0] is dict and set(token[2]) != set(x)):
+        wanted = f"{token[0].__name__} of {token[1]}"
+        got = "a leaf" if found is None else f"{found[0][0].__name__} of {found[0][1]}"
+        raise UserTypeError(f"the trees differ at {path}: {wanted} and {got}", code="MLC0341")
+    assert found is not None
+    children = [x[key] for key in token[2]] if token[0] is dict else found[1]
+    for step, child in zip(_steps(token), children):
+        _match(tokens, child, out, path + step)
+
+
+def _steps(token: Token) -> list[str]:
+    """What to write after a container to reach each of its children."""
+    kind, count, rest = token
+    if kind is dict:
+        return [f"[{key!r}]" for key in rest]
+    if kind in (list, tuple):
+        return [f"[{i}]" for i in range(count)]
+    if issubclass(kind, AttributeTree):
+        return ["." + name for name in rest[0]]
+    return ["." + name for name in (rest or getattr(kind, "_fields", ()))]
+
+
+def _walk_paths(x: Any, path: str, out: list[str]) -> None:
+    if (found := None if isinstance(x, Leaf) else _children(x)) is None:
+        out.append(path)
+        return
+    for step, child in zip(_steps(found[0]), found[1]):
+        _walk_paths(child, path + step, out)

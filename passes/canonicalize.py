@@ -1,0 +1,77 @@
+"""Bring operations into the form that other passes expect: constants computed, identities removed.
+
+takes  any form
+gives  the same form
+why    fewer shapes of the same thing for everything below to know
+
+Every rule of ir/rewrite.py is applied until none fires, after folding: an operation whose result is known becomes a
+constant, or the value it equals. Constants go to the right of commutative operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import arith, tensor
+from mlc.ir.core import Op, Value
+from mlc.ir.passes import Pass
+from mlc.ir.rewrite import Counters, Outcome, Rule, apply_rules, rules_for
+from mlc.ir.types import Type
+
+LARGEST = 1 << 16
+"""Elements of a constant that folding may make: above it the program would grow more than it gains."""
+
+def _tensor_constant(value: Any, type: Type) -> Value:
+    """The array itself; a rule of the dialect makes a fill of it where all elements are equal."""
+    return tensor.Constant(np.asarray(value)).result
+
+
+MATERIALIZE: dict[str, Callable[[Any, Type], Value]] = {"arith": arith.constant, "tensor": _tensor_constant}
+"""How to make a constant of a type, by the type's dialect."""
+
+
+def simplify(op: Op) -> Outcome:
+    """The value that `op` equals, or the constant it is."""
+    if type(op).fold is Op.fold or len(op.results) != 1:
+        return None
+    folded = op.fold()
+    if folded is None or isinstance(folded, Value):
+        return folded
+    make = MATERIALIZE.get(op.result.type.dialect)
+    return make(folded, op.result.type) if make is not None and np.size(folded) <= LARGEST else None
+
+
+def constant_to_the_right(op: Op) -> bool:
+    """c + x == x + c"""
+    lhs, rhs = op.operands
+    if not is_constant(lhs) or is_constant(rhs):
+        return False
+    op.set_operands([rhs, lhs])
+    return True
+
+
+CONSTANT_TO_THE_RIGHT = Rule("constant_to_the_right", Op, constant_to_the_right)
+
+
+def rules(cls: type[Op], fast: bool = False) -> list[Rule]:
+    """The rules of a class, after the one for commutative operations."""
+    commutes = cls.commutative and len(cls.operand_fields) == 2
+    return ([CONSTANT_TO_THE_RIGHT] if commutes else []) + rules_for(cls, fast)
+
+
+def is_constant(value: Value) -> bool:
+    """Whether a value is an operation without operands that states what it is."""
+    op = value.op
+    return op is not None and not op.operands and "value" in op.attrs
+
+
+def run(module: Op, fast: bool = False, limit: int | None = None) -> Counters:
+    """Rewrite until nothing fires. `fast` allows rules that change IEEE values; `limit` stops after so many."""
+    return apply_rules(module, "canonicalize", partial(rules, fast=fast), Counters(limit=limit), simplify)
+
+
+PASS = Pass(run)

@@ -1,0 +1,164 @@
+"""Say in which order and precision numbers are computed; nothing below may change a bit.
+
+takes  DIFFERENTIATED, decomposed
+gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
+why    two machines, two schedules or two batch sizes give the same bits only if no later pass has a choice
+
+- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and
+  every contraction, adds in ascending order, one chain per result: `chain`. The choice looks at the operation, its
+  dtype and the length of the reduction, never at the number of rows, the batch or the threads.
+- exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.py.
+- f16 and bf16 are computed in f32 and rounded once per operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlc.dialects import arith, expansions, math
+from mlc.dialects import tensor as tn
+from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.map import map_elements
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.ir import sizes
+from mlc.ir.core import Op, Value, before
+from mlc.ir.passes import Pass
+from mlc.ir.types import FloatType, TensorType, Type, bf16, f16, f32, f64, i32, i64
+from mlc.passes.forms import DECOMPOSED, FIXED
+
+EXPANSIONS: dict[str, Callable[..., Any]] = {
+    f"tensor.{name}": getattr(expansions, name)
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "sigmoid", "erf", "pow")
+}
+"""Elementwise operations whose float meaning is a polynomial."""
+
+
+class Emitter:
+    """`expansions.Arithmetic` on scalar IR values: each primitive is one operation of arith or math."""
+
+    def bits(self, x: Value) -> int:
+        return x.type.width  # type: ignore[no-any-return]
+
+    def const(self, value: float, like: Value) -> Value:
+        return arith.constant(value, f64 if like.type.width == 64 else f32)
+
+    def iconst(self, value: int, like: Value) -> Value:
+        width = like.type.width
+        value &= (1 << width) - 1
+        return arith.constant(value - (1 << width) if value >> (width - 1) else value, i64 if width == 64 else i32)
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        return math.Fma(a, b, c).result
+
+    def neg(self, a: Value) -> Value:
+        return arith.NegF(a).result
+
+    def abs(self, a: Value) -> Value:
+        return math.AbsF(a).result
+
+    def copysign(self, a: Value, b: Value) -> Value:
+        return math.CopySign(a, b).result
+
+    def sqrt(self, a: Value) -> Value:
+        return math.Sqrt(a).result
+
+    def roundeven(self, a: Value) -> Value:
+        return math.RoundEven(a).result
+
+    def fptosi(self, a: Value) -> Value:
+        return arith.FPToSI(a, self._int(a)).result
+
+    def sitofp(self, a: Value) -> Value:
+        return arith.SIToFP(a, self._float(a)).result
+
+    def bitcast_int(self, a: Value) -> Value:
+        return arith.Bitcast(a, self._int(a)).result
+
+    def bitcast_float(self, a: Value) -> Value:
+        return arith.Bitcast(a, self._float(a)).result
+
+    def extf(self, a: Value) -> Value:
+        return arith.ExtF(a, f64).result
+
+    def truncf(self, a: Value) -> Value:
+        return arith.TruncF(a, f32).result
+
+    def cmp(self, predicate: str, a: Value, b: Value) -> Value:
+        return arith.CmpF(predicate, a, b).result
+
+    def icmp(self, predicate: str, a: Value, b: Value) -> Value:
+        return arith.CmpI(predicate, a, b).result
+
+    def select(self, condition: Value, a: Value, b: Value) -> Value:
+        return arith.Select(condition, a, b).result
+
+    def _int(self, a: Value) -> Type:
+        return i64 if a.type.width == 64 else i32
+
+    def _float(self, a: Value) -> Type:
+        return f64 if a.type.width == 64 else f32
+
+
+def _binary(op: type[Op]) -> Callable[[Emitter, Value, Value], Value]:
+    return lambda self, a, b: op(a, b).result
+
+
+for _name, _op in {"add": arith.AddF, "sub": arith.SubF, "mul": arith.MulF, "div": arith.DivF, "iadd": arith.AddI,
+                   "isub": arith.SubI, "shl": arith.ShLI, "lshr": arith.ShRUI, "ashr": arith.ShRSI,
+                   "iand": arith.AndI, "ior": arith.OrI, "ixor": arith.XorI}.items():
+    setattr(Emitter, _name, _binary(_op))
+
+
+def run(module: Op) -> None:
+    """Rewrite every function of `module`."""
+    for op in list(module.walk()):
+        if op.parent is None or not op.name.startswith("tensor."):
+            continue
+        with before(op, op.loc.through("fix_numerics")):
+            _widen(op)
+        if op.parent is not None:
+            _fix(op)
+
+
+def _fix(op: Op) -> None:
+    if op.name == "tensor.stop_gradient":            # derivatives have been taken
+        op.replace_by(*op.operands)
+    elif isinstance(op, Reduce):
+        op.attrs["order"] = reduction_order(op.x.type, op.axes)
+    elif isinstance(op, tn.DotGeneral):
+        op.attrs["order"] = "chain"
+    elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
+        with before(op, op.loc.through("fix_numerics")):
+            op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
+
+
+def reduction_order(type: TensorType, axes: tuple[int, ...]) -> str:
+    """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`."""
+    if type.rank - 1 not in axes:
+        return "chain"
+    length = sizes.product(type.shape[a] for a in axes)
+    wide = 64 if type.dtype.width <= 32 else 32
+    return f"lanes<{16 if isinstance(length, int) and length <= 32 else wide}>"
+
+
+_NARROW = (f16, bf16)
+
+
+def _widen(op: Op) -> None:
+    """Compute a float operation of 16 bits in f32; data movement, comparison and selection need no arithmetic."""
+    computes = isinstance(op, Elementwise | Reduce | tn.DotGeneral)
+    if not computes or not any(v.type.dtype in _NARROW for v in op.operands):
+        return
+    wide = [tn.Cast(v, dtype=f32).result if v.type.dtype in _NARROW else v for v in op.operands]
+    result = op.results[0].type
+    copy = type(op).make(wide, dict(op.attrs), None, segments=op.segments, loc=op.loc)
+    assert op.parent is not None
+    op.parent.insert(copy, op)
+    wide_result = copy.results[0]
+    narrow = tn.Cast(wide_result, dtype=result.dtype).result if result.dtype in _NARROW else wide_result
+    op.replace_by(narrow)
+    _fix(copy)
+
+
+PASS = Pass(run, takes=DECOMPOSED, gives=FIXED)

@@ -1,0 +1,47 @@
+"""The named forms: which dialects a module may use between two passes, from what a user writes to LLVM."""
+
+from __future__ import annotations
+
+from mlc.ir.core import Op
+from mlc.ir.diag import IRError
+from mlc.ir.passes import Form
+
+
+def is_composite(op: Op) -> bool:
+    """Whether an operation is a name for several others, which its `decompose` emits."""
+    return hasattr(op, "decompose")
+
+
+def no_composites(module: Op) -> None:
+    """Every operation is a primitive."""
+    for op in module.walk():
+        if is_composite(op):
+            raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
+
+
+TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith"}))
+"""What the frontend makes: pure values, and derivatives as operations."""
+
+DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith"}))
+"""Derivatives are ordinary operations."""
+
+DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_composites,))
+"""Composites such as softmax are spelled out in primitives."""
+
+FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "arith", "math"}), (no_composites,))
+"""Every float reduction says in which order it adds; transcendental functions are polynomials."""
+
+FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites,))
+"""Tensor operations stand in kernels, one parallel domain each."""
+
+BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites,))
+"""Kernels of tensor operations read and write memory that one plan has laid out."""
+
+LOOP = Form("loop", frozenset({"builtin", "func", "loop", "arith", "math", "memref"}))
+"""Kernels are loops over blocks of points."""
+
+LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
+"""Loops, memory and vectors, with upstream's names and meaning."""
+
+LLVM = Form("llvm", frozenset({"builtin", "llvm"}))
+"""One operation per LLVM instruction."""

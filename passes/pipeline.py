@@ -1,0 +1,78 @@
+"""The one order of passes, from what the frontend makes to the llvm dialect, with the reason for every row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlc.ir.core import Op
+from mlc.ir.passes import Instruments, Pipeline, Step, find_pass, parse_pipeline
+
+ORDER: tuple[tuple[str, str, str], ...] = (
+    # level it belongs to, pass with its options, why it stands here
+    ("tensor", "grad", "derivatives are taken of what the user wrote, composites whole, so their own rules apply"),
+    ("tensor", "inline{all=true}", "kernels are formed within one function"),
+    ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
+    ("tensor", "cse", "forward and backward pass share values"),
+    ("tensor", "dce", "cotangents of arguments that nobody asked for"),
+    ("tensor", "decompose", "everything below knows primitives only"),
+    ("tensor", "canonicalize", "decompositions leave identities too"),
+    ("tensor", "cse", "softmax and its derivative compute the same maximum"),
+    ("tensor", "fix_numerics", "the last pass that may choose how numbers are computed"),
+    ("tensor", "fuse", "a value inside a kernel costs no memory; needs canonical, shared values"),
+    ("loop", "bufferize", "a buffer per value that is left between kernels; in place where an operand dies"),
+    ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
+    ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
+    ("low", "loop_to_scf", "blocks become loops around vectors"),
+    ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
+    ("low", "cse", "each access computed its own addresses"),
+    ("low", "dce", "views and sizes that no access needed"),
+    ("llvm", "scf_to_llvm", "one operation per instruction"),
+)
+BEFORE: tuple[tuple[str, str, str], ...] = (
+    ("grad", "decompose", "composites carry their own derivatives"),
+    ("decompose", "fix_numerics", "only primitives have an order of summation"),
+    ("inline{all=true}", "fuse", "a call is no operation of a kernel"),
+    ("cse", "fuse", "a value computed twice would be fused twice"),
+    ("fix_numerics", "fuse", "kernels must not decide how numbers are rounded"),
+    ("fuse", "bufferize", "buffers are for what leaves a kernel"),
+    ("vectorize", "loop_to_scf", "block sizes are read there"),
+)
+"""(earlier, later, reason): checked when this module is imported, so the list cannot rot."""
+
+LEVELS = ("tensor", "loop", "low", "llvm")
+
+
+def _check_order() -> None:
+    names = [text for _, text, _ in ORDER]
+    for earlier, later, reason in BEFORE:
+        assert names.index(earlier) < names.index(later), f"{earlier} stands after {later}, but {reason}"
+
+
+_check_order()
+
+
+def steps(level: str = "llvm", vector_bits: int = 512) -> list[Step]:
+    """The passes that bring a module from the frontend down to `level`."""
+    if level not in LEVELS:
+        from mlc.ir.diag import UserError
+        raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
+    last = LEVELS.index(level)
+    out: list[Step] = []
+    for row_level, text, _ in ORDER:
+        if LEVELS.index(row_level) <= last:
+            out += parse_pipeline(text)
+    return [Step(s.transform, (("bits", vector_bits),)) if s.transform is find_pass("vectorize") else s for s in out]
+
+
+def build(level: str = "llvm", vector_bits: int = 512) -> Pipeline:
+    """The pipeline of `steps`, checked to compose."""
+    return Pipeline(steps(level, vector_bits))
+
+
+def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
+          dump_dir: Path | None = None) -> Op:
+    """Bring `module` down to `level` in place, and return it."""
+    if dump_dir is not None:
+        instruments = instruments or Instruments()
+        instruments.dump_dir = dump_dir
+    return build(level, vector_bits).run(module, instruments)

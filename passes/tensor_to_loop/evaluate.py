@@ -1,0 +1,358 @@
+"""The value of a tensor at an index, as tile operations; one method per family."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import arith, loop
+from mlc.dialects import tensor as tn
+from mlc.dialects.loop import TileType
+from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.kernel import Kernel, stored
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FloatType, IntType, ScalarType, i1, index
+from mlc.passes.tensor_to_loop.scalar import cast_scalar, combine, identity, scalar
+
+Index = tuple[Dim, ...]
+
+
+def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
+    """The row-major position of an index; consecutive quotients and remainders of one number fold back to it."""
+    position: Dim = 0
+    for i, n in zip(index, shape):
+        position = position * n + i
+    return position
+
+
+def delinear(position: Dim, shape: Sequence[Dim]) -> Index:
+    """The index at a row-major position of a shape."""
+    out: list[Dim] = []
+    for axis, n in reversed(list(enumerate(shape))):
+        out.insert(0, position if axis == 0 else 0 if n == 1 else sizes.modulo(position, n))
+        position = sizes.divide(position, n) if n != 0 else 0
+    return tuple(out)
+
+
+class KernelBuilder:
+    """Builds the `loop.kernel` of one bufferized `tensor.kernel`."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.body = kernel.body.block
+        self.outputs = self.body.terminator.operands
+        self.shape: Index = self.outputs[0].type.shape
+        self.inner = next((op for op in self.body if isinstance(op, Reduce | tn.DotGeneral)), None)
+        self.buffers = dict(zip(self.body.args, kernel.ins))
+        self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
+        self.tiles: list[Value] = []
+        self.sites = {op: kernel.attrs.get("site", 0) + i for i, op in enumerate(
+            op for op in self.body if isinstance(op, tn.Take | tn.TakeAlong))}
+
+    def build(self) -> None:
+        kernel, rank = self.kernel, len(self.shape)
+        coordinates = tuple(loop.coordinate(d) for d in range(rank))
+        domain, tile, vector = list(self.shape), [1] * rank, -1
+        if self.inner is not None:
+            domain.append(self.length())
+            lanes = re.fullmatch(r"lanes<(\d+)>", self.inner.attrs.get("order") or "")
+            tile.append(int(lanes[1]) if lanes else 1)
+            vector = rank if lanes else -1
+        block = Block()
+        with at_end(block, kernel.loc):
+            if self.inner is not None:
+                with at_end(block, self.inner.loc):
+                    result = self.inner.results[0]
+                    self.memo[result, coordinates, None] = self.reduction() if isinstance(
+                        self.inner, Reduce) else self.contraction(self.inner)
+            values = [self.value(v, coordinates, None) for v in self.outputs]
+            for v, value, buffer in zip(self.outputs, values, kernel.outs):
+                self.store(value, v.type.dtype, buffer, coordinates)
+            loop.End()
+        with before(kernel):
+            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain), parallel=rank,
+                        tile=tuple(tile), vector=vector, label=kernel.label)
+
+    def store(self, value: Value, dtype: ScalarType, buffer: Value, coordinates: Index) -> None:
+        if dtype == i1:
+            value = self.map([value], lambda x: arith.ExtUI(x, stored(i1)).result)
+        loop.Store(value, buffer, (), None, map=coordinates)
+
+    def map(self, tiles: Sequence[Value], body: Callable[..., Value]) -> Value:
+        """A `loop.map` whose body is what `body` builds from one scalar per tile."""
+        block = Block([t.type.dtype for t in tiles])
+        with at_end(block):
+            loop.Yield((body(*block.args),))
+        return loop.Map(tuple(tiles), Region(block)).results[0]
+
+    # -- loops ----------------------------------------------------------------------------------------------------
+    def length(self) -> Dim:
+        """How many terms each result of the reduction or contraction has."""
+        if isinstance(self.inner, Reduce):
+            return sizes.product(self.inner.x.type.shape[a] for a in self.inner.axes)
+        assert isinstance(self.inner, tn.DotGeneral)
+        return sizes.product(self.inner.lhs.type.shape[a] for a, _ in self.inner.contract)
+
+    def carry(self, init: Value, body: Callable[[Value], Value]) -> Value:
+        """A loop over the innermost dimension that carries one tile; what the body evaluates is not seen outside."""
+        block = Block([init.type])
+        outer = dict(self.memo)
+        with at_end(block, builder.loc):
+            loop.Yield((body(block.args[0]),))
+        self.memo = outer
+        return loop.For((init,), Region(block), dim=len(self.shape)).results[0]
+
+    def reduction(self) -> Value:
+        op = self.inner
+        assert isinstance(op, Reduce)
+        kept = [a for a in range(op.x.type.rank) if a not in op.axes]
+        last = len(self.shape)
+        inner = delinear(loop.coordinate(last), [op.x.type.shape[a] for a in op.axes])
+        position: dict[int, Dim] = {a: loop.coordinate(i) for i, a in enumerate(kept)} | dict(zip(op.axes, inner))
+        at = tuple(position[a] for a in range(op.x.type.rank))
+        dtype = op.x.type.dtype
+        by_lanes = (op.attrs.get("order") or "chain").startswith("lanes")
+        span = (*range(last), *([last] if by_lanes else []))
+        neutral = identity(op.name, dtype)
+        init = loop.Full(neutral, TileType(span, _signless(dtype))).result
+
+        def step(acc: Value) -> Value:
+            x = self.value(op.x, at, None)
+            if by_lanes:
+                inside = loop.InBounds(dim=last).result
+                x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
+            return self.map([acc, x], lambda a, b: combine(op.name, dtype, a, b))
+
+        acc = self.carry(init, step)
+        if by_lanes:
+            acc = loop.Reduce(acc, dim=last, kind=_kind(op.name, dtype)).result
+        return acc
+
+    def contraction(self, op: tn.DotGeneral) -> Value:
+        last = len(self.shape)
+        pairs, shape = op.contract, op.lhs.type.shape
+        inner = delinear(loop.coordinate(last), [shape[a] for a, _ in pairs])
+        at: list[dict[int, Dim]] = [{}, {}]
+        for side in (0, 1):
+            for d, pair in enumerate(op.batch):
+                at[side][pair[side]] = loop.coordinate(d)
+            for pair, k in zip(pairs, inner):
+                at[side][pair[side]] = k
+        d = len(op.batch)
+        for side, factor in enumerate((op.lhs, op.rhs)):
+            for axis in range(factor.type.rank):
+                if axis not in at[side]:
+                    at[side][axis] = loop.coordinate(d)
+                    d += 1
+        init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
+                         TileType(tuple(range(last)), _signless(op.result.type.dtype))).result
+
+        def step(acc: Value) -> Value:
+            lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
+                        for side, v in enumerate((op.lhs, op.rhs)))
+            return loop.Contract(acc, lhs, rhs, dim=last).result
+
+        return self.carry(init, step)
+
+    # -- values ---------------------------------------------------------------------------------------------------
+    def value(self, v: Value, at: Index, mask: Value | None) -> Value:
+        """The tile of tensor `v` at the expressions `at`; where `mask` fails it is unspecified, and nothing is read."""
+        key = (v, at, mask)
+        if key not in self.memo:
+            if v.op is None:
+                self.memo[key] = self.load(v, at, mask)
+            else:
+                with at_end(builder.block, v.op.loc):  # type: ignore[arg-type]
+                    self.memo[key] = self.compute(v.op, at, mask)
+        return self.memo[key]
+
+    def load(self, v: Value, at: Index, mask: Value | None) -> Value:
+        used = sorted({int(n[1:]) for e in at for n in sizes.symbols(e) if re.fullmatch(r"t\d+", n)})
+        local = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
+        x = loop.Load(self.buffers[v], tuple(self.tiles[n] for n in used), mask,
+                      map=tuple(sizes.substitute(e, local) for e in at)).result
+        if v.type.dtype == i1:
+            x = self.map([x], lambda b: arith.CmpI("ne", b, arith.constant(0, b.type)).result)
+        return x
+
+    def compute(self, op: Op, at: Index, mask: Value | None) -> Value:
+        for base in type(op).__mro__:
+            if (method := _METHODS.get(base)) is not None:
+                return method(self, op, at, mask)
+        op.fail("has no lowering to loops", code="MLC0170")
+        raise AssertionError
+
+    def operands(self, op: Op, at: Index, mask: Value | None) -> list[Value]:
+        """The operands of a broadcasting operation at an index of its result."""
+        return [self.value(v, broadcast_index(v.type.shape, at), mask) for v in op.operands]
+
+    def elementwise(self, op: Op, at: Index, mask: Value | None) -> Value:
+        dtypes = [v.type.dtype for v in op.operands]
+        return self.map(self.operands(op, at, mask), lambda *xs: scalar(op, dtypes, xs))
+
+    def mapped(self, op: tn.Map, at: Index, mask: Value | None) -> Value:
+        block = Block([_signless(v.type.dtype) for v in op.operands])
+        mapping: dict[Value, Value] = dict(zip(op.body.block.args, block.args))
+        with at_end(block):
+            for inner in op.body.block:
+                if inner.terminator:
+                    loop.Yield(tuple(mapping[v] for v in inner.operands))
+                else:
+                    inner.insert_clone(mapping)
+        return loop.Map(tuple(self.operands(op, at, mask)), Region(block)).results[0]
+
+    def same(self, op: Op, at: Index, mask: Value | None) -> Value:
+        return self.value(op.operands[0], broadcast_index(op.operands[0].type.shape, at), mask)
+
+    def transpose(self, op: tn.Transpose, at: Index, mask: Value | None) -> Value:
+        source: list[Dim] = [0] * len(at)
+        for i, axis in enumerate(op.perm):
+            source[axis] = at[i]
+        return self.value(op.x, tuple(source), mask)
+
+    def reshape(self, op: tn.Reshape, at: Index, mask: Value | None) -> Value:
+        old, new = op.x.type.shape, op.result.type.shape
+        rest = [i for i, n in zip(at, new) if n != 1]
+        if [n for n in old if n != 1] == [n for n in new if n != 1]:
+            source = iter(rest)
+            return self.value(op.x, tuple(0 if n == 1 else next(source) for n in old), mask)
+        return self.value(op.x, delinear(linear(at, new), old), mask)
+
+    def slice(self, op: tn.Slice, at: Index, mask: Value | None) -> Value:
+        return self.value(op.x, tuple(start + i * step for start, i, step in zip(op.starts, at, op.steps)), mask)
+
+    def reverse(self, op: tn.Reverse, at: Index, mask: Value | None) -> Value:
+        shape = op.x.type.shape
+        return self.value(op.x, tuple(n - 1 - i if a in op.axes else i for a, (i, n) in enumerate(zip(at, shape))), mask)
+
+    def pad(self, op: tn.Pad, at: Index, mask: Value | None) -> Value:
+        inside: Value | None = None
+        source: list[Dim] = []
+        for a, (i, n) in enumerate(zip(at, op.x.type.shape)):
+            low, high, gap = op.low[a], op.high[a], op.interior[a] + 1 if op.interior else 1
+            position = i - low
+            if low != 0:
+                inside = self.both(inside, self.compare("sge", position, 0))
+            if gap != 1:
+                inside = self.both(inside, self.compare("eq", sizes.modulo(position, gap), 0))
+                position = sizes.divide(position, gap)
+            if high != 0 or gap != 1:
+                inside = self.both(inside, self.compare("slt", position, n))
+            source.append(position)
+        if inside is None:
+            return self.value(op.x, tuple(source), mask)
+        x = self.value(op.x, tuple(source), self.both(mask, inside))
+        filler = self.value(op.value, (), None)
+        return self.map([inside, x, filler], lambda c, a, b: arith.Select(c, a, b).result)
+
+    def concat(self, op: tn.Concat, at: Index, mask: Value | None) -> Value:
+        out: Value | None = None
+        start: Dim = 0
+        for v in op.operands:
+            stop = start + v.type.shape[op.axis]
+            below = self.compare("slt", at[op.axis], stop)
+            here = below if start == 0 else self.both(below, self.compare("sge", at[op.axis], start))
+            moved = tuple(i - start if a == op.axis else i for a, i in enumerate(at))
+            x = self.value(v, moved, self.both(mask, here))
+            out = x if out is None else self.map([here, x, out], lambda c, a, b: arith.Select(c, a, b).result)
+            start = stop
+        assert out is not None
+        return out
+
+    def take(self, op: tn.Take, at: Index, mask: Value | None) -> Value:
+        rank = op.indices.type.rank
+        position, mask = self.gathered(op, op.indices, at[op.axis: op.axis + rank], mask)
+        return self.value(op.x, (*at[: op.axis], position, *at[op.axis + rank:]), mask)
+
+    def take_along(self, op: tn.TakeAlong, at: Index, mask: Value | None) -> Value:
+        position, mask = self.gathered(op, op.indices, broadcast_index(op.indices.type.shape, at), mask)
+        return self.value(op.x, tuple(position if a == op.axis else i for a, i in enumerate(
+            broadcast_index(tuple(d if a != op.axis else 2 for a, d in enumerate(op.x.type.shape)), at))), mask)
+
+    def gathered(self, op: tn.Take | tn.TakeAlong, indices: Value, at: Index,
+                 mask: Value | None) -> tuple[Dim, Value]:
+        """An index tile as an expression, checked against the axis it indexes; the mask of points where it fits."""
+        tile = self.value(indices, at, mask)
+        extent = op.x.type.shape[op.axis]
+        dtype = indices.type.dtype
+        tile = self.map([tile], lambda x: _to_index(x, dtype))
+        number = loop.Index((), expr=extent).result
+        fits = self.map([tile, number], lambda x, n: arith.AndI(
+            arith.CmpI("sge", x, arith.constant(0, index)).result, arith.CmpI("slt", x, n).result).result)
+        checked = fits if mask is None else self.map([fits, mask], lambda f, m: arith.OrI(
+            f, arith.XorI(m, arith.constant(True, i1)).result).result)
+        errors = self.kernel.errors
+        assert errors is not None, "bufferize passes the error record to kernels that index"
+        coordinates = tuple(loop.coordinate(d) for d in range(len(self.shape)))
+        loop.Check(checked, errors, element=linear(coordinates, self.shape), site=self.sites[op])
+        self.tiles.append(tile)
+        both = self.both(mask, fits)
+        assert both is not None
+        return sizes.sym(f"t{len(self.tiles) - 1}"), both
+
+    def iota(self, op: tn.Iota, at: Index, mask: Value | None) -> Value:
+        return self.number(at[op.axis], op.result.type.dtype)
+
+    def size(self, op: tn.Size, at: Index, mask: Value | None) -> Value:
+        return self.number(op.value, op.result.type.dtype)
+
+    def full(self, op: tn.Full, at: Index, mask: Value | None) -> Value:
+        return loop.Full(op.value, TileType((), _signless(op.result.type.dtype))).result
+
+    def constant(self, op: tn.Constant, at: Index, mask: Value | None) -> Value:
+        assert op.result.type.rank == 0, "array constants stand outside kernels"
+        return loop.Full(op.value.item(), TileType((), _signless(op.result.type.dtype))).result
+
+    # -- index arithmetic -----------------------------------------------------------------------------------------
+    def number(self, expr: Dim, dtype: ScalarType) -> Value:
+        """A number computed from coordinates and sizes, as an element type."""
+        tile = self.index(expr)
+        return self.map([tile], lambda x: cast_scalar(arith.IndexCast(x, IntType(64)).result, IntType(64), dtype))
+
+    def index(self, expr: Dim) -> Value:
+        used = sorted({int(n[1:]) for n in sizes.symbols(expr) if re.fullmatch(r"t\d+", n)})
+        local = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
+        return loop.Index(tuple(self.tiles[n] for n in used), expr=sizes.substitute(expr, local)).result
+
+    def compare(self, predicate: str, a: Dim, b: Dim) -> Value:
+        return self.map([self.index(a), self.index(b)], lambda x, y: arith.CmpI(predicate, x, y).result)
+
+    def both(self, a: Value | None, b: Value | None) -> Value | None:
+        if a is None or b is None:
+            return a if b is None else b
+        return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
+
+
+def broadcast_index(shape: Sequence[Dim], at: Index) -> Index:
+    """The index of an operand of `shape` that numpy's broadcasting reads for the index `at` of the result."""
+    return tuple(0 if n == 1 else i for n, i in zip(shape, at[len(at) - len(shape):]))
+
+
+def _signless(dtype: ScalarType) -> ScalarType:
+    return IntType(dtype.width) if isinstance(dtype, IntType) else dtype
+
+
+def _to_index(x: Value, dtype: ScalarType) -> Value:
+    wide = cast_scalar(x, dtype, IntType(64))
+    return arith.IndexCast(wide, index).result
+
+
+def _kind(name: str, dtype: ScalarType) -> str:
+    kind = {"sum": "add", "prod": "mul", "any": "or", "all": "and"}.get(op := name.removeprefix("tensor.reduce_"), op)
+    return kind + "u" if kind in ("max", "min") and isinstance(dtype, IntType) and (
+        dtype.unsigned or dtype == i1) else kind
+
+
+_METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
+    Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
+    tn.Map: KernelBuilder.mapped, tn.BroadcastTo: KernelBuilder.same,
+    tn.Transpose: KernelBuilder.transpose, tn.Reshape: KernelBuilder.reshape,
+    tn.Slice: KernelBuilder.slice, tn.Reverse: KernelBuilder.reverse, tn.Pad: KernelBuilder.pad,
+    tn.Concat: KernelBuilder.concat, tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
+    tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,
+    tn.Constant: KernelBuilder.constant,
+}

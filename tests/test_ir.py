@@ -1,0 +1,627 @@
+"""The IR itself: uses, clones, sizes, locations, the verifier, and a parser that takes any text without harm."""
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlc.dialects import arith, func
+from mlc.dialects.builtin import Module
+from mlc.dialects.builtin import module as empty_module
+from mlc.dialects.func import Func
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
+from mlc.ir.diag import Error, IRError, Loc, ParseError
+from mlc.ir.parser import parse_file, parse_module
+from mlc.ir.printer import loc_text, to_text
+from mlc.ir.sizes import Dim, sym
+from mlc.ir.types import (
+    FunctionType,
+    TensorType,
+    Type,
+    bind_symbols,
+    f32,
+    f64,
+    from_numpy,
+    i1,
+    i32,
+    substitute,
+    to_numpy,
+)
+from mlc.ir.verify import immediate_dominators, verify
+
+from tests.mutation import mutated
+
+HERE = Loc("model.py", 3, 5)
+
+
+def chain(count: int = 4) -> tuple[Module, Func]:
+    """A module of one function: x + x, then that plus itself, and so on."""
+    module, f = empty_module(), func.function("f", [i32], ["x"])
+    module.body.block.insert(f)
+    with at_end(f.block, HERE):
+        value = f.args[0]
+        for _ in range(count):
+            value = arith.AddI(value, value).result
+        func.Return((value,))
+    f.update_type()
+    verify(module)
+    return module, f
+
+
+def check_links(root: Op) -> None:
+    """Every operand knows its use, every use is an operand, and blocks are lists in both directions."""
+    for op in root.walk():
+        for i, value in enumerate(op.operands):
+            assert (op, i) in value.uses
+        for r in op.results:
+            for user, i in r.uses:
+                assert user.operands[i] is r
+        for region in op.regions:
+            assert region.parent is op
+            for block in region.blocks:
+                assert block.region is region
+                ops = block.ops
+                assert [o.prev for o in ops] == [None, *ops][:len(ops)]
+                assert all(o.parent is block for o in ops) and block.last is (ops[-1] if ops else None)
+
+
+# -- uses, insertion, erasing, cloning ---------------------------------------------------------------------------------
+def test_uses_follow_every_change() -> None:
+    module, f = chain(3)
+    a, b, c = (op.results[0] for op in f.block.ops[:3])
+    assert list(a.uses) == [(b.op, 0), (b.op, 1)] and a.users == [b.op]
+    assert b.op is not None and c.op is not None
+    b.op.set_operand(1, f.args[0])
+    check_links(module)
+    c.op.set_operands([a, a])
+    assert not b.uses and len(a.users) == 2
+    b.op.erase()
+    check_links(module)
+    a.replace_by(f.args[0])
+    assert not a.uses
+    check_links(module)
+    verify(module)
+
+
+def test_replace_by_hands_over_the_name_and_all_uses() -> None:
+    module, f = chain(2)
+    first = f.block.ops[0]
+    first.results[0].name = "twice"
+    with before(first):
+        made = arith.MulI(f.args[0], arith.constant(2, i32)).result
+    first.replace_by(made)
+    assert made.name == "twice" and made.op is not None and made.op.loc == HERE
+    verify(module)
+
+
+def test_erasing_a_used_operation_is_refused() -> None:
+    _, f = chain(2)
+    with pytest.raises(AssertionError, match="erasing arith.addi, whose result is used"):
+        f.block.ops[0].erase()
+
+
+def test_erasing_takes_what_is_inside_along() -> None:
+    module, f = chain(3)
+    inside = f.block.ops
+    f.erase()
+    assert len(module.body.block) == 0 and all(op.parent is None and op.operands == [] for op in inside)
+    assert not f.args[0].uses
+
+
+def test_insertion_points() -> None:
+    _, f = chain(1)
+    op = f.block.ops[0]
+    with after(op):
+        last = arith.constant(1, i32)
+        with before(op):
+            first = arith.constant(2, i32)
+        also_last = arith.constant(3, i32)
+    assert [o.results[0] for o in f.block.ops[:4]] == [first, op.results[0], last, also_last]
+    assert builder.block is None
+
+
+def test_a_block_may_change_while_it_is_walked() -> None:
+    _, f = chain(4)
+    seen = []
+    for op in f.block:
+        seen.append(op.name)
+        if op.name == "arith.addi" and len(seen) == 1:
+            with after(op):
+                arith.constant(0, i32)
+        if op.name == "arith.constant":
+            op.erase()
+    assert seen == ["arith.addi", "arith.constant", "arith.addi", "arith.addi", "arith.addi", "func.return"]
+
+
+def test_a_clone_shares_nothing_but_the_location() -> None:
+    module, f = chain(3)
+    text = to_text(module, locations=True)
+    copy = module.clone()
+    assert to_text(copy, locations=True) == text
+    check_links(copy)
+    verify(copy)
+    originals = set(module.walk())
+    assert not originals & set(copy.walk())
+    next(copy.inside(Func)).erase()
+    assert to_text(module, locations=True) == text
+    verify(module)
+
+
+def test_a_clone_of_blocks_that_use_each_others_values() -> None:
+    module = parse_module(BRANCHES)
+    copy = module.clone()
+    verify(copy)
+    assert to_text(copy) == to_text(module)
+
+
+def test_a_clone_with_other_sizes() -> None:
+    module = parse_module("""
+      func.func @f(%x: tensor<Bx4xf32>) -> tensor<Bx4xf32> attributes {rows = 2} {
+        func.return %x : tensor<Bx4xf32>
+      }""")
+    copy = module.clone(env={"B": sym("N") * 2})
+    verify(copy)
+    assert "tensor<(2*N)x4xf32>" in to_text(copy) and "B" not in to_text(copy)
+
+
+def test_an_ill_typed_operation_cannot_be_made() -> None:
+    _, f = chain(1)
+    with at_end(f.block), pytest.raises(IRError) as caught:
+        arith.AddI(f.args[0], arith.constant(1.0, f32))
+    assert caught.value.code == "MLC0109" and caught.value.loc.file.endswith("test_ir.py")
+    with pytest.raises(TypeError, match="has no field wrong"):
+        arith.AddI(f.args[0], f.args[0], wrong=1)
+    with pytest.raises(TypeError, match="needs rhs"):
+        arith.AddI(f.args[0])
+    with pytest.raises(TypeError, match="not an IR value"):
+        arith.AddI(f.args[0], 3)
+
+
+def test_attributes_are_read_and_set_as_fields() -> None:
+    op = arith.Constant(3, i32)
+    assert (op.value, op.type) == (3, i32)
+    op.value = 4
+    assert op.attrs["value"] == 4
+    with pytest.raises(AttributeError, match="not an attribute"):
+        op.type = f32
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+NAMES = ("A", "B", "C")
+Pair = tuple[Dim, Callable[[dict[str, int]], int]]
+"""A size, and how to compute the same from numbers without it."""
+
+
+def sum_of(a: Pair, b: Pair) -> Pair:
+    return a[0] + b[0], lambda env: a[1](env) + b[1](env)
+
+
+def difference_of(a: Pair, b: Pair) -> Pair:
+    return a[0] - b[0], lambda env: a[1](env) - b[1](env)
+
+
+def product_of(a: Pair, b: Pair) -> Pair:
+    return a[0] * b[0], lambda env: a[1](env) * b[1](env)
+
+
+def quotient_of(a: Pair, b: Pair) -> Pair:
+    positive = b[0] * b[0] + 1, lambda env: b[1](env) ** 2 + 1
+    return sizes.divide(a[0], positive[0]), lambda env: a[1](env) // positive[1](env)
+
+
+def rest_of(a: Pair, b: Pair) -> Pair:
+    positive = b[0] * b[0] + 1, lambda env: b[1](env) ** 2 + 1
+    return sizes.modulo(a[0], positive[0]), lambda env: a[1](env) % positive[1](env)
+
+
+def by_constant(a: Pair, k: int) -> Pair:
+    return sizes.divide(a[0], k), lambda env: a[1](env) // k
+
+
+def rest_by_constant(a: Pair, k: int) -> Pair:
+    return sizes.modulo(a[0], k), lambda env: a[1](env) % k
+
+
+def leaf_symbol(name: str) -> Pair:
+    return sym(name), lambda env: env[name]
+
+
+def leaf_number(n: int) -> Pair:
+    return n, lambda env: n
+
+
+def deeper(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
+    two = st.tuples(inner, inner)
+    small = st.tuples(inner, st.integers(1, 6))
+    return st.one_of(two.map(lambda t: sum_of(*t)), two.map(lambda t: difference_of(*t)),
+                     two.map(lambda t: product_of(*t)), two.map(lambda t: quotient_of(*t)),
+                     two.map(lambda t: rest_of(*t)), small.map(lambda t: by_constant(*t)),
+                     small.map(lambda t: rest_by_constant(*t)))
+
+
+PAIRS = st.recursive(st.one_of(st.sampled_from(NAMES).map(leaf_symbol), st.integers(-5, 5).map(leaf_number)), deeper,
+                     max_leaves=6)
+ENVS = st.fixed_dictionaries({name: st.integers(0, 9) for name in NAMES})
+
+
+@given(PAIRS, ENVS)
+@settings(max_examples=300, deadline=None)
+def test_a_size_is_what_its_arithmetic_says(pair: Pair, env: dict[str, int]) -> None:
+    size, number = pair
+    assert sizes.evaluate(size, env) == number(env)
+    assert sizes.parse(str(size)) == size
+    assert sizes.substitute(size, {}) == size
+    assert sizes.symbols(size) <= set(NAMES)
+    half = {name: env[name] for name in NAMES[:2]}
+    assert sizes.evaluate(sizes.substitute(size, half), env) == number(env)
+
+
+@given(PAIRS, PAIRS, PAIRS)
+@settings(max_examples=200, deadline=None)
+def test_equal_polynomials_have_one_normal_form(a: Pair, b: Pair, c: Pair) -> None:
+    x, y, z = a[0], b[0], c[0]
+    assert x + y == y + x and x * y == y * x
+    assert (x + y) + z == x + (y + z) and (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert x - x == 0 and x + 0 == x and x * 1 == x and x * 0 == 0
+    assert hash(x + y) == hash(y + x)
+    assert (x == y) is not (x != y)
+
+
+def test_division_gives_up_what_divides() -> None:
+    b, c = sym("B"), sym("C")
+    assert (4 * b) // 4 == b and (4 * b) % 4 == 0
+    assert (4 * b + 6) // 4 == b + 1 and (4 * b + 6) % 4 == 2
+    assert (b * c) // b == c and (b * c + b) // b == c + 1 and (b * c) % c == 0
+    assert (4 * b + c) // 4 == b + c // 4 and (4 * b + c) % 4 == c % 4
+    assert b // 1 == b and b % 1 == 0 and (b + c) // (b + c) == 1 and (b + c) % (c + b) == 0
+    assert str((b + 1) // 2) == "((B + 1) floordiv 2)" and str(b * b - c) == "B*B - C"
+
+
+@pytest.mark.parametrize("text", ["", "B +", "* B", "(B", "B)", "B // 2", "1.5", "B floordiv 0", "B mod 0", "B B", "é#",
+                                  "(" * 500 + "B" + ")" * 500, "-" * 500 + "B", "B+" * 2000 + "B"])
+def test_a_bad_size_is_a_parse_error(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        sizes.parse(text)
+    assert caught.value.code in ("MLC0204", "MLC0205")
+
+
+def test_symbols_are_bound_by_the_types_of_arguments() -> None:
+    b, n = sym("B"), sym("N")
+    env = bind_symbols([TensorType((b * 2, 4), f32), TensorType((b,), f32)],
+                       [TensorType((n * 2 + 2, 4), f32), TensorType((n + 1,), f32)])
+    assert env == {"B": n + 1}
+    assert substitute(FunctionType((TensorType((b,), f32),), (f32,)), env) == FunctionType(
+        (TensorType((n + 1,), f32),), (f32,))
+    for wrong in ([TensorType((6, 4), f32), TensorType((4,), f32)], [TensorType((8, 4), f64), TensorType((4,), f32)],
+                  [TensorType((8, 4), f32)], [TensorType((8, 4), f32), f32]):
+        with pytest.raises(IRError) as caught:
+            bind_symbols([TensorType((b * 2, 4), f32), TensorType((b,), f32)], wrong)
+        assert caught.value.code == "MLC0120"
+
+
+def test_element_types_and_numpy() -> None:
+    for dtype in (np.bool_, np.int8, np.uint16, np.float16, np.float64, ">f4"):
+        assert to_numpy(from_numpy(np.dtype(dtype))) == np.dtype(dtype).newbyteorder("=")
+    with pytest.raises(IRError, match="complex64") as caught:
+        from_numpy(np.dtype(np.complex64))
+    assert caught.value.code == "MLC0110"
+
+
+# -- locations and text ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("loc", [Loc("", 0), Loc("m.py", 3, 7), Loc('a "b"\n\\é.py', 1, 1),
+                                 Loc("m.py", 3, 7, ("grad",)), Loc("m.py", 3, 7, ("grad", "canonicalize/fold"))])
+def test_locations_print_and_parse(loc: Loc) -> None:
+    module, f = chain(1)
+    f.block.ops[0].loc = loc
+    for generic in (False, True):
+        again = parse_module(to_text(module, generic=generic, locations=True))
+        read = next(again.inside(arith.AddI)).loc
+        assert read == loc and loc_text(read) == loc_text(loc)
+
+
+def test_a_location_names_a_pass_once_in_a_row() -> None:
+    assert HERE.through("a").through("a").through("b").through("a").via == ("a", "b", "a")
+    assert str(HERE.through("a")) == "model.py:3:5" and str(Loc("", 0)) == "<unknown>"
+
+
+BRANCHES = """
+func.func @f(%x: i32, %c: i1) -> i32 {
+  test_ir.jump ^bb2, ^bb1
+^bb1:
+  %b = arith.addi %x, %x : i32
+  test_ir.jump ^bb2
+^bb2:
+  func.return %x : i32
+}
+"""
+MODULES = {
+    "scalars": """
+module attributes {note = "x\\0A\\22", list = [1, 2.5, true, @f, "s", [], {a = 1}], kind = f32} {
+  func.func private @g(%x: tensor<Bx4xf32>, %i: index) -> (tensor<Bx4xf32>, index) attributes {donate = [0]} {
+    %c = arith.constant 3 : index
+    %j = arith.addi %i, %c : index
+    func.return %x, %j : tensor<Bx4xf32>, index
+  }
+  func.func @f(%x: tensor<Bx4xf32>, %i: index) -> tensor<Bx4xf32> {
+    %0:2 = func.call @g(%x, %i) : (tensor<Bx4xf32>, index) -> (tensor<Bx4xf32>, index)
+    %1 = arith.cmpi slt, %0#1, %i : index
+    %2 = arith.select %1, %i, %0#1 : index
+    func.return %0#0 : tensor<Bx4xf32>
+  }
+}
+""",
+    "vectors": """
+func.func @"strange name"(%x: f32, %v: vector<4xf32>, %m: memref<?x4xf32, strided<[4, 1], offset: ?>>) -> f32 {
+  %0 = arith.constant 0x7FC00000 : f32
+  %1 = arith.addf %x, %0 : f32
+  %2 = arith.constant dense<[1.0, 2.0, -0.0, 0xFF800000]> : vector<4xf32>
+  %3 = arith.addf %v, %2 : vector<4xf32>
+  %4 = arith.cmpf olt, %x, %0 : f32
+  func.return %1 : f32
+}
+""",
+    "tensors": """
+func.func @f(%x: tensor<Bx3xf32>, %w: tensor<3x(2*B+1)xf32>) -> tensor<(2*B+1)xf32> {
+  %c = tensor.full 2.0 : tensor<f32>
+  %0 = tensor.mul %x, %c : (tensor<Bx3xf32>, tensor<f32>) -> tensor<Bx3xf32>
+  %1 = tensor.exp %0 : tensor<Bx3xf32>
+  %2 = tensor.reduce_sum %w {axes = [0]} : (tensor<3x(2*B+1)xf32>) -> tensor<(2*B+1)xf32>
+  func.return %2 : tensor<(2*B+1)xf32>
+}
+""",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_print_parse_print_is_a_fixpoint(name: str) -> None:
+    module = parse_module(MODULES[name])
+    verify(module)
+    for generic in (False, True):
+        text = to_text(module, generic)
+        again = parse_module(text)
+        verify(again)
+        assert to_text(again, generic) == text
+        assert to_text(again, not generic) == to_text(module, not generic)
+
+
+# -- hostile text ------------------------------------------------------------------------------------------------------
+def returning(body: str, type: str = "f32") -> str:
+    return f"func.func @f(%x: {type}) -> {type} {{\n{body}\n  func.return %x : {type}\n}}\n"
+
+
+HOSTILE = {
+    "truncated": (returning("")[:30], "MLC0203"),
+    "braces": ("{" * 20_000, "MLC0203"),
+    "nested modules": ("module {" * 20_000, "MLC0204"),
+    "nested types": ("func.func @f(%x: " + "(" * 20_000 + ") {}", "MLC0204"),
+    "nested attributes": ("module attributes {a = " + "[" * 20_000 + "} {}", "MLC0204"),
+    "nested dictionaries": ("module attributes {a = " + "{a = " * 20_000 + "} {}", "MLC0204"),
+    "nested elements": (returning("  %0 = arith.constant dense<" + "[" * 20_000), "MLC0204"),
+    "nested locations": (returning("  %0 = arith.constant 1 : i32 loc(" + '"a"(' * 20_000), "MLC0204"),
+    "nested sizes": ("func.func @f(%x: tensor<" + "(" * 20_000 + "xf32>) {}", "MLC0206"),
+    "absurd size": ("func.func @f(%x: tensor<99999999999999999999999xf32>) {}", "MLC0204"),
+    "absurd product": ("func.func @f(%x: tensor<1048576x1048576x1048576xf32>) {}", "MLC0204"),
+    "many dimensions": ("func.func @f(%x: tensor<" + "1x" * 100 + "f32>) {}", "MLC0204"),
+    "huge constant": (returning("  %0 = arith.constant dense<1.0> : vector<99999999999xf32>"), "MLC0204"),
+    "long number": (returning(f"  %0 = arith.constant {'9' * 5000} : i32"), "MLC0204"),
+    "number too large": (returning("  %0 = arith.constant 300 : i8"), "MLC0109"),
+    "bits too many": (returning("  %0 = arith.constant 0x7FC000000 : f32"), "MLC0207"),
+    "many results": ("%0:99999 = arith.constant 1 : i32", "MLC0204"),
+    "wrong character": (returning("  ;"), "MLC0203"),
+    "unclosed string": ('module attributes {a = "x} {}', "MLC0203"),
+    "unclosed resources": ("{-# external", "MLC0203"),
+    "unknown type": ("func.func @f(%x: i7) {}", "MLC0206"),
+    "unknown dialect type": ("func.func @f(%x: !nobody.knows<3>) {}", "MLC0206"),
+    "run-time size in a tensor": ("func.func @f(%x: tensor<?xf32>) {}", "MLC0206"),
+    "element type": ("func.func @f(%x: tensor<3xtensor<f32>>) {}", "MLC0206"),
+    "unknown operation": (returning("  %0 = arith.adf %x, %x : f32"), "MLC0211"),
+    "unknown generic operation": ('"no.such"() : () -> ()', "MLC0211"),
+    "unknown value": (returning("  %0 = arith.addf %x, %y : f32"), "MLC0208"),
+    "unknown block": (returning("  test_ir.jump ^nowhere"), "MLC0208"),
+    "defined twice": (returning("  %x = arith.constant 1.0 : f32"), "MLC0210"),
+    "too many names": (returning("  %a, %b = arith.constant 1.0 : f32"), "MLC0210"),
+    "wrong operand type": (returning("  %0 = func.call @g(%x) : (i32) -> i32"), "MLC0209"),
+    "operand count": (returning('  %0 = "arith.addf"(%x) : (f32) -> f32'), "MLC0101"),
+    "type count": (returning('  %0 = "arith.addf"(%x, %x) : (f32) -> f32'), "MLC0209"),
+    "result type": (returning('  %0 = "arith.addf"(%x, %x) : (f32, f32) -> f64'), "MLC0102"),
+    "operand kind": (returning("  %0 = arith.addi %x, %x : f32"), "MLC0109"),
+    "missing attribute": (returning('  %0 = "arith.cmpf"(%x, %x) : (f32, f32) -> i1'), "MLC0212"),
+    "attribute out of range": (
+        returning('  %0 = "arith.cmpf"(%x, %x) <{predicate = 99 : i64}> : (f32, f32) -> i1'), "MLC0101"),
+    "attribute given twice": ("module attributes {a = 1, a = 2} {}", "MLC0203"),
+    "constant without type": (returning("  %0 = arith.constant 1.0"), "MLC0203"),
+    "elements do not fit": (returning("  %0 = arith.constant dense<[1.0, 2.0]> : vector<3xf32>"), "MLC0207"),
+    "ragged elements": (returning("  %0 = arith.constant dense<[[1.0], [2.0, 3.0]]> : vector<2x2xf32>"), "MLC0207"),
+    "odd hexadecimal": (returning('  %0 = arith.constant dense<"0x123"> : vector<2xf32>'), "MLC0207"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_text_is_one_error_with_a_place(name: str) -> None:
+    text, code = HOSTILE[name]
+    with pytest.raises(IRError) as caught:
+        parse_module(text, "hostile.mlir")
+    error = caught.value
+    assert error.code == code, error
+    assert error.loc.file == "hostile.mlir" and 1 <= error.loc.line <= text.count("\n") + 1 and error.loc.col >= 1
+    assert str(error).startswith(f"hostile.mlir:{error.loc.line}:{error.loc.col}: error[{code}]: ")
+
+
+def test_an_error_names_line_and_column() -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_module("func.func @f(%x: f32) -> f32 {\n  %0 = arith.addf %x, %why : f32\n  func.return %0 : f32\n}")
+    assert (caught.value.loc.line, caught.value.loc.col) == (2, 23)
+    with pytest.raises(ParseError) as caught:
+        parse_module("func.func @f(%x: f32) -> f32 {\n  %0 = arith.adf %x, %x : f32\n}")
+    assert caught.value.hint == "did you mean arith.addf?"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, code in ((tmp_path / "missing.mlir", "MLC0201"), (tmp_path, "MLC0201")):
+        with pytest.raises(ParseError) as caught:
+            parse_file(path)
+        assert caught.value.code == code
+    broken = tmp_path / "broken.mlir"
+    broken.write_bytes(b"module { \xff }")
+    with pytest.raises(ParseError, match="byte 0xff at offset 9") as caught:
+        parse_file(broken)
+    assert caught.value.code == "MLC0202"
+    empty = tmp_path / "empty.mlir"
+    empty.write_bytes(b"")
+    assert len(parse_file(empty).regions[0].block) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mutated_module_is_read_or_refused(seed: int) -> None:
+    """500 texts a seed: whatever comes out is IR that prints and parses again, or an Error with a place."""
+    rng = random.Random(seed)
+    corpus = [text for name in MODULES for text in (MODULES[name], to_text(parse_module(MODULES[name]), True))]
+    accepted = 0
+    for _ in range(500):
+        text = mutated(rng, rng.choice(corpus))
+        try:
+            module = parse_module(text)
+            verify(module)
+            printed = to_text(module)
+            assert to_text(parse_module(printed)) == printed
+            accepted += 1
+        except Error as error:
+            assert re.fullmatch(r"MLC0[12]\d\d", error.code), error
+            assert error.loc.line >= 1, f"{error}\n{text}"
+            assert str(error)
+    assert accepted >= 10
+
+
+# -- the verifier ------------------------------------------------------------------------------------------------------
+def broken(change: Callable[[Module, Func], None]) -> IRError:
+    """What the verifier says after `change`."""
+    module, f = chain(2)
+    change(module, f)
+    with pytest.raises(IRError) as caught:
+        verify(module)
+    assert caught.value.loc.file or caught.value.message
+    return caught.value
+
+
+def test_a_use_before_the_definition_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        first, second = f.block.ops[:2]
+        first.set_operand(0, second.results[0])
+    assert broken(change).code == "MLC0103"
+
+
+def test_a_value_of_another_function_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        other = module.body.block.ops[0].clone()
+        other.attrs["sym_name"] = "g"
+        module.body.block.insert(other)
+        other.regions[0].block.ops[0].set_operand(0, f.args[0])
+    assert broken(change).code == "MLC0103"
+
+
+def test_a_use_list_that_lies_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        f.args[0].uses.clear()
+    assert broken(change).code == "MLC0107"
+
+
+def test_a_result_of_another_type_than_inferred_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        f.block.ops[1].results[0].type = f32
+    assert broken(change).code == "MLC0102"
+
+
+def test_a_block_without_terminator_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        f.block.terminator.erase()
+    assert broken(change).code == "MLC0104"
+
+
+def test_an_operation_after_the_terminator_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        with at_end(f.block):
+            arith.constant(1, i32)
+    assert broken(change).code == "MLC0104"
+
+
+def test_two_functions_of_one_name_are_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        module.body.block.insert(f.clone())
+    assert broken(change).code == "MLC0105"
+
+
+def test_a_call_of_nothing_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        with before(f.block.terminator, HERE):
+            func.Call(Symbol("g"), (), ())
+    assert broken(change).code == "MLC0106"
+
+
+def test_a_function_type_that_lies_is_refused() -> None:
+    def change(module: Module, f: Func) -> None:
+        f.function_type = FunctionType((f32,), (i32,))
+    assert broken(change).code == "MLC0108"
+
+    def returns(module: Module, f: Func) -> None:
+        f.function_type = FunctionType((i32,), (f32,))
+    assert broken(returns).code == "MLC0108"
+
+
+@pytest.mark.parametrize("inputs, results", [((f32,), (i32,)), ((), (i32,)), ((i32,), (f32,)), ((i32,), ())])
+def test_a_call_with_other_types_is_refused(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> None:
+    module, f = chain(1)
+    g = func.function("g", inputs)
+    module.body.block.insert(g)
+    with at_end(g.block, HERE):
+        func.Call(Symbol("f"), tuple(g.args), results)
+        func.Return(())
+    g.update_type()
+    with pytest.raises(IRError) as caught:
+        verify(module)
+    assert caught.value.loc == HERE and caught.value.code == "MLC0120"
+
+
+def test_a_definition_reaches_the_blocks_that_it_dominates() -> None:
+    """entry -> a -> c and entry -> b -> c: the entry's values reach c, those of a do not."""
+    entry, a, b, c = Block(), Block(), Block(), Block()
+    region = Region(entry, a, b, c)
+    for block, successors in ((entry, [a, b]), (a, [c]), (b, [c]), (c, [])):
+        block.insert(Jump.make([], {}, [], [], successors))
+    tree = immediate_dominators(region)
+    assert tree == {entry: None, a: entry, b: entry, c: entry}
+    verify_text = BRANCHES.replace("func.return %x", "func.return %b")
+    verify(parse_module(BRANCHES))
+    with pytest.raises(IRError) as caught:
+        verify(parse_module(verify_text))
+    assert caught.value.code == "MLC0103"
+
+
+class Jump(Op, name="test_ir.jump", terminator=True, pure=False):
+    """Go to one of several blocks."""
+
+    to: tuple[Block, ...]
+
+
+def test_values_are_described_in_messages_of_invalid_ir() -> None:
+    _, f = chain(1)
+    op = f.block.ops[0]
+    assert "arith.addi" in str(op)
+    op.drop_uses()
+    assert "arith.addi" in str(op)
+
+
+def test_operators_build_operations_of_the_type() -> None:
+    _, f = chain(1)
+    x: Value = f.args[0]
+    with before(f.block.ops[0]):
+        made = [v.op for v in (x + x, x - x, x * x, 1 + x, x + 1, -x)]
+    assert [op.name for op in made if op is not None] == [
+        "arith.addi", "arith.subi", "arith.muli", "arith.addi", "arith.addi", "arith.subi"]
+    assert i1.is_bool and not i32.is_bool

@@ -1,0 +1,490 @@
+"""The emitted wrapper: what takes its fast path, that all else means the same, that it neither leaks nor crashes."""
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends import executable
+from mlc.backends.cpu import abi, layout, support, wrapper
+from mlc.backends.cpu import callable as compiled
+from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu.callable import SlowCallable, make_callable
+from mlc.backends.executable import Entry
+from mlc.ir.diag import UserError, UserIndexError
+from mlc.ir.parser import Parser
+from mlc.ir.types import bf16, to_numpy
+from tests import native
+from tests.arrays import Array
+from tests.test_executable import LAYOUTS, ramp, without_numpy
+
+pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.problem()))
+
+
+class Tensor:
+    """What a front end's tensor is to the wrapper: a class with a slot."""
+
+    __slots__ = ("__weakref__", "_array")
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+
+class Consumed:
+    """In place of a donated tensor's array."""
+
+
+GONE = Consumed()
+
+
+class Function:
+    """A compiled function as a front end makes one; counts the calls that take the slow path."""
+
+    def __init__(self, name: str, result: str = "ndarray", tensors: bool = True) -> None:
+        self.entry: Entry = native.executable().entry(name)
+        self.result = result
+        self.slow = 0
+        self.call = make_callable(self.entry, self.slow_path, result, Tensor if tensors else None, consumed=GONE)
+        assert self.call.fast_path == "yes"
+
+    def slow_path(self, *args: Any, **keywords: Any) -> Any:
+        self.slow += 1
+        flat = [leaf for a in (*args, *keywords.values()) for leaf in (a if isinstance(a, (list, tuple)) else [a])]
+        if any(leaf._array is GONE for leaf in flat if isinstance(leaf, Tensor)):
+            raise UserError("this tensor was donated", code="MLC0343")
+        out: list[Any] = self.entry.call([leaf._array if isinstance(leaf, Tensor) else leaf for leaf in flat])
+        if self.result == "tensor":
+            out = [Tensor(a) for a in out]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    def report(self) -> str:
+        return "a report"
+
+    def fast(self, *args: Any) -> Any:
+        """Call, and check that the fast path did it."""
+        before, native_before = self.slow, self.entry.fast_calls.value
+        out = self.call(*args)
+        assert self.slow == before and self.entry.fast_calls.value == native_before + 1
+        return out
+
+    def slowly(self, *args: Any, **keywords: Any) -> Any:
+        """Call, and check that the slow path did it."""
+        before = self.slow
+        out = self.call(*args, **keywords)
+        assert self.slow == before + 1
+        return out
+
+
+# -- the fast path ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [0, 1, 7, 1000, 5000, 70_001])
+def test_symbolic_size(n: int) -> None:
+    y = Function("add").fast(ramp(n), ramp(n) * 2)
+    assert type(y) is np.ndarray and y.dtype == np.float32 and y.shape == (n,) and (y == ramp(n) * 3).all()
+    assert y.flags.writeable and y.flags.c_contiguous and y.flags.aligned
+    if y.nbytes >= abi.BIG_RESULT:
+        assert y.__array_interface__["data"][0] % 64 == 0
+
+
+def test_static_scalar_bool_and_none() -> None:
+    x = ramp(6).reshape(2, 3)
+    assert (Function("fixed").fast(x) == 2 * x).all()
+    y = Function("scalar").fast(np.array(2.5))
+    assert type(y) is np.ndarray and y.shape == () and y == -2.5
+    b = Function("logical_not").fast(np.array([True, False]))
+    assert b.dtype == np.bool_ and b.tolist() == [False, True]
+    assert Function("constant").fast().tolist() == [5, 7]
+    h = Function("half").fast(np.array([1.5, -2.0]).astype(to_numpy(bf16)))
+    assert h.dtype == to_numpy(bf16) and h.tolist() == [-1.5, 2.0]
+
+
+def test_computed_sizes() -> None:
+    assert Function("outer").fast(ramp(3), np.zeros(4, np.int8)).tolist() == [3.0] * 13
+    f = Function("quarter")
+    for n in range(12):
+        a, b = f.fast(ramp(n), ramp(2 * n))
+        assert a.tolist() == [1.0] * (n // 4) and b.shape == ((n - 2) % 3,)
+    with pytest.raises(UserError, match="MLC0323"):
+        f.slowly(ramp(3), ramp(3))
+
+
+def test_tensors_in_and_out() -> None:
+    f = Function("add", "tensor")
+    x, y = Tensor(ramp(3)), ramp(3)
+    for args in ((x, x), (x, y), (y, x), (y, y)):
+        out = f.fast(*args)
+        assert type(out) is Tensor and out._array.tolist() == [0, 2, 4]
+    assert Function("add", "ndarray").fast(x, x).tolist() == [0, 2, 4]
+    assert Function("add", tensors=False).slowly(x, y).tolist() == [0, 2, 4]
+
+
+def test_several_results_are_a_tuple() -> None:
+    a, b = ramp(3), ramp(3)
+    out = Function("both").fast(a, b)
+    assert type(out) is tuple and out[1] is b and out[0].tolist() == b.tolist() == [0, 2, 4]
+    first, second = Function("both", "tensor").fast(Tensor(a), b)
+    assert first._array.tolist() == [0, 3, 6] and second._array is b
+
+
+def test_donated_buffer_becomes_the_result() -> None:
+    p, g = ramp(5), ramp(5)
+    assert Function("update").fast(p, g) is p and p.tolist() == [0, 2, 4, 6, 8]
+    f, t = Function("update", "tensor"), Tensor(p)
+    out = f.fast(t, g)
+    assert out._array is p and t._array is GONE and p.tolist() == [0, 3, 6, 9, 12]
+    with pytest.raises(UserError, match="MLC0343"):
+        f.slowly(t, g)
+    assert f.fast(out._array, Tensor(g))._array is p
+
+
+def test_arena_grows_in_place() -> None:
+    f = Function("arena")
+    for n in (0, 3, 1000, 10, 100_000, 5):
+        before = f.slow
+        assert (f.call(ramp(n)) == 2 * ramp(n)).all() and f.slow == before
+
+
+def test_error_record_raises_without_a_second_run() -> None:
+    f = Function("checked")
+    for bad in (np.array([1, 2, 30, 40]), np.array([1, 2, 30, -1])):
+        with pytest.raises(UserIndexError, match=r"^model.py:12:9: error\[MLC0319\]: take: .* \(element 2\)"):
+            f.fast(bad)
+    assert f.fast(np.array([1, 2])).tolist() == [1, 2]
+    # In place, a second run would find nothing wrong: the entry has overwritten what it complained about.
+    t = Tensor(np.array([1, 20]))
+    with pytest.raises(UserIndexError):
+        Function("checked_in_place", "tensor").fast(t)
+    assert t._array is GONE
+
+
+# -- the slow path ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("make", LAYOUTS.values(), ids=LAYOUTS)
+def test_other_layouts_mean_the_same(make: Callable[[Array], Array]) -> None:
+    x = ramp(6).reshape(2, 3)
+    assert (Function("fixed").slowly(make(x)) == 2 * x).all()
+    with pytest.raises(UserError, match=r"MLC0326.*donated"):
+        Function("transform").slowly(make(x))
+
+
+def test_read_only_memory() -> None:
+    x = ramp(6)
+    x.flags.writeable = False
+    assert Function("update").fast(ramp(6), x).tolist() == (2 * x).tolist()
+    with pytest.raises(UserError, match=r"MLC0326.*read-only"):
+        Function("update").slowly(x, ramp(6))
+
+
+def test_shared_donated_memory() -> None:
+    f, x = Function("update"), ramp(12)
+    for p, g in ((x, x), (x[:6], x[3:9]), (x[3:9], x[:6])):
+        with pytest.raises(UserError, match="MLC0329"):
+            f.slowly(p, g)
+    f.fast(x[:6], x[6:])
+    f.fast(x[6:], x[:6])
+    assert Function("add").fast(x, x).tolist() == (2 * x).tolist()
+
+
+def test_wrong_arguments_are_named() -> None:
+    f, x = Function("add"), ramp(3)
+    for args, code in (((x,), "MLC0321"), ((x, x, x), "MLC0321"), ((x, [1, 2, 3, 4]), "MLC0321"), ((x, 3), "MLC0324"),
+                       ((x, x.astype(np.float64)), "MLC0325"), ((x[None], x), "MLC0322"), ((x, ramp(4)), "MLC0323"),
+                       ((np.zeros(3, ">f4"), x[None]), "MLC0322"), ((), "MLC0321")):
+        with pytest.raises(UserError, match=code):
+            f.slowly(*args)
+    with pytest.raises(UserError, match="MLC0328"):
+        Function("shrink").slowly(ramp(0))
+
+
+def test_keywords_and_trees_take_the_slow_path() -> None:
+    f, x = Function("add"), ramp(3)
+    for out in (f.slowly(x, y=x), f.slowly(x=x, y=x), f.slowly([x, x]), f.slowly((x,), x), f.slowly(x, x, z=())):
+        assert out.tolist() == [0, 2, 4]
+    assert f.fast(*[x, x]).tolist() == [0, 2, 4]
+
+
+def test_other_types_take_the_slow_path() -> None:
+    class Special(Tensor):
+        __slots__ = ()
+
+    class View(np.ndarray[Any, Any]):
+        pass
+
+    f, x = Function("add"), ramp(3)
+    for other in (Special(x), x.view(View), Tensor(x.view(View)), x.astype(x.dtype.newbyteorder())):
+        assert f.slowly(x, other).tolist() == [0, 2, 4]
+    longs = np.array([1, 2], np.longlong if np.dtype(np.longlong) is not np.dtype(np.int64) else np.long)
+    assert Function("checked").slowly(longs).tolist() == [1, 2]            # equal to int64, yet another type
+    with pytest.raises(AttributeError):
+        f.slowly(x, Tensor.__new__(Tensor))                                # its slot is empty
+
+
+def test_entry_that_refuses() -> None:
+    f = Function("always_small")
+    with pytest.raises(Exception, match=r"MLC0543.*status 1"):
+        f.slowly(np.float32(1)[...])
+    with pytest.raises(Exception, match=r"MLC0543.*status 7"):
+        Function("strange").slowly(np.float32(1)[...])
+
+
+def test_huge_sizes_of_empty_arrays() -> None:
+    f = Function("outer")
+    b = np.zeros((2**40, 0), np.float32)
+    assert f.entry.interface.binders == {"B": (0, 0), "C": (1, 0)}
+    g = Function("fixed")
+    with pytest.raises(UserError, match="MLC0322"):
+        f.slowly(b, np.zeros(3, np.int8))
+    with pytest.raises(UserError, match="MLC0323"):
+        g.slowly(b)
+
+
+def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    interface = Interface("outer", Parser("(tensor<Bx0xf32>, tensor<Cx0xi8>) -> tensor<(B*C)xf32>", "").type(),  # type: ignore[arg-type]
+                          ("B", "C"), (-1,))
+    f = Function("outer")
+    monkeypatch.setattr(f.entry, "interface", interface)
+    g = make_callable(f.entry, lambda *args: "slow", "ndarray")
+    big, bigger = np.zeros((2**25, 0), np.float32), np.zeros((2**31, 0), np.float32)
+    with pytest.raises(MemoryError):
+        g(big, np.zeros((2**25, 0), np.int8))
+    assert g(bigger, np.zeros((2**31, 0), np.int8)) == "slow"              # 2**64 bytes
+
+
+# -- an object among objects ------------------------------------------------------------------------------------------
+def test_attributes_are_the_slow_paths() -> None:
+    class Compiled:
+        """What a front end would attach."""
+
+        def __call__(self, *args: Any) -> Any:
+            return "slow"
+
+        def report(self) -> str:
+            return "a report"
+
+    slow = Compiled()
+    f = make_callable(native.executable().entry("add"), slow, "ndarray")
+    assert f.report() == "a report" and f.slow_path is slow and callable(f) and f(1) == "slow"
+    assert repr(f) == "<compiled add>" and f.fast_path == "yes" and f.__call__(1) == "slow"
+    with pytest.raises(AttributeError, match="'Compiled' object has no attribute 'nothing'"):
+        f.nothing  # noqa: B018
+    with pytest.raises(TypeError):
+        type(f)()
+    with pytest.raises(AttributeError):
+        f.slow_path = 1
+
+
+def test_the_slow_callable_looks_the_same() -> None:
+    f = make_callable(native.executable().entry("sized"), Function("add").slow_path, "ndarray")
+    assert type(f) is SlowCallable and f.fast_path == "no argument tells size N" and repr(f) == "<compiled sized>"
+    x = ramp(3)
+    assert f(x, x).tolist() == [0, 2, 4] and f(x=x, y=x).tolist() == [0, 2, 4]
+
+
+def test_a_tensor_type_without_the_slot() -> None:
+    class Other:
+        pass
+
+    f = make_callable(native.executable().entry("add"), print, "ndarray", Other)
+    assert "has no slot _array" in f.fast_path
+    with pytest.raises(ValueError, match="tensor_type"):
+        make_callable(native.executable().entry("add"), print)
+
+
+def test_unknown_layout_means_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "problem", lambda: "numpy changed")
+    f = make_callable(native.executable().entry("add"), lambda *args: "slow", "ndarray")
+    assert f.fast_path == "numpy changed" and f(1) == "slow"
+
+
+def test_callables_die() -> None:
+    class Slow:
+        def __call__(self, *args: Any) -> Any:
+            return args
+
+    slow = Slow()
+    watch_slow = weakref.ref(slow)
+    f = make_callable(native.executable().entry("arena"), slow, "ndarray")
+    f(ramp(1000))
+    watch = weakref.ref(f)
+    assert watch() is f and gc.is_tracked(f)
+    del f, slow
+    assert watch() is None and watch_slow() is None
+
+
+def test_cycles_through_the_slow_path_are_collected() -> None:
+    class Slow:
+        compiled: Any
+
+        def __call__(self, *args: Any) -> Any:
+            return args
+
+    slow = Slow()
+    slow.compiled = make_callable(native.executable().entry("add"), slow, "ndarray")
+    watch = weakref.ref(slow)
+    del slow
+    gc.collect()
+    assert watch() is None
+
+
+def references(objects: list[Any]) -> list[int]:
+    return [sys.getrefcount(o) for o in objects]
+
+
+@pytest.mark.parametrize("result", ["ndarray", "tensor"])
+def test_references_are_steady(result: str) -> None:
+    f32, u8 = np.dtype(np.float32), np.dtype(np.uint8)
+    x, y, big = ramp(5), Tensor(ramp(5)), ramp(100_000)
+    add, both, update, checked = (Function(name, result) for name in ("add", "both", "update", "checked"))
+    kind = type(add.call)
+    watched = [x, y, y._array, big, f32, u8, add.call, kind, Tensor, np.ndarray, GONE, add.entry, None]
+
+    def everything() -> None:
+        add.call(x, y)
+        add.call(big, big)
+        add.call(x, y=y)
+        both.call(x, ramp(5))
+        update.call(ramp(5), y)
+        update.call(Tensor(ramp(5)), y)
+        for bad in ((x,), (x, 1), (x, big), ()):
+            with pytest.raises(UserError):
+                add.call(*bad)
+        with pytest.raises(UserIndexError):
+            checked.call(np.array([10**6]))
+        make_callable(add.entry, print, result, Tensor)
+
+    for _ in range(3):
+        everything()
+    gc.collect()
+    before = references(watched)
+    for _ in range(50):
+        everything()
+    gc.collect()
+    assert all(abs(a - b) <= 2 for a, b in zip(before, references(watched)))
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+def test_memory_is_flat() -> None:
+    f, g = Function("both", "tensor"), Function("arena", "tensor")
+    x, y, big = Tensor(ramp(100)), ramp(100), ramp(20_000)
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            f.call(x, y)
+            g.call(x)
+        for _ in range(count // 100):
+            g.call(big)
+            make_callable(f.entry, print, "ndarray")(y, x._array[::-1][::-1].copy())
+
+    run(5_000)
+    gc.collect()
+    before = resident()
+    run(50_000)
+    gc.collect()
+    assert resident() - before < 1 << 20
+
+
+# -- many callers -----------------------------------------------------------------------------------------------------
+def test_counts_entries() -> None:
+    f, x = Function("add"), ramp(3)
+    own, everywhere = f.entry.calls, executable.native_entries()
+    for _ in range(5):
+        f.call(x, x)
+    f.call(x, y=x)
+    assert f.entry.calls - own == 6 and executable.native_entries() - everywhere == 6
+
+
+def test_eight_threads() -> None:
+    add, arena = Function("add"), Function("arena", "tensor")
+    wrong = []
+
+    def work(seed: int) -> None:
+        x = ramp(20_000 * (seed % 2) + seed)                # half of them release the lock while they run
+        for i in range(1000):
+            y = add.call(x, x) if i % 2 == 0 else arena.call(x)._array
+            if not (y[-3:] == 2 * x[-3:]).all():
+                wrong.append((seed, i))
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong and add.slow == arena.slow == 0
+
+
+def test_long_calls_let_others_run() -> None:
+    f, ticks, stop = Function("count"), 0, threading.Event()
+
+    def tick() -> None:
+        nonlocal ticks
+        while not stop.is_set():
+            ticks += 1
+            time.sleep(0.001)
+
+    other = threading.Thread(target=tick)
+    other.start()
+    start = time.perf_counter()
+    f.fast(np.array(100_000_000))
+    during, seconds = ticks, time.perf_counter() - start
+    stop.set()
+    other.join()
+    assert seconds < 0.02 or during > 5
+
+
+def test_after_fork() -> None:
+    f, x = Function("arena"), ramp(50_000)
+    f.fast(x)
+    child = os.fork()
+    if child == 0:
+        ok = (f.call(x) == 2 * x).all() and (f.call(x[::-1]) == 2 * x[::-1]).all()
+        os._exit(0 if ok else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (f.fast(x) == 2 * x).all()
+
+
+def test_works_without_numpys_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, expected = ramp(10), (2 * ramp(10)).tolist()
+    f, g = Function("add"), Function("arena", "tensor")
+    without_numpy(monkeypatch)
+    assert f.fast(x, x).tolist() == expected and g.fast(x)._array.tolist() == expected
+    assert f.slowly(x, y=x).tolist() == expected
+
+
+# -- the code ---------------------------------------------------------------------------------------------------------
+def test_code_names_no_address() -> None:
+    """Externals are symbols of the list; the text is the same whatever the process."""
+    from mlc.backends import link, object_code
+    from mlc.backends.emit_llvm import emit
+    interface = native.executable().entry("both").interface
+    text = emit(wrapper.wrapper_module(interface, True, True), compiled.WRAPPER_TARGET)
+    assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True),
+                                                   compiled.WRAPPER_TARGET)
+    undefined = set(link.undefined_symbols(object_code.compile_object(text, compiled.WRAPPER_TARGET, 1)))
+    assert undefined <= support.EXTERNALS and "PyObject_Vectorcall" in undefined
+
+
+def test_wrappers_are_shared_by_signature() -> None:
+    before = compiled._wrapper.cache_info().misses
+    make_callable(native.executable().entry("add"), print, "ndarray")
+    made = compiled._wrapper.cache_info().misses
+    make_callable(native.executable().entry("add"), print, "ndarray")
+    assert made - before <= 1 and compiled._wrapper.cache_info().misses == made
+
+
+def test_largest_symbol() -> None:
+    from mlc.ir.sizes import sym
+    b, c = sym("B"), sym("C")
+    assert wrapper._largest_symbol([3, b]) == 1 << 62
+    assert wrapper._largest_symbol([b * c + 1]) == 1 << 30
+    assert wrapper._largest_symbol([b * b * c]) == 1 << 20
