@@ -45,6 +45,8 @@ def store(value: Any, type: Type) -> Any:
     if isinstance(value, int) and isinstance(dtype, IntType) and dtype != i1:
         lowest = 0 if dtype.unsigned else -1 << dtype.width - 1
         value = (value - lowest) % (1 << dtype.width) + lowest
+    if isinstance(value, np.ndarray) and value.ndim:         # a scalar operation run on many elements at once
+        return value.astype(to_numpy(dtype), copy=False)
     return int(value) if dtype == index else to_numpy(dtype).type(value)
 
 

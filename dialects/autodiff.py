@@ -160,7 +160,7 @@ class Activity:
         block = function.block
         self.active: set[Value] = {block.args[i] for i in request.wrt}
         for op in block:
-            if any(v in self.active for v in _reads(op)):
+            if not op.blocks_gradient and any(v in self.active for v in _reads(op)):
                 self.active.update(r for r in op.results if has_cotangent(r.type))
         returned = block.terminator.operands
         self.useful: set[Value] = {returned[j] for j in request.of}

@@ -265,8 +265,9 @@ class Store(_InKernel, name="loop.store", pure=False):
             valid = valid & frame[self.mask]
         if valid.any():
             where = np.nonzero(valid)
+            values = np.broadcast_to(frame[self.value], valid.shape)[where]
             position = [np.broadcast_to(state.evaluate(e, tiles), valid.shape)[where] for e in self.map]
-            frame[self.buffer][tuple(position)] = np.broadcast_to(frame[self.value], valid.shape)[where]
+            frame[self.buffer][tuple(position)] = values if position else values[-1]
         return []
 
 
@@ -432,6 +433,27 @@ class Reduce(_InKernel, name="loop.reduce"):
         return x
 
 
+class Fold(_InKernel, name="loop.fold"):
+    """result[p] = acc[p] combined with x at each point of the block of dimension dim, in ascending order"""
+
+    acc: Value
+    x: Value
+    dim: int
+    kind: str
+    enums = {"kind": tuple(COMBINERS)}
+
+    def infer(self) -> Type:
+        if self.acc.type.dtype != self.x.type.dtype or not {*self.x.type.dims} <= {*self.acc.type.dims, self.dim}:
+            self.fail(f"{self.x.type} does not fold into {self.acc.type}", code="MLC0151")
+        return self.acc.type  # type: ignore[no-any-return]
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, x, state = frame[self.acc], frame[self.x], self.activation(frame)
+        for k in range(int(state.inside((self.dim,)).sum())):
+            acc = COMBINERS[self.kind](acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
+        return acc
+
+
 class Contract(_InKernel, name="loop.contract"):
     """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each"""
 
@@ -448,9 +470,9 @@ class Contract(_InKernel, name="loop.contract"):
             self.fail(f"{acc} does not span what its factors do", code="MLC0151")
         return acc  # type: ignore[no-any-return]
 
-    def ref(self, acc: Any, lhs: Any, rhs: Any) -> Any:
-        steps = max(lhs.shape[self.dim], rhs.shape[self.dim])
-        for k in range(steps):
+    def interpret(self, frame: Frame) -> Any:
+        acc, lhs, rhs = frame.all(self.operands)
+        for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
             a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
             if isinstance(self.acc.type.dtype, FloatType):
                 a, b, acc = np.broadcast_arrays(a, b, acc)

@@ -115,7 +115,7 @@ class Dealloc(Op, name="memref.dealloc", pure=False):
         return []
 
 
-class Load(Op, name="memref.load", pure=False):
+class Load(Op, name="memref.load", pure=False, reads=True):
     """result = memref[indices]"""
 
     memref: Value

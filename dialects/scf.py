@@ -45,7 +45,7 @@ class Yield(Op, name="scf.yield", terminator=True, pure=False):
         return Yield.make(values, extra, None)
 
 
-class For(Op, name="scf.for", pure=False):
+class For(Op, name="scf.for", pure=False, effects_inside=True):
     """x = init; for i in range(lower, upper, step): x = body(i, x); the results are the last x
 
     Bounds compare signed and the step is positive. The body's first argument is i, then come the carried values.
@@ -128,7 +128,7 @@ class For(Op, name="scf.for", pure=False):
         return For.make(operands, extra, None, [body])
 
 
-class If(Op, name="scf.if", pure=False):
+class If(Op, name="scf.if", pure=False, effects_inside=True):
     """results = condition ? then_body() : else_body()
 
     A condition without results may leave the second region empty.

@@ -57,6 +57,8 @@ class Access(Op):
     def lanes(self, frame: Frame, offsets: Array, mask: Array | None = None) -> tuple[Array, Array]:
         """The row of memory accessed, and the position in it of each lane that `mask` does not switch off."""
         array, indices = frame[self.base], frame.all(self.indices)
+        if mask is not None and not mask.any():          # no lane touches memory, wherever the indices point
+            return np.zeros(0, array.dtype), np.zeros(0, np.int64)
         row = array[check_bounds(self, array, indices[:-1])]
         at = offsets.astype(np.int64) + indices[-1]
         at = at if mask is None else at[mask]

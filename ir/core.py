@@ -353,6 +353,9 @@ class Op:
     name: ClassVar[str] = ""
     fields: ClassVar[tuple[_Field, ...]] = ()
     pure: ClassVar[bool] = True              # no effect but its results: may be merged, moved and removed
+    reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
+    effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
+    blocks_gradient: ClassVar[bool] = False  # its results count as constants for derivatives
     terminator: ClassVar[bool] = False
     commutative: ClassVar[bool] = False
     isolated: ClassVar[bool] = False         # regions see no value from outside

@@ -25,7 +25,7 @@ def run(module: Op) -> None:
             work[op] = None
     while work:
         op, _ = work.popitem()                   # users come after definitions, so most die in one sweep
-        if op.parent is None or any(r.uses for r in op.results) or not is_pure(op, pure):
+        if op.parent is None or any(r.uses for r in op.results) or not is_pure(op, pure, reading=True):
             continue
         sources = {v.op: None for inner in op.walk() for v in inner.operands if v.op is not None}
         op.erase()

@@ -18,7 +18,10 @@ def pure_functions(module: Op) -> set[str]:
     return pure
 
 
-def is_pure(op: Op, pure: Collection[str]) -> bool:
-    """Whether `op` and all inside it have no effect, given the functions that have none."""
-    return all(inner.pure or inner.terminator
+def is_pure(op: Op, pure: Collection[str], reading: bool = False) -> bool:
+    """Whether `op` and all inside it have no effect, given the functions that have none; `reading` memory may be one.
+    """
+    if op.pure and not op.regions:
+        return True
+    return all(inner.pure or inner.effects_inside or inner.terminator or (reading and inner.reads)
                or (isinstance(inner, func.Call | Grad | Vjp) and inner.callee in pure) for inner in op.walk())

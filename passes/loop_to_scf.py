@@ -437,6 +437,21 @@ class _Lowering:
             n //= 2
         return parts[0]
 
+    def _fold(self, op: loop.Fold) -> None:
+        if op.dim == self.vd:
+            op.fail("an ordered sum cannot lie in vector registers along its own dimension", code="MLC0171")
+
+        def chain(point: Point) -> Value:
+            acc = self.part(op.acc, point)
+            for k in range(self.scope.block[op.dim]):
+                x = self.part(op.x, (*point[: op.dim], k, *point[op.dim + 1:]))
+                if self.in_lanes(op.result.type.dims):
+                    acc, x = self.spread(acc), self.spread(x)
+                acc = _COMBINERS[op.kind](acc, x)
+            return acc
+
+        self.define(op.result, chain)
+
     def _contract(self, op: loop.Contract) -> None:
         if op.dim == self.vd:
             op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",

@@ -81,6 +81,68 @@ def dtype_offset(type: ScalarType) -> int:
     return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
 
 
+def fitting_array(out: Module, tensors: bool) -> None:
+    """fitting_array(self, obj, dtype, rank, flags): the array that `obj` is or, as a tensor, holds; NULL unless it has
+    this element type and rank and at least these flags."""
+    a = Assembler(out, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
+    self, obj, dtype, rank, flags = a.args
+    array_type = a.load(PTR, self, offset(Callable, "array_type"))
+    kind = a.load(PTR, obj, layout.OB_TYPE)
+    array, refused, fits = a.block(PTR), a.block(), a.block()
+    if tensors:
+        other, tensor, held = a.block(), a.block(), a.block()
+        a.branch(a.compare("eq", kind, a.load(PTR, self, offset(Callable, "tensor_type"))), tensor, other)
+        a.start(tensor)
+        payload = a.load(PTR, a.at(obj, a.load(I64, self, offset(Callable, "payload"))))
+        a.branch(a.is_null(payload), refused, held)
+        a.start(held)
+        a.branch(a.compare("eq", a.load(PTR, payload, layout.OB_TYPE), array_type), array, refused, (payload,))
+        a.start(other)
+    a.branch(a.compare("eq", kind, array_type), array, refused, (obj,))
+
+    a.start(array)
+    found, = array.args
+    same = a.compare("eq", a.load(PTR, found, layout.ARRAY_DESCR), dtype)
+    same = a.and_(same, a.compare("eq", a.load(I32, found, layout.ARRAY_NDIM), rank))
+    same = a.and_(same, a.compare("eq", a.and_(a.load(I32, found, layout.ARRAY_FLAGS), flags), flags))
+    a.branch(same, fits, refused)
+    a.start(fits)
+    a.ret(found)
+    a.start(refused)
+    a.ret(a.null)
+
+
+def consume(out: Module) -> None:
+    """consume(self, obj, array): let a tensor `obj`, which is not the array itself, hold it no more."""
+    a = Assembler(out, "consume", [PTR, PTR, PTR], None)
+    self, obj, array = a.args
+    tensor, done = a.block(), a.block()
+    a.branch(a.compare("eq", obj, array), done, tensor)
+    a.start(tensor)
+    slot = a.at(obj, a.load(I64, self, offset(Callable, "payload")))
+    marker, old = a.load(PTR, self, offset(Callable, "consumed")), a.load(PTR, slot)
+    a.call("Py_IncRef", marker)
+    a.store(marker, slot)
+    a.call("Py_DecRef", old)
+    a.goto(done)
+    a.start(done)
+    a.ret()
+
+
+def tensor_of(out: Module) -> None:
+    """tensor_of(self, array): a new tensor that takes over the reference to `array`; NULL if there is no memory."""
+    a = Assembler(out, "tensor_of", [PTR, PTR], PTR)
+    self, array = a.args
+    tensor = a.call("PyType_GenericAlloc", a.load(PTR, self, offset(Callable, "tensor_type")), a.i64(0))
+    made, done = a.block(), a.block()
+    a.branch(a.is_null(tensor), done, made)
+    a.start(made)
+    a.store(array, a.at(tensor, a.load(I64, self, offset(Callable, "payload"))))
+    a.goto(done)
+    a.start(done)
+    a.ret(tensor)
+
+
 def new_array(out: Module) -> None:
     """new_array(self, dtype, rank, dims, bytes): an uninitialised array, or NULL and an exception."""
     a = Assembler(out, "new_array", [PTR, PTR, I32, PTR, I64], PTR)

@@ -41,6 +41,11 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
     """
     out = module()
     declare(out, support.SIGNATURES)
+    support.fitting_array(out, tensors)
+    if tensors:
+        support.consume(out)
+    if wrap:
+        support.tensor_of(out)
     support.new_array(out)
     support.take_scratch(out)
     support.grow(out)
@@ -122,14 +127,10 @@ class _Wrapper:
     def check_argument(self, i: int) -> None:
         """Type, element type, rank and layout of one argument; its sizes become known."""
         a, type = self.a, self.interface.inputs[i]
-        obj = a.load(PTR, self.args, 8 * i)
-        array = self.array_of(obj)
         flags = layout.C_CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE if i in self.interface.donated else 0)
-        found = a.and_(a.load(I32, array, layout.ARRAY_FLAGS), a.i32(flags))
-        dtype = self.dtype(type.dtype)
-        self.guard(a.compare("eq", a.load(PTR, array, layout.ARRAY_DESCR), dtype),
-                   a.compare("eq", a.load(I32, array, layout.ARRAY_NDIM), a.i32(type.rank)),
-                   a.compare("eq", found, a.i32(flags)))
+        obj = a.load(PTR, self.args, 8 * i)
+        array = a.call("fitting_array", self.self, obj, self.dtype(type.dtype), a.i32(type.rank), a.i32(flags))
+        self.guard(a.not_null(array))
         dims: list[Value] = []
         if type.rank:
             where = a.load(PTR, array, layout.ARRAY_DIMS)
@@ -138,25 +139,6 @@ class _Wrapper:
         self.objects.append(obj)
         self.arrays.append(array)
         self.dims.append(dims)
-
-    def array_of(self, obj: Value) -> Value:
-        """The array that an argument is or holds."""
-        a = self.a
-        kind, array_type = a.load(PTR, obj, layout.OB_TYPE), self.field("array_type")
-        if not self.tensors:
-            self.guard(a.compare("eq", kind, array_type))
-            return obj
-        tensor, other, held, ready = a.block(), a.block(), a.block(), a.block(PTR)
-        a.branch(a.compare("eq", kind, self.field("tensor_type")), tensor, other)
-        a.start(tensor)
-        payload = a.load(PTR, a.at(obj, self.field("payload", I64)))
-        a.branch(a.is_null(payload), self.slow, held)
-        a.start(held)
-        a.branch(a.compare("eq", a.load(PTR, payload, layout.OB_TYPE), array_type), ready, self.slow, (payload,))
-        a.start(other)
-        a.branch(a.compare("eq", kind, array_type), ready, self.slow, (obj,))
-        a.start(ready)
-        return ready.args[0]
 
     def check_sizes(self) -> None:
         """Static sizes, and symbols bound where they first stand alone; then every other size against them."""
@@ -379,7 +361,7 @@ class _Wrapper:
         a.start(ran)
         if self.tensors:
             for i in self.interface.donated:
-                self.consume(i)
+                a.call("consume", self.self, self.objects[i], self.arrays[i])
         a.branch(error, raised, done)
 
         a.start(done)
@@ -395,26 +377,11 @@ class _Wrapper:
         self.drop_results()
         a.goto(self.slow)
 
-    def consume(self, i: int) -> None:
-        """A donated tensor holds its array no more."""
-        a = self.a
-        tensor, following, obj = a.block(), a.block(), self.objects[i]
-        a.branch(a.compare("eq", obj, self.arrays[i]), following, tensor)
-        a.start(tensor)
-        slot = a.at(obj, self.field("payload", I64))
-        marker, old = self.field("consumed"), a.load(PTR, slot)
-        a.call("Py_IncRef", marker)
-        a.store(marker, slot)
-        a.call("Py_DecRef", old)
-        a.goto(following)
-        a.start(following)
-
     def hand_over(self) -> None:
         """Return the results: wrapped if asked for, as a tuple unless there is exactly one."""
         a, count = self.a, len(self.interface.results)
         for k in range(count if self.wrap else 0):
-            tensor = self.object_or_fail(a.call("PyType_GenericAlloc", self.field("tensor_type"), a.i64(0)))
-            a.store(a.load(PTR, self.made, 8 * k), a.at(tensor, self.field("payload", I64)))
+            tensor = self.object_or_fail(a.call("tensor_of", self.self, a.load(PTR, self.made, 8 * k)))
             a.store(tensor, self.made, 8 * k)
         if count == 1:
             a.ret(a.load(PTR, self.made))

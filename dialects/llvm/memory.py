@@ -128,7 +128,7 @@ def _check_address(op: Op, value: Value) -> None:
 
 
 # -- scalars and whole vectors ----------------------------------------------------------------------------------------
-class Load(Op, name="llvm.load", pure=False):
+class Load(Op, name="llvm.load", pure=False, reads=True):
     """result = the value at addr"""
 
     addr: Value

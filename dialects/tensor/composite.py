@@ -551,7 +551,7 @@ class LogSigmoid(_Activation, name="tensor.log_sigmoid"):
         return [ct * tensor.Sigmoid(-self.x).result]
 
 
-class StopGradient(Composite, name="tensor.stop_gradient"):
+class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True):
     """result[i] = x[i], and the cotangent of x is zero
 
         %r = tensor.stop_gradient %x : tensor<3xf32>

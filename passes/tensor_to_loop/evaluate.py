@@ -57,6 +57,8 @@ class KernelBuilder:
         kernel, rank = self.kernel, len(self.shape)
         coordinates = tuple(loop.coordinate(d) for d in range(rank))
         domain, tile, vector = list(self.shape), [1] * rank, -1
+        if not domain and self.inner is None:
+            domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
         if self.inner is not None:
             domain.append(self.length())
             lanes = re.fullmatch(r"lanes<(\d+)>", self.inner.attrs.get("order") or "")
@@ -122,9 +124,10 @@ class KernelBuilder:
 
         def step(acc: Value) -> Value:
             x = self.value(op.x, at, None)
-            if by_lanes:
-                inside = loop.InBounds(dim=last).result
-                x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
+            if not by_lanes:
+                return loop.Fold(acc, x, dim=last, kind=_kind(op.name, dtype)).result
+            inside = loop.InBounds(dim=last).result
+            x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
             return self.map([acc, x], lambda a, b: combine(op.name, dtype, a, b))
 
         acc = self.carry(init, step)
