@@ -74,7 +74,7 @@ def _check_lanes(op: Op, type: VectorType, **values: Value) -> None:
             op.fail(f"{name} is {value.type}, which does not fit {type}", code="MLC0164")
 
 
-class Load(Access, name="vector.load"):
+class Load(Access, name="vector.load", reads=True):
     """result[l] = base[indices + l], in the last dimension"""
 
     base: Value
@@ -109,7 +109,7 @@ class Store(Access, name="vector.store"):
         return []
 
 
-class MaskedLoad(Access, name="vector.maskedload"):
+class MaskedLoad(Access, name="vector.maskedload", reads=True):
     """result[l] = mask[l] ? base[indices + l] : pass_thru[l]"""
 
     base: Value
@@ -153,7 +153,7 @@ class MaskedStore(Access, name="vector.maskedstore"):
         return []
 
 
-class Gather(Access, name="vector.gather"):
+class Gather(Access, name="vector.gather", reads=True):
     """result[l] = mask[l] ? base[indices + lanes_at[l]] : pass_thru[l], in the last dimension"""
 
     base: Value

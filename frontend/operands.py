@@ -48,7 +48,7 @@ def tracer(x: Operand) -> Tracer:
     if isinstance(x, Tracer):
         return x
     if isinstance(x, Size):
-        return emit(T.SizeOf, x, i64, weak=True)  # type: ignore[no-any-return]
+        return emit(T.Size, x, i64, weak=True)  # type: ignore[no-any-return]
     if isinstance(x, NUMBER):
         return number(x, i1 if isinstance(x, bool) else i64 if isinstance(x, int) else f64,
                       weak=not isinstance(x, bool))

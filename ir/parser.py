@@ -44,7 +44,7 @@ MAX_ELEMENTS = 1 << 48
 """Elements of a static shape."""
 
 _TOKEN = re.compile(r"""
-    (?P<space>\s+|//[^\n]*)
+    (?P<space>\s+|//[^\n]*|\{-\#[\s\S]*?\#-\})                  # the last: resources, for tools that know them
   | (?P<value>%[\w$.-]+(?:\#\d+)?)
   | (?P<block>\^[\w$.-]+)
   | (?P<symbol>@(?:[\w$.]+|"(?:[^"\\]|\\.)*"))
@@ -782,12 +782,9 @@ class Parser:
         return loc
 
     def module(self) -> Op:
-        """The whole text as one module; alias definitions and resource sections are skipped."""
+        """The whole text as one module."""
         block = Block()
         while self.token.kind != "end":
-            if self.at("{") and self.text.startswith("{-#", self.token.start):
-                self._skip_resources()
-                continue
             block.insert(self.op())
         if self.forward[-1]:
             early = next(iter(self.forward[-1].values()))
@@ -795,14 +792,8 @@ class Parser:
         first = block.first
         if first is not None and first.next is None and first.name == "builtin.module":
             return first.detach()
+        load_dialect("builtin.module")
         return REGISTRY["builtin.module"].make([], {"sym_name": None}, [], [Region(block)], loc=Loc(self.file, 1, 1))
-
-    def _skip_resources(self) -> None:
-        end = self.text.find("#-}", self.token.start)
-        if end < 0:
-            self.fail("a {-# section is not closed")
-        while self.token.start < end + 3 and self.token.kind != "end":
-            self.take()
 
 
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|[\\\"nt])")
@@ -843,8 +834,8 @@ def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
     declared = next((f.shape for f in cls.attr_fields if f.name == name), "")
     if "Dim" in declared:
         return _sizes_in(value)
-    if declared.startswith("float") and isinstance(value, int):
-        return float(value)
+    if declared.startswith("float") and "ndarray" not in declared and isinstance(value, int):
+        return float(value)                     # a constant, whose value may be an array too, knows its own type
     return value
 
 

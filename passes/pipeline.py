@@ -21,6 +21,7 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("tensor", "fuse", "a value inside a kernel costs no memory; needs canonical, shared values"),
     ("loop", "bufferize", "a buffer per value that is left between kernels; in place where an operand dies"),
     ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
+    ("loop", "collapse", "one long dimension fills vectors better than a short last one"),
     ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
     ("low", "loop_to_scf", "blocks become loops around vectors"),
     ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),

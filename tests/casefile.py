@@ -292,10 +292,10 @@ def _roundtrip(case: Case, chunk: Chunk) -> str:
 def _pass(case: Case, test: Test, chunk: Chunk) -> str:
     from mlc.ir.printer import to_text
     from mlc.ir.verify import verify
-    from mlc.passes.pipeline import parse_pipeline
+    from mlc.ir.passes import Pipeline, parse_pipeline
     before, after = _parse(case, chunk), _parse(case, chunk)
     verify(before)
-    parse_pipeline(",".join(test.words)).run(after)
+    Pipeline(parse_pipeline(",".join(test.words))).run(after)
     verify(after)
     if case.uninterpreted is None:
         for name, function in _functions(before).items():

@@ -18,7 +18,7 @@ import numpy as np
 from mlc.backends import object_code
 from mlc.backends.cpu import layout
 from mlc.backends.cpu.abi import Interface
-from mlc.backends.cpu.assemble import I32, PTR, Assembler, declare
+from mlc.backends.cpu.assemble import I32, PTR, Assembler, Unit
 from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
 from mlc.backends.emit_llvm import emit
@@ -26,7 +26,7 @@ from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.link import ALLOWED_EXTERNALS, link
 from mlc.backends.load import Library, load
 from mlc.backends.target import LEVELS, Target
-from mlc.dialects.builtin import Module, module
+from mlc.dialects.builtin import Module
 from mlc.ir.types import to_numpy
 
 WRAPPER_TARGET = LEVELS["x86-64-v3"]
@@ -187,16 +187,15 @@ def _support_module() -> Module:
 
     No clear: the references never change, as a tuple's, so a cycle goes through some other object that can be cleared.
     """
-    out = module()
-    declare(out, SIGNATURES)
-    _traverse(out)
-    _dealloc(out)
-    return out
+    unit = Unit(SIGNATURES)
+    _traverse(unit)
+    _dealloc(unit)
+    return unit.module
 
 
-def _traverse(out: Module) -> None:
+def _traverse(unit: Unit) -> None:
     """traverse(self, visit, arg): visit the type and every reference, until a visit returns non-zero."""
-    a = Assembler(out, "traverse", [PTR, PTR, PTR], I32, public=True)
+    a = Assembler(unit, "traverse", [PTR, PTR, PTR], I32, public=True)
     self, visit, arg = a.args
     stop = a.block(I32)
     for at in (layout.OB_TYPE, *(offset(Callable, name) for name in OWNED)):
@@ -211,9 +210,9 @@ def _traverse(out: Module) -> None:
     a.ret(stop.args[0])
 
 
-def _dealloc(out: Module) -> None:
+def _dealloc(unit: Unit) -> None:
     """dealloc(self): weak references, references, arenas, the memory, and the reference to the type."""
-    a = Assembler(out, "dealloc", [PTR], None, public=True)
+    a = Assembler(unit, "dealloc", [PTR], None, public=True)
     self, = a.args
     type = a.load(PTR, self, layout.OB_TYPE)
     a.call("PyObject_GC_UnTrack", self)

@@ -10,15 +10,14 @@ from typing import Any
 
 from mlc.backends.cpu import abi, layout
 from mlc.backends.cpu.abi import Context
-from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler
-from mlc.dialects.builtin import Module
+from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, Signature, Unit
 from mlc.ir.core import Value
 from mlc.ir.types import SCALARS, ScalarType, i64, index, ui8
 
 MAX_BYTES = 1 << 62
 """No array or arena has this many bytes."""
 
-SIGNATURES = {
+SIGNATURES: dict[str, Signature] = {
     "PyObject_Vectorcall": (PTR, (PTR, PTR, I64, PTR)),
     "Py_IncRef": (None, (PTR,)),
     "Py_DecRef": (None, (PTR,)),
@@ -81,10 +80,10 @@ def dtype_offset(type: ScalarType) -> int:
     return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
 
 
-def fitting_array(out: Module, tensors: bool) -> None:
+def fitting_array(unit: Unit, tensors: bool) -> None:
     """fitting_array(self, obj, dtype, rank, flags): the array that `obj` is or, as a tensor, holds; NULL unless it has
     this element type and rank and at least these flags."""
-    a = Assembler(out, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
+    a = Assembler(unit, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
     self, obj, dtype, rank, flags = a.args
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
     kind = a.load(PTR, obj, layout.OB_TYPE)
@@ -112,9 +111,9 @@ def fitting_array(out: Module, tensors: bool) -> None:
     a.ret(a.null)
 
 
-def consume(out: Module) -> None:
+def consume(unit: Unit) -> None:
     """consume(self, obj, array): let a tensor `obj`, which is not the array itself, hold it no more."""
-    a = Assembler(out, "consume", [PTR, PTR, PTR], None)
+    a = Assembler(unit, "consume", [PTR, PTR, PTR], None)
     self, obj, array = a.args
     tensor, done = a.block(), a.block()
     a.branch(a.compare("eq", obj, array), done, tensor)
@@ -129,9 +128,9 @@ def consume(out: Module) -> None:
     a.ret()
 
 
-def tensor_of(out: Module) -> None:
+def tensor_of(unit: Unit) -> None:
     """tensor_of(self, array): a new tensor that takes over the reference to `array`; NULL if there is no memory."""
-    a = Assembler(out, "tensor_of", [PTR, PTR], PTR)
+    a = Assembler(unit, "tensor_of", [PTR, PTR], PTR)
     self, array = a.args
     tensor = a.call("PyType_GenericAlloc", a.load(PTR, self, offset(Callable, "tensor_type")), a.i64(0))
     made, done = a.block(), a.block()
@@ -143,9 +142,9 @@ def tensor_of(out: Module) -> None:
     a.ret(tensor)
 
 
-def new_array(out: Module) -> None:
+def new_array(unit: Unit) -> None:
     """new_array(self, dtype, rank, dims, bytes): an uninitialised array, or NULL and an exception."""
-    a = Assembler(out, "new_array", [PTR, PTR, I32, PTR, I64], PTR)
+    a = Assembler(unit, "new_array", [PTR, PTR, I32, PTR, I64], PTR)
     self, dtype, rank, dims, size = a.args
     make = a.load(PTR, self, offset(Callable, "new_from_descr"))
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
@@ -190,9 +189,9 @@ def _aligned(a: Assembler, pointer: Value, align: int) -> Value:
     return a.at(pointer, a.and_(a.sub(a.i64(0), a.address(pointer)), a.i64(align - 1)))
 
 
-def take_scratch(out: Module) -> None:
+def take_scratch(unit: Unit) -> None:
     """take_scratch(self): a scratch of the pool, or a new one without an arena; NULL if there is no memory."""
-    a = Assembler(out, "take_scratch", [PTR], PTR)
+    a = Assembler(unit, "take_scratch", [PTR], PTR)
     self, = a.args
     first = a.load(PTR, self, offset(Callable, "pool"))
     fresh, pooled, ready, failed = a.block(), a.block(), a.block(), a.block()
@@ -213,9 +212,9 @@ def take_scratch(out: Module) -> None:
     a.ret(made)
 
 
-def grow(out: Module) -> None:
+def grow(unit: Unit) -> None:
     """grow(scratch): whether its arena has as many bytes as the entry said it needs."""
-    a = Assembler(out, "grow", [PTR], I1)
+    a = Assembler(unit, "grow", [PTR], I1)
     scratch, = a.args
     context = a.at(scratch, offset(Scratch, "context"))
     needed = a.load(I64, context, offset(Context, "needed"))
@@ -240,9 +239,9 @@ def grow(out: Module) -> None:
     a.ret(a.false)
 
 
-def count_overlaps(out: Module) -> None:
+def count_overlaps(unit: Unit) -> None:
     """count_overlaps(spans, count, start, end): how many of the (start, end) pairs meet the one given."""
-    a = Assembler(out, "count_overlaps", [PTR, I64, I64, I64], I64)
+    a = Assembler(unit, "count_overlaps", [PTR, I64, I64, I64], I64)
     spans, count, start, end = a.args
     loop, done = a.block(I64, I64), a.block(I64)
     a.goto(loop, a.i64(0), a.i64(0))

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 
 from mlc.backends.cpu import abi, layout, support
 from mlc.backends.cpu.abi import Context, Interface
-from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, declare
+from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, Unit
 from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
-from mlc.dialects.builtin import Module, module
+from mlc.dialects.builtin import Module
 from mlc.ir import sizes
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim, Quotient, Size
@@ -39,31 +39,30 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
     tensors  whether arguments may be tensors
     wrap     whether results become tensors
     """
-    out = module()
-    declare(out, support.SIGNATURES)
-    support.fitting_array(out, tensors)
+    unit = Unit(support.SIGNATURES)
+    support.fitting_array(unit, tensors)
     if tensors:
-        support.consume(out)
+        support.consume(unit)
     if wrap:
-        support.tensor_of(out)
-    support.new_array(out)
-    support.take_scratch(out)
-    support.grow(out)
+        support.tensor_of(unit)
+    support.new_array(unit)
+    support.take_scratch(unit)
+    support.grow(unit)
     if interface.donated:
-        support.count_overlaps(out)
-    _Wrapper(out, interface, tensors, wrap).emit()
-    return out
+        support.count_overlaps(unit)
+    _Wrapper(unit, interface, tensors, wrap).emit()
+    return unit.module
 
 
 # -- what depends on the signature ------------------------------------------------------------------------------------
 class _Wrapper:
     """The blocks of one wrapper, in order of execution."""
 
-    def __init__(self, out: Module, interface: Interface, tensors: bool, wrap: bool) -> None:
+    def __init__(self, unit: Unit, interface: Interface, tensors: bool, wrap: bool) -> None:
         self.interface = interface
         self.tensors = tensors
         self.wrap = wrap
-        self.a = Assembler(out, NAME, [PTR, PTR, I64, PTR], PTR, public=True)
+        self.a = Assembler(unit, NAME, [PTR, PTR, I64, PTR], PTR, public=True)
         self.self, self.args, self.nargsf, self.kwnames = self.a.args
         self.slow = self.a.block()
         self.failed = self.a.block()

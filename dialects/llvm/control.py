@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.llvm.types import LLVMFunctionType, StructType, function_result
+from mlc.dialects.llvm.types import LLVMFunctionType, StructType, function_result, ptr
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.types import IntType, Type, VectorType, i1
@@ -270,21 +270,52 @@ def parse_edge(parser: Parser) -> tuple[Block, list[Value]]:
 
 
 class Call(Op, name="llvm.call", pure=False):
-    """result = the value of a function of this module"""
+    """result = the value of a function of this module; without a callee, of the one whose address is the first of args
+    """
 
-    callee: Symbol
-    args: tuple[Value, ...]
+    callee: Symbol | None = None
+    args: tuple[Value, ...] = ()
     op_bundle_operands: tuple[Value, ...] = ()
     types: tuple[ResultType, ...] = ()
     op_bundle_sizes: tuple[int, ...] = ()
     attr_types = {"op_bundle_sizes": "i32"}
-    format = "$callee `(` $args `)` attr-dict `:` functional-type"
+
+    def infer(self) -> tuple[Type, ...]:
+        if self.callee is None and (not self.args or self.args[0].type != ptr):
+            self.fail("without a callee, the first argument is the address of a function", code="MLC0168")
+        return tuple(r.type for r in self.results)
 
     def interpret(self, frame: Frame) -> list[Any]:
+        if self.callee is None:
+            raise IRError("the function at an address is not known here", code="MLC0168", loc=self.loc)
         callee = frame.interpreter.function(self.callee)
         if not callee.regions[0].blocks:
             self.fail(f"@{self.callee} is only declared", code="MLC0168")
         return frame.interpreter.call(self.callee, frame.all(self.args))
+
+    def print_form(self, p: Printer) -> None:
+        from mlc.ir.printer import attr_text
+        direct = self.callee is not None
+        called = attr_text(Symbol(self.callee), False) if self.callee is not None else p.name(self.args[0])
+        args = self.args if direct else self.args[1:]
+        extra = p.attr_dict(self, ("callee", "operandSegmentSizes", "op_bundle_sizes"))
+        p.append(f" {called}({p.values(args)}){' ' + extra if extra else ''} : {'' if direct else f'{p.type(ptr)}, '}"
+                 f"({p.types(v.type for v in args)}) -> {p.types(r.type for r in self.results) or '()'}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        pointer = [parser.operand()] if parser.at_value() else []
+        callee = None if pointer else parser.attribute()
+        parser.expect("(")
+        refs = parser.list_of(parser.operand, ")")
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        if pointer:
+            parser.resolve_all(pointer, [parser.type()])
+            parser.expect(",")
+        inputs, results = parser.signature()
+        args = parser.resolve_all([*pointer, *refs], [*([ptr] if pointer else []), *inputs])
+        return parser.build(Call, args, {"callee": callee, **extra}, results, segments=[len(args), 0])
 
 
 def call(callee: Func, args: Sequence[Value]) -> Value | None:

@@ -191,7 +191,7 @@ def constant_array(value: Value) -> Array | None:
     """The array a value is known to be, unless it is unknown, symbolic or large."""
     op = value.op
     if isinstance(op, tensor.Constant):
-        return op.ref()
+        return np.asarray(op.value)
     if isinstance(op, tensor.Full | tensor.Iota) and op.result.type.is_static and (
             int_size(op.result.type) <= FOLDED_ELEMENTS):
         return np.asarray(op.ref())

@@ -80,6 +80,10 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (batch, free, contract)]
         return np.transpose(x, (*batch, *free, *contract)).reshape(sizes)
 
+    def fold(self) -> Value | Array | None:
+        arrays = None if kind(self.lhs.type.dtype) == "float" else self.constants()
+        return None if arrays is None else np.asarray(self.ref(*arrays))
+
     def vjp(self, ct: Value) -> list[Value | None]:
         return [self._side(ct, 0), self._side(ct, 1)]
 

@@ -156,7 +156,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
     Along each axis: `low` times the value, each element of x followed by `interior` values, and `high` values. A
     negative `high`, down to -interior, takes away values that follow the last element.
 
-        %r = tensor.pad %x, %v {low = [1], high = [0], interior = [1]} : (tensor<Bxi8>, tensor<i8>) -> tensor<(2*B + 1)xi8>
+        %r = tensor.pad %x, %v {low = [1], high = [0], interior = [1]} : (tensor<3xi8>, tensor<i8>) -> tensor<7xi8>
     """
 
     x: Value

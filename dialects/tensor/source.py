@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, kind, rounded
-from mlc.ir import sizes
 from mlc.ir.core import OPERATORS, Op, Value
 from mlc.ir.printer import float_text
 from mlc.ir.rewrite import rewrite
@@ -150,7 +149,7 @@ class Size(SizedOp, name="tensor.size"):
 def check_shape(op: TensorOp, shape: tuple[Dim, ...]) -> None:
     """Sizes are symbols, or integers that are not negative."""
     for d in shape:
-        if not isinstance(d, int | sizes.Size) or (isinstance(d, int) and d < 0):
+        if isinstance(d, int) and d < 0:
             op.refuse(f"{d!r} is no size", "MLC0116")
 
 

@@ -662,4 +662,4 @@ def count(n: Any, like: Tracer) -> Tracer:
     """A number of elements, in the element type of `like`."""
     if isinstance(n, int):
         return number(n, like.type.dtype)
-    return cast(emit(T.SizeOf, n, i64), like.type.dtype)
+    return cast(emit(T.Size, n, i64), like.type.dtype)

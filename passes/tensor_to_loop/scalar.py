@@ -59,10 +59,6 @@ def _int_sign(t: ScalarType, x: Value) -> Value:
     return arith.Select(positive, one, negative).result
 
 
-def _float_floordiv(t: ScalarType, a: Value, b: Value) -> Value:
-    return math.Floor(arith.DivF(a, b).result).result
-
-
 def _safe_divisor(b: Value, a: Value | None = None) -> Value:
     """b, or 1 where dividing by it would trap: at 0, and at -1 where a is the least integer."""
     one = _const(1, b)
@@ -146,7 +142,7 @@ _FLOAT: dict[str, Callable[..., Value]] = {
     "reciprocal": lambda t, x: arith.DivF(_const(1.0, x), x).result,
     "isnan": lambda t, x: arith.CmpF("uno", x, x).result, "logical_not": _logical_not,
     "add": _op(arith.AddF), "sub": _op(arith.SubF), "mul": _op(arith.MulF), "div": _op(arith.DivF),
-    "floordiv": _float_floordiv, "maximum": _op(arith.MaximumF), "minimum": _op(arith.MinimumF),
+    "maximum": _op(arith.MaximumF), "minimum": _op(arith.MinimumF),
 }
 _INT: dict[str, Callable[..., Value]] = {
     "neg": lambda t, x: arith.SubI(_const(0, x), x).result,

@@ -1,0 +1,201 @@
+"""Write functions of the llvm dialect as one would write assembly: blocks, byte offsets, calls by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlc.dialects.builtin import module
+from mlc.dialects.llvm import arithmetic as ops
+from mlc.dialects.llvm import control, memory
+from mlc.dialects.llvm.types import LLVMFunctionType, ptr
+from mlc.ir.core import Block, Region, Symbol, Value, insertion
+from mlc.ir.diag import Loc
+from mlc.ir.types import Type, f64, i1, i8, i32, i64
+
+PTR, I1, I32, I64, F64 = ptr, i1, i32, i64, f64
+Signature = tuple[Type | None, tuple[Type, ...]]
+
+_MADE = Loc("<wrapper>", 0)
+
+
+class Unit:
+    """A module under construction, and its functions by name. `externals` are declared."""
+
+    def __init__(self, externals: Mapping[str, Signature]) -> None:
+        self.module = module()
+        self.functions: dict[str, control.Func] = {}
+        for name, (result, params) in externals.items():
+            self.add(control.Func.make([], {"sym_name": Symbol(name), "linkage": "external",
+                                            "function_type": LLVMFunctionType(result, params)}, [], [Region()]))
+
+    def add(self, function: control.Func) -> None:
+        self.functions[function.sym_name] = function
+        self.module.body.block.insert(function)
+
+
+class Assembler:
+    """One function. Operations go to the end of the block last started; constants and stack slots to the first."""
+
+    def __init__(self, unit: Unit, name: str, params: Sequence[Type], result: Type | None,
+                 public: bool = False) -> None:
+        self.unit = unit
+        self.function = control.function(name, params, [] if result is None else [result],
+                                         linkage="external" if public else "internal")
+        unit.add(self.function)
+        self.args = list(self.function.args)
+        self._head = self.function.body.blocks[0]
+        self._constants: dict[tuple[Any, Type], Value] = {}
+        self._block = self.block()
+        self.function.body.add(self._block)
+        with insertion(self._head, None, _MADE):
+            self._start = control.Br((), self._block)
+
+    # -- blocks
+    def block(self, *types: Type) -> Block:
+        """A block to jump to, which takes values of these types; `start` puts it in its place."""
+        return Block(types)
+
+    def start(self, block: Block) -> None:
+        """What follows is in `block`."""
+        self._block = self.function.body.add(block)
+
+    def _here(self) -> Any:
+        return insertion(self._block, None, _MADE)
+
+    def goto(self, dest: Block, *args: Value) -> None:
+        with self._here():
+            control.Br(args, dest)
+
+    def branch(self, condition: Value, yes: Block, no: Block, yes_args: Sequence[Value] = (),
+               no_args: Sequence[Value] = ()) -> None:
+        with self._here():
+            control.CondBr(condition, tuple(yes_args), tuple(no_args), yes, no)
+
+    def ret(self, value: Value | None = None) -> None:
+        with self._here():
+            control.Return(value)
+
+    # -- constants and the stack
+    def _constant(self, value: Any, type: Type) -> Value:
+        if (value, type) not in self._constants:
+            with insertion(self._head, self._start, _MADE):
+                self._constants[value, type] = ops.Zero(type).result if type == ptr else ops.constant(value, type)
+        return self._constants[value, type]
+
+    def i64(self, value: int) -> Value:
+        return self._constant(value, i64)
+
+    def i32(self, value: int) -> Value:
+        return self._constant(value, i32)
+
+    def f64(self, value: float) -> Value:
+        return self._constant(value, f64)
+
+    @property
+    def true(self) -> Value:
+        return self._constant(True, i1)
+
+    @property
+    def false(self) -> Value:
+        return self._constant(False, i1)
+
+    @property
+    def null(self) -> Value:
+        return self._constant(0, ptr)
+
+    def alloca(self, words: int) -> Value:
+        """The address of so many eight-byte words."""
+        count = self.i64(words)
+        with insertion(self._head, self._start, _MADE):
+            return memory.Alloca(count, ptr, i64).result
+
+    # -- memory
+    def at(self, pointer: Value, offset: int | Value) -> Value:
+        """The address `offset` bytes further."""
+        if isinstance(offset, int) and offset == 0:
+            return pointer
+        with self._here():
+            return memory.element_address(pointer, offset, i8)
+
+    def load(self, type: Type, pointer: Value, offset: int = 0) -> Value:
+        address = self.at(pointer, offset)
+        with self._here():
+            return memory.Load(address, type).result
+
+    def store(self, value: Value, pointer: Value, offset: int = 0) -> None:
+        address = self.at(pointer, offset)
+        with self._here():
+            memory.Store(value, address)
+
+    # -- numbers
+    def _binary(self, op: Any, a: Value, b: Value) -> Value:
+        with self._here():
+            result: Value = op(a, b).result
+            return result
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.Add, a, b)
+
+    def sub(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.Sub, a, b)
+
+    def mul(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.Mul, a, b)
+
+    def sdiv(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.SDiv, a, b)
+
+    def and_(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.And, a, b)
+
+    def or_(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.Or, a, b)
+
+    def fadd(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.FAdd, a, b)
+
+    def fmul(self, a: Value, b: Value) -> Value:
+        return self._binary(ops.FMul, a, b)
+
+    def compare(self, predicate: str, a: Value, b: Value) -> Value:
+        """An icmp; of addresses as integers."""
+        if a.type == ptr:
+            a, b = self.address(a), self.address(b)
+        with self._here():
+            return ops.ICmp(predicate, a, b).result
+
+    def compare_floats(self, predicate: str, a: Value, b: Value) -> Value:
+        with self._here():
+            return ops.FCmp(predicate, a, b).result
+
+    def widen(self, bit: Value) -> Value:
+        """0 or 1 as an i64."""
+        with self._here():
+            return ops.ZExt(bit, i64).result
+
+    def to_float(self, value: Value) -> Value:
+        with self._here():
+            return ops.SIToFP(value, f64).result
+
+    def address(self, pointer: Value) -> Value:
+        """The pointer as an integer."""
+        with self._here():
+            return memory.PtrToInt(pointer, i64).result
+
+    def is_null(self, pointer: Value) -> Value:
+        return self.compare("eq", self.address(pointer), self.i64(0))
+
+    def not_null(self, pointer: Value) -> Value:
+        return self.compare("ne", self.address(pointer), self.i64(0))
+
+    # -- calls
+    def call(self, name: str, *args: Value) -> Value:
+        """The result of a function of the unit; not to be used if it has none."""
+        with self._here():
+            return control.call(self.unit.functions[name], args)  # type: ignore[return-value]
+
+    def call_pointer(self, function: Value, result: Type, *args: Value) -> Value:
+        """The result of the function at an address."""
+        with self._here():
+            return control.Call(None, (function, *args), (), (result,)).result

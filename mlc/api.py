@@ -1,0 +1,275 @@
+"""mlc.compile and mlc.lower: from a Python function to native code, and to each level on the way.
+
+    record (frontend/trace.py) -> passes (passes/pipeline.py) -> llvm dialect -> native code (backends/executable.py)
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlc.dialects.builtin import Module
+from mlc.frontend import tree
+from mlc.frontend.derivatives import grad, value_and_grad, vjp
+from mlc.frontend.eager import Compiler
+from mlc.frontend.functions import MODULES
+from mlc.frontend.signature import (
+    Arguments,
+    Recorded,
+    Spec,
+    consume,
+    parameters,
+    paths_of,
+    record_entry,
+    roots,
+    spec,
+)
+from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import call as recorded_call
+from mlc.frontend.trace import state, user_loc
+from mlc.ir.core import Op
+from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.printer import to_text
+from mlc.passes import pipeline
+
+if TYPE_CHECKING:
+    from mlc.backends.executable import Entry, Executable
+
+__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "grad", "lower", "native_entries", "spec",
+           "value_and_grad", "vjp"]
+
+_cache: dict[str, Executable] = {}
+"""Native code by the text of the module it was made from, locations included: they are in its error messages."""
+_compiling = threading.RLock()
+
+
+def executable(module: Module) -> Executable:
+    """Native code of a module of the tensor level, made at most once."""
+    from mlc.backends.executable import build              # brings LLVM in: only when something must be compiled
+    from mlc.backends.target import host
+    text = to_text(module, locations=True)
+    with _compiling:
+        if (found := _cache.get(text)) is None:
+            target = host()
+            pipeline.lower(module, "llvm", target.vector_bits)
+            found = _cache[text] = build(module, target)
+    return found
+
+
+def native_entries() -> int:
+    """How often this process has entered compiled code."""
+    from mlc.backends import executable
+    return executable.native_entries()
+
+
+def _entry(module: Module) -> Entry:
+    return executable(module).entry("main")
+
+
+Compiler.compile = staticmethod(_entry)
+
+
+class Compiled:
+    """A function that runs as native code, made when it is first called with arguments of new types.
+
+    Arrays of other shapes or element types, other containers and other values of what is no array lead to another
+    compilation; sizes that a specification names by a symbol do not.
+    """
+
+    def __init__(self, f: Callable[..., Any], donate: Iterable[str | int] = (), static: Iterable[str | int] = (),
+                 args: Sequence[Any] | None = None) -> None:
+        self.bound: tuple[Any, ...] = ()
+        if isinstance(f, tree.AttributeTree):              # a module: its arrays are arguments, not constants
+            self.bound, f = (f,), type(f).__call__
+        self.f = f
+        known = parameters(f)
+        self.names = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY)]
+        every = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.donate = self._parameters(donate, every, "donate")
+        self.static = self._parameters(static, every, "static")
+        if both := sorted(self.donate & self.static):
+            raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
+        self.specs = self._specifications(known, args)
+        self._known: dict[Any, tuple[Recorded, Entry | None, tuple[int, ...]]] = {}
+        self._lock = threading.RLock()
+        functools.update_wrapper(self, f, updated=())
+
+    def _parameters(self, given: Iterable[str | int], names: Sequence[str], what: str) -> frozenset[str]:
+        """The names of parameters, which may be given by position."""
+        out = set()
+        for x in (given,) if isinstance(given, str | int) else given:
+            name = names[x] if isinstance(x, int) and -len(names) <= x < len(names) else x
+            if name not in names:
+                raise UserError(f"{what} names {x!r}, which is no parameter of {_name(self.f)}", code="MLC0380",
+                                loc=user_loc(), hint="it has " + ", ".join(names))
+            out.add(str(name))
+        return frozenset(out)
+
+    def _specifications(self, known: dict[str, Any], args: Sequence[Any] | None) -> dict[str, Any]:
+        """What is said of the parameters' types: by annotation, or by position in `args`."""
+        out = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)}
+        for i, x in enumerate(args or ()):
+            if i + len(self.bound) >= len(self.names):
+                raise UserError(f"args has {len(args or ())} specifications, {_name(self.f)} takes "
+                                f"{len(self.names) - len(self.bound)} positional arguments", code="MLC0380",
+                                loc=user_loc())
+            if x is not None:
+                out[self.names[i + len(self.bound)]] = x
+        return out
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if self.bound:
+            args = (*self.bound, *args)
+        if state.trace is not None:
+            return recorded_call(_name(self.f), self.f, *args, **keywords)
+        arguments = self._take_apart(args, keywords)
+        try:
+            found = self._known.get(arguments.key)
+        except TypeError:
+            raise self._unhashable(arguments, args, keywords) from None
+        if found is None:
+            found = self._compile(arguments, args, keywords)
+        recorded, entry, donated = found
+        if entry is None:
+            return recorded.result(())
+        try:
+            results = entry.call(arguments.arrays)
+        except UserIndexError:
+            consume(arguments.given, donated, user_loc())   # the code has run, and may have written to them
+            raise
+        if donated:
+            consume(arguments.given, donated, user_loc())
+        return recorded.result(results)
+
+    def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
+        if self.static:
+            args = tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
+                         for i, x in enumerate(args))
+            keywords = {n: tree.Static(x) if n in self.static else x for n, x in keywords.items()}
+        leaves, structure = tree.flatten((args, keywords))
+        specs = None
+        if self.specs:
+            specs = [s for name, x in roots(self.names, args, keywords) for s in self._of_leaves(name, x)]
+        return Arguments(leaves, structure, specs)
+
+    def _of_leaves(self, name: str, x: Any) -> list[Spec | None]:
+        """The specification of each leaf of an argument."""
+        leaves, structure = tree.flatten(x)
+        wanted = self.specs.get(name)
+        if wanted is None:
+            return [None] * len(leaves)
+        if isinstance(wanted, Spec):
+            if len(structure) != 1:
+                raise UserTypeError(f"{name} is a {type(x).__name__}, its specification {wanted}", code="MLC0381",
+                                    loc=user_loc())
+            return [wanted]
+        return [s if isinstance(s, Spec) else None for s in tree.matching_leaves(structure, wanted)]
+
+    def _compile(self, arguments: Arguments, args: tuple[Any, ...],
+                 keywords: dict[str, Any]) -> tuple[Recorded, Entry | None, tuple[int, ...]]:
+        with self._lock:
+            if (found := self._known.get(arguments.key)) is not None:
+                return found
+            recorded, donated = self._record(arguments, args, keywords)
+            some = any(kind == "result" for kind, _ in recorded.outputs)
+            entry = _entry(recorded.trace.module) if some else None
+            self._known[arguments.key] = recorded, entry, donated
+            return self._known[arguments.key]
+
+    def _record(self, arguments: Arguments, args: tuple[Any, ...],
+                keywords: dict[str, Any]) -> tuple[Recorded, tuple[int, ...]]:
+        donated, slots = [], iter(arguments.slots)
+        number = 0
+        for name, x in roots(self.names, args, keywords):
+            for _ in tree.leaves(x):
+                if next(slots):
+                    donated += [number] if name in self.donate else []
+                    number += 1
+        names = paths_of(self.names, arguments, args, keywords)
+        return record_entry(self.f, arguments, names, donated=donated), tuple(donated)
+
+    def _unhashable(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> UserTypeError:
+        every = [path for name, x in roots(self.names, args, keywords) for path in tree.paths(x, name)]
+        for path, x, slot in zip(every, arguments.leaves, arguments.slots):
+            try:
+                hash(None if slot else x)
+            except TypeError:
+                return UserTypeError(f"{path} is a {type(x).__name__}, which is neither an array nor hashable",
+                                     code="MLC0347", loc=user_loc())
+        return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
+
+    # -- looking inside -----------------------------------------------------------------------------------------------
+    def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
+        """The module for these arguments (arrays or specifications) at a level; see `mlc.lower`."""
+        if self.bound:
+            args = (*self.bound, *args)
+        arguments = self._take_apart(args, keywords)
+        arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]
+        module = self._record(arguments, args, keywords)[0].trace.module
+        return Lowered(module, level)
+
+    @property
+    def signatures(self) -> list[str]:
+        """The types that code has been made for so far."""
+        return [str(e.interface.type) for _, e, _ in self._known.values() if e is not None]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The compiled functions made so far; each counts its calls."""
+        return [e for _, e, _ in self._known.values() if e is not None]
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """As a function's: found on an instance, it takes that as its first argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<mlc.compile({_name(self.f)}), {len(self._known)} signatures>"
+
+
+def compile(f: Callable[..., Any], donate: Iterable[str | int] = (), *, static: Iterable[str | int] = (),
+            args: Sequence[Any] | None = None) -> Compiled:
+    """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
+
+    f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
+            (strings, bools, None, functions) is part of what is compiled
+    donate  parameters, by name or position, whose memory the results may take: afterwards a donated mlc.Tensor cannot
+            be used, and a donated numpy array holds anything. Both must be writable and contiguous
+    static  parameters whose numbers are part of what is compiled
+    args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
+            annotation `def f(x: mlc.spec("B", 64))` gives too
+    """
+    return Compiled(f, donate, static, args)
+
+
+class Lowered:
+    """A module at one of the levels."""
+
+    def __init__(self, module: Op, level: str) -> None:
+        if level not in ("trace", *pipeline.LEVELS):
+            raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
+                            hint="one of trace, " + ", ".join(pipeline.LEVELS))
+        from mlc.backends.target import host
+        self.level = level
+        self.module = module if level == "trace" else pipeline.lower(module, level, host().vector_bits)
+
+    def to_text(self, generic: bool = False, locations: bool = False) -> str:
+        """The text of the module, in the pretty printing or in the generic one that any MLIR tool reads."""
+        return to_text(self.module, generic, locations)
+
+    __str__ = to_text
+
+
+def lower(f: Callable[..., Any], args: Sequence[Any], level: str = "tensor") -> Lowered:
+    """f for arguments like `args` (arrays, or `mlc.spec`s) as a module at a level.
+
+    "trace" is what was recorded, "tensor" what the passes of the tensor level make of it, then "loop", "low", "llvm".
+    """
+    compiled = f if isinstance(f, Compiled) else Compiled(f)
+    return compiled.lower(*args, level=level)
+
+
+def _name(f: Any) -> str:
+    name = str(getattr(f, "__name__", type(f).__name__))
+    return name if name.isidentifier() else "function"

@@ -1,0 +1,65 @@
+"""The functions of neural networks, under the names of torch.nn.functional."""
+
+from mlc.frontend.functions.elementwise import sigmoid, tanh
+from mlc.frontend.functions.index import embedding, one_hot
+from mlc.frontend.functions.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from mlc.frontend.functions.neural import (
+    celu,
+    cosine_similarity,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    layer_norm,
+    leaky_relu,
+    linear,
+    log_softmax,
+    logsigmoid,
+    mish,
+    normalize,
+    pairwise_distance,
+    prelu,
+    relu,
+    relu6,
+    rms_norm,
+    selu,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
+)
+from mlc.frontend.functions.shape import pad
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
+    "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
+    "tanhshrink", "threshold", "triplet_margin_loss",
+]

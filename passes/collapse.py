@@ -1,0 +1,152 @@
+"""Merge neighbouring dimensions of kernels that every access walks through together.
+
+takes  LOOP
+gives  LOOP
+why    one long dimension fills vectors where a short last one would leave them half empty
+
+Dimensions d and d+1 merge if each buffer either has both as neighbours, with the whole extent of d+1, or neither.
+The buffers are then seen with those two dimensions as one. Nothing else changes, so neither does any number.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mlc.dialects import arith, loop, memref
+from mlc.dialects.loop import Kernel, TileType
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Value, before
+from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim
+from mlc.ir.types import MemRefType, index
+from mlc.passes.bufferize import SizeBuilder
+from mlc.passes.forms import LOOP
+
+
+def run(module: Op) -> None:
+    """Merge what can be merged in every kernel that has no schedule yet."""
+    for kernel in list(module.inside(Kernel)):
+        while not kernel.schedule and (d := mergeable(kernel)) is not None:
+            kernel = merge(kernel, d)
+
+
+def mergeable(kernel: Kernel) -> int | None:
+    """The last parallel dimension that can be merged with the one after it."""
+    if not all(t == 1 for t in kernel.tile[: kernel.parallel]):
+        return None
+    return next((d for d in reversed(range(kernel.parallel - 1)) if all(fits(op, kernel, d) for op in kernel.walk())),
+                None)
+
+
+def fits(op: Op, kernel: Kernel, d: int) -> bool:
+    """Whether an operation can be written with d and d+1 as one dimension."""
+    names = {f"d{d}", f"d{d + 1}"}
+    if isinstance(op, loop.Load | loop.Store):
+        return position(op, kernel, d) is not None or not any(names & sizes.symbols(e) for e in op.map)
+    if isinstance(op, loop.Index):
+        return not names & sizes.symbols(op.expr)
+    return not isinstance(op, loop.Check)
+
+
+def position(op: loop.Load | loop.Store, kernel: Kernel, d: int) -> int | None:
+    """The axis of the buffer that is d, followed by one that is all of d+1; None where the two are used otherwise."""
+    names = {f"d{d}", f"d{d + 1}"}
+    used = [i for i, e in enumerate(op.map) if names & sizes.symbols(e)]
+    if len(used) != 2 or used[1] != used[0] + 1:
+        return None
+    axis = used[0]
+    if op.map[axis: axis + 2] != (loop.coordinate(d), loop.coordinate(d + 1)):
+        return None
+    return axis if op.buffer.type.shape[axis + 1] == kernel.domain[d + 1] else None
+
+
+def merge(kernel: Kernel, d: int) -> Kernel:
+    """The kernel with dimensions d and d+1 as one; the old one is erased."""
+    with before(kernel):
+        numbers = SizeBuilder(dict(zip(kernel.symbols, kernel.sizes)))
+        views: dict[tuple[Value, int], Value] = {}
+        for op in kernel.walk():
+            if isinstance(op, loop.Load | loop.Store) and (axis := position(op, kernel, d)) is not None:
+                if (op.buffer, axis) not in views:
+                    views[op.buffer, axis] = merged_view(op.buffer, axis, numbers)
+        body = Region(Block())
+        mapping: dict[Value, Value] = {}
+        copy_ops(kernel.body.block, body.block, kernel, d, views, mapping)
+        domain = (*kernel.domain[:d], kernel.domain[d] * kernel.domain[d + 1], *kernel.domain[d + 2:])
+        new = Kernel(kernel.sizes, body, symbols=kernel.symbols, domain=domain, parallel=kernel.parallel - 1,
+                     tile=kernel.tile[:d] + kernel.tile[d + 1:], label=kernel.label,
+                     vector=kernel.vector - 1 if kernel.vector > d else kernel.vector)
+    kernel.erase()
+    return new
+
+
+def merged_view(buffer: Value, axis: int, numbers: SizeBuilder) -> Value:
+    """A row-major buffer with two neighbouring axes as one."""
+    type: MemRefType = buffer.type
+
+    def size(a: int) -> int | Value:
+        n = type.shape[a]
+        return n if n is not None else memref.Dim(buffer, arith.constant(a, index)).result
+
+    def times(a: int | Value, b: int | Value) -> int | Value:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        as_value = [numbers.value(x) if isinstance(x, int) else x for x in (a, b)]
+        return arith.MulI(*as_value).result
+
+    shape = [size(a) for a in range(type.rank)]
+    shape[axis: axis + 2] = [times(shape[axis], shape[axis + 1])]
+    strides: list[int | Value] = [1] * len(shape)
+    for a in reversed(range(len(shape) - 1)):
+        strides[a] = times(strides[a + 1], shape[a + 1])
+    view = memref.reinterpret(buffer, 0, shape, strides)
+    plain = MemRefType(tuple(n if isinstance(n, int) else None for n in shape), type.dtype)
+    return memref.Cast(view, plain).result
+
+
+def copy_ops(source: Block, target: Block, kernel: Kernel, d: int, views: dict[tuple[Value, int], Value],
+             mapping: dict[Value, Value]) -> None:
+    """Copy a block of tile operations, with the dimensions after d renamed."""
+    for op in source:
+        attrs = dict(op.attrs)
+        operands = [mapping.get(v, v) for v in op.operands]
+        if isinstance(op, loop.Load | loop.Store):
+            axis = position(op, kernel, d)
+            index_map = list(op.map)
+            if axis is not None:
+                operands[op.operands.index(op.buffer)] = views[op.buffer, axis]
+                del index_map[axis + 1]
+            attrs["map"] = tuple(renamed(e, d) for e in index_map)
+        elif isinstance(op, loop.Index):
+            attrs["expr"] = renamed(op.expr, d)
+        if "dim" in attrs and attrs["dim"] > d:
+            attrs["dim"] -= 1
+        regions = []
+        if isinstance(op, loop.For):
+            inner = Block([renumbered(a.type, d) for a in op.body.block.args])
+            mapping.update(zip(op.body.block.args, inner.args))
+            copy_ops(op.body.block, inner, kernel, d, views, mapping)
+            regions = [Region(inner)]
+        elif isinstance(op, loop.Map):
+            regions = [op.regions[0]]
+            op.regions[0].parent = None
+            op.regions = ()
+        types = [renumbered(r.type, d) for r in op.results]
+        copy = type(op).make(operands, attrs, types, regions, segments=op.segments, loc=op.loc)
+        target.insert(copy)
+        mapping.update(zip(op.results, copy.results))
+
+
+def renumbered(type: TileType, d: int) -> TileType:
+    """The tile type with d and d+1 as one dimension."""
+    return TileType(tuple(sorted({n if n <= d else n - 1 for n in type.dims})), type.dtype)
+
+
+def renamed(expr: Dim, d: int) -> Dim:
+    """An expression with the coordinates after d renamed; those of d and d+1 do not occur apart."""
+    later = {n: loop.coordinate(int(n[1:]) - 1) for n in sizes.symbols(expr)
+             if re.fullmatch(r"d\d+", n) and int(n[1:]) > d + 1}
+    return sizes.substitute(expr, later)
+
+
+PASS = Pass(run, takes=LOOP, gives=LOOP)

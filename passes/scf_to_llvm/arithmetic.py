@@ -1,0 +1,293 @@
+"""arith and math: one instruction or intrinsic each, except where LLVM would call a library.
+
+The 16-bit floats compute in f32, which rounds + - * / and the square root of either exactly as their own arithmetic
+would (24 bits are at least 2*11 + 2), and convert by instructions of ours: LLVM calls a library for most conversions,
+or flushes denormals to zero (AVX512_BF16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mlc.dialects import arith, llvm, math
+from mlc.ir.core import Op, Value
+from mlc.ir.types import FloatType, Type, VectorType, bf16, element, f16, f32, f64, i1, i16, i32, i64
+from mlc.passes.scf_to_llvm.lowering import (
+    RULES,
+    Lowering,
+    Parts,
+    as_int,
+    convert,
+    convert_scalar,
+    is_narrow,
+    rule,
+    width,
+    with_element,
+)
+from mlc.passes.scf_to_llvm.remainder import remainder
+
+DIRECT: dict[type[Op], type[Op]] = {
+    arith.AddI: llvm.Add, arith.SubI: llvm.Sub, arith.MulI: llvm.Mul, arith.DivSI: llvm.SDiv, arith.DivUI: llvm.UDiv,
+    arith.RemSI: llvm.SRem, arith.RemUI: llvm.URem, arith.AndI: llvm.And, arith.OrI: llvm.Or, arith.XorI: llvm.Xor,
+    arith.ShLI: llvm.Shl, arith.ShRSI: llvm.AShr, arith.ShRUI: llvm.LShr,
+    arith.MaxSI: llvm.SMax, arith.MinSI: llvm.SMin, arith.MaxUI: llvm.UMax, arith.MinUI: llvm.UMin,
+    arith.AddF: llvm.FAdd, arith.SubF: llvm.FSub, arith.MulF: llvm.FMul, arith.DivF: llvm.FDiv,
+    arith.MaximumF: llvm.Maximum, arith.MinimumF: llvm.Minimum,
+    math.Sqrt: llvm.Sqrt, math.Floor: llvm.Floor, math.Ceil: llvm.Ceil, math.RoundEven: llvm.RoundEven,
+    math.Trunc: llvm.TruncF,
+}
+"""Operations with an instruction of the same meaning; floats of 16 bits go through f32 around it."""
+
+BITWISE: dict[type[Op], type[Op]] = {
+    arith.NegF: llvm.FNeg, math.AbsF: llvm.FAbs, math.CopySign: llvm.CopySign,
+}
+"""Operations on the sign bit."""
+
+CASTS: dict[type[Op], type[Op]] = {
+    arith.ExtSI: llvm.SExt, arith.ExtUI: llvm.ZExt, arith.TruncI: llvm.Trunc,
+}
+
+ROW_RULES: dict[type[Op], Callable[..., Value]] = {}
+"""What one row of an element-wise operation becomes, from the operation and a row of each operand."""
+
+
+def rows(*targets: type[Op]) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
+    """Register the lowering of a row, and with it that of the operation."""
+    def register(apply: Callable[..., Value]) -> Callable[..., Value]:
+        for target in targets:
+            ROW_RULES[target] = apply
+            RULES[target] = _elementwise
+        return apply
+    return register
+
+
+def _elementwise(low: Lowering, op: Op) -> list[Parts]:
+    apply = ROW_RULES[type(op)]
+    return [[apply(low, op, *row) for row in zip(*(low.env[v] for v in op.operands))]]
+
+
+# -- constants and plain instructions ---------------------------------------------------------------------------------
+@rule(arith.Constant)
+def _constant(low: Lowering, op: arith.Constant) -> list[Parts]:
+    type, = set(convert(op.type))
+    if not isinstance(op.type, VectorType):
+        return [[llvm.constant(op.value, type)]]
+    if np.ndim(op.value) == 0:
+        return [[llvm.constant(op.value, type) for _ in convert(op.type)]]
+    lines = np.asarray(op.ref()).reshape(-1, op.type.shape[-1])
+    return [[llvm.constant(line, type) for line in lines]]
+
+
+@rows(*DIRECT)
+def _direct(low: Lowering, op: Op, *xs: Value) -> Value:
+    cls, type = DIRECT[builtins_type(op)], xs[0].type
+    if not is_narrow(type):
+        return cls(*xs).result
+    return narrow(cls(*(widen(x) for x in xs)).result, element(type))
+
+
+@rows(*CASTS)
+def _cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
+    return CASTS[builtins_type(op)](x, target_type(op, x)).result
+
+
+def builtins_type(op: Op) -> type[Op]:
+    """The class of an operation (`type` is the name of a type here)."""
+    return op.__class__
+
+
+def target_type(op: arith.Cast, x: Value) -> Type:
+    """The type of a row of a cast's result."""
+    return with_element(x.type, convert_scalar(element(op.type)))
+
+
+@rows(arith.FloorDivSI)
+def _floor_div(low: Lowering, op: Op, a: Value, b: Value) -> Value:
+    """The quotient towards zero, less one where a remainder is left and its sign is not that of b."""
+    quotient, rest = llvm.SDiv(a, b).result, llvm.SRem(a, b).result
+    zero = llvm.constant(0, a.type)
+    signs = llvm.ICmp("slt", llvm.Xor(rest, b).result, zero).result
+    lower = llvm.And(llvm.ICmp("ne", rest, zero).result, signs).result
+    return llvm.Add(quotient, llvm.SExt(lower, a.type).result if width(a) > 1 else lower).result
+
+
+@rows(math.AbsI)
+def _abs(low: Lowering, op: Op, x: Value) -> Value:
+    return llvm.SMax(x, llvm.Sub(llvm.constant(0, x.type), x).result).result
+
+
+@rows(arith.CmpI)
+def _compare(low: Lowering, op: arith.CmpI, a: Value, b: Value) -> Value:
+    return llvm.ICmp(op.predicate, a, b).result
+
+
+@rows(arith.CmpF)
+def _compare_floats(low: Lowering, op: arith.CmpF, a: Value, b: Value) -> Value:
+    a, b = (widen(x) if is_narrow(x.type) else x for x in (a, b))
+    return llvm.FCmp({"true": "_true", "false": "_false"}.get(op.predicate, op.predicate), a, b).result
+
+
+@rule(arith.Select)
+def _select(low: Lowering, op: arith.Select) -> list[Parts]:
+    """One condition chooses whole values, so it serves every part of them."""
+    yes, no = low.env[op.true_value], low.env[op.false_value]
+    conditions = low.env[op.condition]
+    conditions = conditions * len(yes) if op.condition.type == i1 else conditions
+    return [[llvm.Select(c, a, b).result for c, a, b in zip(conditions, yes, no)]]
+
+
+@rows(*BITWISE)
+def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
+    """On 16-bit floats by integer operations: LLVM's way leads through f32 and back."""
+    type = xs[0].type
+    if not is_narrow(type):
+        return BITWISE[builtins_type(op)](*xs).result
+    bits = [llvm.Bitcast(x, as_int(type)).result for x in xs]
+    sign, rest = (llvm.constant(n, as_int(type)) for n in (-0x8000, 0x7FFF))
+    if isinstance(op, arith.NegF):
+        out = llvm.Xor(bits[0], sign).result
+    else:
+        out = llvm.And(bits[0], rest).result
+        if isinstance(op, math.CopySign):
+            out = llvm.Or(out, llvm.And(bits[1], sign).result).result
+    return llvm.Bitcast(out, type).result
+
+
+@rows(math.Fma)
+def _fma(low: Lowering, op: Op, a: Value, b: Value, c: Value) -> Value:
+    """For 16-bit floats: the product is exact in f64, and the sum rounds to odd there before it rounds to 16 bits."""
+    if not is_narrow(a.type):
+        return llvm.FMA(a, b, c).result
+    kind = element(a.type)
+    a, b, c = (llvm.FPExt(widen(x), with_element(x.type, f64)).result for x in (a, b, c))
+    product = llvm.FMul(a, b).result
+    total = llvm.FAdd(product, c).result
+    part = llvm.FSub(total, product).result
+    error = llvm.FAdd(llvm.FSub(product, llvm.FSub(total, part).result).result, llvm.FSub(c, part).result).result
+    zero = llvm.constant(0.0, a.type)
+    inexact = llvm.FCmp("one", error, zero).result                     # false where the error is NaN: infinite sums
+    away = llvm.Xor(llvm.FCmp("ogt", error, zero).result, llvm.FCmp("ogt", total, zero).result).result
+    return narrow(_to_odd(total, inexact, away), kind)
+
+
+@rows(arith.RemF)
+def _remainder(low: Lowering, op: Op, a: Value, b: Value) -> Value:
+    """The remainder of two 16-bit floats is one itself, so computing it in f32 rounds nothing."""
+    if is_narrow(a.type):
+        return narrow(remainder(low, widen(a), widen(b)), element(a.type))
+    return remainder(low, a, b)
+
+
+# -- conversions ------------------------------------------------------------------------------------------------------
+@rows(arith.ExtF)
+def _extend(low: Lowering, op: arith.ExtF, x: Value) -> Value:
+    x = widen(x) if is_narrow(x.type) else x
+    target = target_type(op, x)
+    return x if x.type == target else llvm.FPExt(x, target).result
+
+
+@rows(arith.TruncF)
+def _truncate(low: Lowering, op: arith.TruncF, x: Value) -> Value:
+    target = target_type(op, x)
+    return narrow(x, element(target)) if is_narrow(target) else llvm.FPTrunc(x, target).result
+
+
+@rows(arith.SIToFP, arith.UIToFP)
+def _to_float(low: Lowering, op: arith.Cast, x: Value) -> Value:
+    cls = llvm.SIToFP if isinstance(op, arith.SIToFP) else llvm.UIToFP
+    target = target_type(op, x)
+    if not is_narrow(target):
+        return cls(x, target).result
+    if width(x) < 24:                                                     # exact in f32
+        return narrow(cls(x, with_element(x.type, f32)).result, element(target))
+    if width(x) == 64:
+        x = _collect(x, signed=cls is llvm.SIToFP)
+    return narrow(cls(x, with_element(x.type, f64)).result, element(target))
+
+
+def _collect(x: Value, signed: bool) -> Value:
+    """A 64-bit integer that f64 holds, and that rounds to fewer bits as x does: bit 10 collects those below it."""
+    def number(n: int) -> Value:
+        return llvm.constant(n, x.type)
+    low = llvm.ICmp("ne", llvm.And(x, number(1023)).result, number(0)).result
+    sticky = llvm.Shl(llvm.ZExt(low, x.type).result, number(10)).result
+    collected = llvm.Or(llvm.And(x, number(-1024)).result, sticky).result
+    small = llvm.ICmp("ult", x, number(1 << 53)).result
+    if signed:
+        small = llvm.ICmp("ult", llvm.Add(x, number(1 << 53)).result, number(1 << 54)).result
+    return llvm.Select(small, x, collected).result
+
+
+@rows(arith.FPToSI, arith.FPToUI)
+def _to_int(low: Lowering, op: arith.Cast, x: Value) -> Value:
+    x = widen(x) if is_narrow(x.type) else x
+    return (llvm.FPToSI if isinstance(op, arith.FPToSI) else llvm.FPToUI)(x, target_type(op, x)).result
+
+
+@rows(arith.IndexCast, arith.IndexCastUI)
+def _index_cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
+    target = target_type(op, x)
+    before, after = width(x), element(target).width
+    if before == after:
+        return x
+    if before > after:
+        return llvm.Trunc(x, target).result
+    return (llvm.SExt if isinstance(op, arith.IndexCast) else llvm.ZExt)(x, target).result
+
+
+@rows(arith.Bitcast)
+def _bitcast(low: Lowering, op: arith.Cast, x: Value) -> Value:
+    return llvm.Bitcast(x, target_type(op, x)).result
+
+
+# -- 16-bit floats ----------------------------------------------------------------------------------------------------
+def widen(x: Value) -> Value:
+    """A 16-bit float as f32, exactly. A bfloat16 is the high half of a float."""
+    target = with_element(x.type, f32)
+    if element(x.type) == f16:
+        return llvm.FPExt(x, target).result
+    bits = llvm.ZExt(llvm.Bitcast(x, as_int(x.type)).result, as_int(target)).result
+    return llvm.Bitcast(llvm.Shl(bits, llvm.constant(16, as_int(target))).result, target).result
+
+
+def narrow(x: Value, kind: Type) -> Value:
+    """An f32 or f64 rounded to a 16-bit float, to nearest even."""
+    assert isinstance(kind, FloatType)
+    if element(x.type) == f64:
+        x = _odd_f32(x)
+    if kind == f16:
+        return llvm.FPTrunc(x, with_element(x.type, f16)).result
+    ints = as_int(x.type)
+    bits = llvm.Bitcast(x, ints).result
+
+    def number(n: int) -> Value:
+        return llvm.constant(n, ints)
+    odd = llvm.And(llvm.LShr(bits, number(16)).result, number(1)).result
+    rounded = llvm.LShr(llvm.Add(bits, llvm.Add(odd, number(0x7FFF)).result).result, number(16)).result
+    quiet = llvm.Or(llvm.LShr(bits, number(16)).result, number(0x40)).result   # rounding could carry a NaN to infinity
+    chosen = llvm.Select(llvm.FCmp("uno", x, x).result, quiet, rounded).result
+    return llvm.Bitcast(llvm.Trunc(chosen, with_element(x.type, i16)).result, with_element(x.type, bf16)).result
+
+
+def _odd_f32(x: Value) -> Value:
+    """An f64 rounded to odd in f32: what rounds on to fewer bits as if directly from x."""
+    nearest = llvm.FPTrunc(x, with_element(x.type, f32)).result
+    back = llvm.FPExt(nearest, x.type).result
+    inexact = llvm.FCmp("one", back, x).result
+    away = llvm.FCmp("ogt", llvm.FAbs(back).result, llvm.FAbs(x).result).result
+    return _to_odd(nearest, inexact, away)
+
+
+def _to_odd(x: Value, inexact: Value, away: Value) -> Value:
+    """Of the two floats around an inexact number the one whose last bit is 1; x is the nearest, `away` from zero."""
+    ints = as_int(x.type)
+    bits = llvm.Bitcast(x, ints).result
+    even = llvm.ICmp("eq", llvm.And(bits, llvm.constant(1, ints)).result, llvm.constant(0, ints)).result
+    step = llvm.Select(away, llvm.constant(-1, ints), llvm.constant(1, ints)).result
+    moved = llvm.Add(bits, step).result
+    return llvm.Bitcast(llvm.Select(llvm.And(even, inexact).result, moved, bits).result, x.type).result
+
+
+__all__ = ["i32", "i64", "narrow", "widen"]

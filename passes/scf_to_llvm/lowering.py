@@ -1,0 +1,226 @@
+"""The state of a lowering: what each value has become, where the next instruction goes, and the table of rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mlc.dialects import llvm
+from mlc.dialects.builtin import Module
+from mlc.dialects.memref import row_major
+from mlc.ir.core import Block, Op, Region, Value, at_end, insertion, located
+from mlc.ir.diag import BackendError
+from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, VectorType, element, i64, index
+
+NAME = "scf_to_llvm"
+Number = int | Value
+"""An i64 that is known now, or a value."""
+Parts = list[Value]
+"""What a value becomes: an LLVM value, one per row of a vector of several dimensions, or a memref's pointer, unknown
+sizes and unknown strides."""
+
+O = TypeVar("O", bound=Op)
+Rule = Callable[["Lowering", Any], Sequence[Value] | Sequence[Parts] | None]
+RULES: dict[type[Op], Rule] = {}
+"""What an operation becomes: the value of its only result, or the parts of each; None if it has no result."""
+
+
+def rule(*targets: type[Op]) -> Callable[[Rule], Rule]:
+    """Register a rule for some classes of operations."""
+    def register(apply: Rule) -> Rule:
+        RULES.update(dict.fromkeys(targets, apply))
+        return apply
+    return register
+
+
+@dataclass
+class Memory:
+    """A memref taken apart: the address of element 0, sizes, and strides in elements."""
+
+    pointer: Value
+    sizes: list[Number]
+    strides: list[Number]
+    dtype: ScalarType
+
+
+@dataclass
+class Lowering:
+    """One function on its way to the llvm dialect."""
+
+    module: Module                          # where helpers go
+    function: llvm.Func
+    block: Block                            # where the next instruction goes
+    functions: dict[str, llvm.Func]         # what calls may name
+    env: dict[Value, Parts] = field(default_factory=dict)
+
+    # -- values -----------------------------------------------------------------------------------------------------
+    def one(self, value: Value) -> Value:
+        """What a value has become, if that is a single value."""
+        part, = self.env[value]
+        return part
+
+    def all(self, values: Sequence[Value]) -> list[Value]:
+        """The parts of several values in a row."""
+        return [p for v in values for p in self.env[v]]
+
+    def bind(self, values: Sequence[Value], parts: Sequence[Value]) -> None:
+        """Give several values their parts, from a list of all."""
+        at = 0
+        for value in values:
+            count = len(convert(value.type))
+            self.env[value] = list(parts[at: at + count])
+            for part in self.env[value]:
+                if value.name and not part.name:
+                    part.name = value.name
+            at += count
+        assert at == len(parts)
+
+    def memory(self, value: Value) -> Memory:
+        """The memory that a memref stands for."""
+        type = value.type
+        pointer, *rest = self.env[value]
+        numbers = iter(rest)
+        sizes: list[Number] = [next(numbers) if n is None else n for n in type.shape]
+        if type.strides is not None:
+            strides: list[Number] = [next(numbers) if n is None else n for n in type.strides]
+        else:
+            strides = [1] * type.rank
+            for axis in range(type.rank - 2, -1, -1):
+                strides[axis] = self.times(sizes[axis + 1], strides[axis + 1])
+        return Memory(pointer, sizes, strides, memory_type(type.dtype))
+
+    def memref_parts(self, type: MemRefType, pointer: Value, sizes: Sequence[Number],
+                     strides: Sequence[Number]) -> Parts:
+        """The parts of a memref: of sizes and strides, those its type does not know."""
+        unknown = [n for n, known in zip(sizes, type.shape) if known is None]
+        if type.strides is not None:
+            unknown += [n for n, known in zip(strides, type.strides) if known is None]
+        return [pointer, *(self.value(n) for n in unknown)]
+
+    # -- numbers ----------------------------------------------------------------------------------------------------
+    def number(self, value: Value) -> Number:
+        """What an index has become; an int if it is constant."""
+        return known(self.one(value))
+
+    def mixed(self, numbers: Sequence[int | Value]) -> list[Number]:
+        return [n if isinstance(n, int) else self.number(n) for n in numbers]
+
+    def value(self, number: Number) -> Value:
+        return llvm.constant(number, i64) if isinstance(number, int) else number
+
+    def plus(self, a: Number, b: Number) -> Number:
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        return b if a == 0 else a if b == 0 else llvm.Add(self.value(a), self.value(b)).result
+
+    def times(self, a: Number, b: Number) -> Number:
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 0 or b == 0:
+            return 0
+        return b if a == 1 else a if b == 1 else llvm.Mul(self.value(a), self.value(b)).result
+
+    def dot(self, numbers: Sequence[Number], strides: Sequence[Number]) -> Number:
+        total: Number = 0
+        for n, s in zip(numbers, strides):
+            total = self.plus(total, self.times(n, s))
+        return total
+
+    # -- code -------------------------------------------------------------------------------------------------------
+    def new_block(self, types: Sequence[Type] = ()) -> Block:
+        return self.function.body.add(Block(types))
+
+    @contextmanager
+    def in_entry(self) -> Any:
+        """Within, instructions go to the start of the function."""
+        entry = self.function.body.blocks[0]
+        with insertion(entry, entry.first):
+            yield
+
+    def region(self, region: Region, args: Sequence[Value]) -> list[Value]:
+        """Lower the only block of a region here; the parts of what its terminator hands over."""
+        self.bind(region.block.args, args)
+        for op in region.block:
+            if op.terminator:
+                with self.at(op):
+                    return self.all(op.operands)
+            self.lower(op)
+        raise AssertionError("a block without a terminator")
+
+    def at(self, op: Op) -> Any:
+        """Within, instructions go to the current block and come from `op`."""
+        return at_end(self.block, op.loc.through(NAME))
+
+    def lower(self, op: Op) -> None:
+        apply = RULES.get(type(op))
+        if apply is None:
+            raise BackendError(f"{op.name} has no lowering to llvm", code="MLC0540", loc=op.loc)
+        with self.at(op):
+            out = apply(self, op) or ()
+        if len(op.results) == 1 and out and isinstance(out[0], Value):
+            self.bind(op.results, out)  # type: ignore[arg-type]
+        else:
+            for result, parts in zip(op.results, out):
+                self.bind([result], parts)  # type: ignore[arg-type]
+
+
+def known(value: Value) -> Number:
+    """A value, or its number if it is an integer constant."""
+    if isinstance(value.op, llvm.Constant) and isinstance(value.op.value, int):
+        return value.op.value
+    return value
+
+
+def convert_scalar(type: ScalarType) -> ScalarType:
+    """The machine's type for an element: index is i64."""
+    return i64 if type == index else type
+
+
+def memory_type(type: ScalarType) -> ScalarType:
+    """The machine's type for an element in memory."""
+    return convert_scalar(type)
+
+
+def convert(type: Type) -> list[Type]:
+    """The types of the parts that a value of `type` becomes."""
+    if isinstance(type, MemRefType):
+        unknown = type.shape.count(None) + (type.strides.count(None) if type.strides is not None else 0)
+        return [llvm.ptr, *[i64] * unknown]
+    if isinstance(type, VectorType) and type.rank:
+        return [VectorType(type.shape[-1:], convert_scalar(type.dtype))] * math.prod(type.shape[:-1])
+    if isinstance(type, ScalarType):
+        return [convert_scalar(type)]
+    raise BackendError(f"a value of {type} has no form in llvm", code="MLC0541")
+
+
+def convert_all(types: Sequence[Type]) -> list[Type]:
+    return [t for type in types for t in convert(type)]
+
+
+def width(value: Value) -> int:
+    return element(value.type).width
+
+
+def as_int(type: Type) -> Type:
+    """Integers of the width and shape of a type."""
+    scalar = IntType(element(type).width)
+    return VectorType(type.shape, scalar) if isinstance(type, VectorType) else scalar
+
+
+def with_element(type: Type, scalar: ScalarType) -> Type:
+    return VectorType(type.shape, scalar) if isinstance(type, VectorType) else scalar
+
+
+def is_narrow(type: Type) -> bool:
+    """Whether a type is one of the 16-bit floats, whose arithmetic is done in f32."""
+    scalar = element(type)
+    return isinstance(scalar, FloatType) and scalar.width < 32
+
+
+__all__ = [
+    "NAME", "RULES", "Lowering", "Memory", "Number", "Parts", "as_int", "convert", "convert_all", "convert_scalar",
+    "is_narrow", "known", "located", "memory_type", "row_major", "rule", "width", "with_element",
+]

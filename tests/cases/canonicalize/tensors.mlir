@@ -1,0 +1,38 @@
+// test: pass canonicalize
+// tolerance: bits
+
+// constants are computed by numpy's rules of the element type
+func.func @constants() -> (tensor<2xf32>, tensor<i64>) {
+  %a = tensor.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %b = tensor.full 0.5 : tensor<f32>
+  %c = tensor.mul %a, %b : (tensor<2xf32>, tensor<f32>) -> tensor<2xf32>
+  %d = tensor.full 3 : tensor<i64>
+  %e = tensor.add %d, %d : tensor<i64>
+  func.return %c, %e : tensor<2xf32>, tensor<i64>
+}
+// run: @constants() == ([0.5, 1.0], 6)
+// CHECK: tensor.constant dense<[0.5, 1.0]> : tensor<2xf32>
+// CHECK: tensor.full 6 : tensor<i64>
+// CHECK-NOT: tensor.mul
+// CHECK-NOT: tensor.add
+// -----
+// twice the same movement of elements is one movement, or none
+func.func @moves(%x: tensor<Bx3x4xf32>) -> (tensor<Bx3x4xf32>, tensor<Bx12xf32>) {
+  %0 = tensor.transpose %x {perm = [2, 0, 1]} : (tensor<Bx3x4xf32>) -> tensor<4xBx3xf32>
+  %1 = tensor.transpose %0 {perm = [1, 2, 0]} : (tensor<4xBx3xf32>) -> tensor<Bx3x4xf32>
+  %2 = tensor.reshape %1 : tensor<Bx3x4xf32> to tensor<Bx4x3xf32>
+  %3 = tensor.reshape %2 : tensor<Bx4x3xf32> to tensor<Bx12xf32>
+  func.return %1, %3 : tensor<Bx3x4xf32>, tensor<Bx12xf32>
+}
+// CHECK: func.func @moves
+// CHECK-NEXT: [[R:%\w+]] = tensor.reshape %x : tensor<Bx3x4xf32> to tensor<Bx12xf32>
+// CHECK-NEXT: func.return %x, [[R]]
+// -----
+// a rule that changes IEEE values is off: x * 0 may be NaN or -0
+func.func @careful(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = tensor.full 0.0 : tensor<3xf32>
+  %1 = tensor.mul %x, %0 : tensor<3xf32>
+  func.return %1 : tensor<3xf32>
+}
+// run: @careful([inf, -1, 2]) == [nan, -0.0, 0]
+// CHECK: tensor.mul

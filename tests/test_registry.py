@@ -1,0 +1,307 @@
+"""Every tensor operation times every facet, on the samples of op_samples.py; holes are listed here with a reason."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.arrays import Array, difference
+from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
+
+from mlc.dialects import tensor
+from mlc.dialects.builtin import Module
+from mlc.dialects.tensor.base import full
+from mlc.ir.core import REGISTRY, Op, Value, before
+from mlc.ir.interp import Interpreter
+from mlc.ir.parser import Parser, parse_module
+from mlc.ir.printer import to_text
+from mlc.ir.sizes import evaluate
+from mlc.ir.types import FloatType, TensorType, f64, to_numpy
+from mlc.ir.verify import verify
+
+OTHERS = {"tensor.kernel": "a region that fuse makes, see test_fuse", "tensor.yield": "the end of a region"}
+"""Operations of the dialect that are no functions of tensors."""
+OPS = {name: cls for name, cls in REGISTRY.items() if name.startswith("tensor.") and name not in OTHERS}
+
+NOT_EXACT = "rounded more than once, or not correctly: folding could change bits"
+INTEGERS = "integer or boolean result"
+WHOLE = "a composite is taken apart before it is folded"
+HOLES: dict[str, dict[str, str]] = {
+    "vjp": {**dict.fromkeys(("compare", "logical_not", "isnan", "and", "or", "xor", "shl", "shr", "reduce_any",
+                             "reduce_all", "argmax", "argmin", "size"), INTEGERS),
+            **dict.fromkeys(("constant", "full", "iota"), "no operand"),
+            "map": "made by fix_numerics, after differentiation", "one_hot": "integer operand",
+            **dict.fromkeys(("mean", "var", "layer_norm", "rms_norm", "leaky_relu", "elu", "mse_loss", "l1_loss"),
+                            "that of the decomposition")},
+    "fold": {**dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "sigmoid",
+                              "erf"), NOT_EXACT),
+             **dict.fromkeys(("constant", "full", "iota"), "is a constant"),
+             "take": "an index may be out of range", "take_along": "an index may be out of range",
+             "map": "a canonical body has no constant operands",
+             **{name.removeprefix("tensor."): WHOLE for name, cls in OPS.items() if issubclass(cls, tensor.Composite)}},
+}
+"""facet -> operation -> why it does not have it."""
+
+
+def ids(samples: Sequence[Sample]) -> list[str]:
+    return [f"{i}-{s}" for i, s in enumerate(samples)]
+
+
+def run(inside: Module, args: Sequence[Any]) -> list[Array]:
+    """@main of a module, interpreted; the symbols of samples without arguments for them have their usual numbers."""
+    return [np.asarray(x) for x in Interpreter(inside).call("main", [a.copy() for a in args])]
+
+
+def has_vjp(cls: type[Op]) -> bool:
+    return cls.vjp is not Op.vjp
+
+
+def folds(cls: type[Op]) -> bool:
+    """Whether some sample with constant operands folds."""
+    return any(folded(s) is not None for s in samples_of(cls.name))
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+def test_table_of_facets(capsys: pytest.CaptureFixture[str]) -> None:
+    """A facet is missing exactly where HOLES says so."""
+    missing: dict[str, set[str]] = {"vjp": set(), "fold": set()}
+    for name, cls in OPS.items():
+        assert cls.infer is not Op.infer, f"{name} has no infer"
+        assert cls.ref is not Op.ref or hasattr(cls, "interpret"), f"{name} has no meaning"
+        assert samples_of(name), f"{name} has no samples"
+        missing["vjp"] |= set() if has_vjp(cls) else {name.removeprefix("tensor.")}
+        missing["fold"] |= set() if folds(cls) else {name.removeprefix("tensor.")}
+    with capsys.disabled():
+        print(f"\n{len(OPS)} tensor operations, {len(SAMPLES)} samples; infer, meaning, text: no holes")
+        for facet, names in missing.items():
+            by_reason: dict[str, list[str]] = {}
+            for name in sorted(names):
+                by_reason.setdefault(HOLES[facet].get(name, "NO REASON"), []).append(name)
+            for reason, group in by_reason.items():
+                print(f"  no {facet}: {' '.join(group)}\n      ({reason})")
+    for facet, names in missing.items():
+        assert names == set(HOLES[facet]), f"{facet}: {names ^ set(HOLES[facet])}"
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_samples_cover_the_sizes(name: str) -> None:
+    """At least three shapes, among them sizes 0 and 1 and a symbol."""
+    shapes = {tuple(d for x in s.build()[1].results[0].type.shape for d in [x]) for s in samples_of(name)}
+    operands = {t.shape for s in samples_of(name) for t in s.types}
+    dims = {str(d) for shape in shapes | operands for d in shape}
+    assert len(shapes | operands) >= 3 and ({"0", "1"} <= dims or name == "tensor.size")
+    assert any(not d.isdigit() for d in dims) or name in ("tensor.constant", "tensor.shl", "tensor.shr")
+
+
+# -- documentation ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", OPS)
+def test_docstring_is_an_equation_and_an_example(name: str) -> None:
+    """The first line is the defining equation, and the example prints as it is written."""
+    doc = inspect.getdoc(OPS[name]) or ""
+    assert re.match(r"result(\[.*?\])? = ", doc), f"{name}: {doc.splitlines()[0]}"
+    example = re.search(r"^( *)(%r = (?:.|\n)*?)(?:\n\n|\Z)", doc, re.M)
+    assert example, f"{name} has no example"
+    text = "\n".join(line.removeprefix(example[1]) for line in example[2].splitlines())
+    parser = Parser(text, name)
+    op = parser.op()
+    assert parser.token.kind == "end" and op.name == name
+    for key, value in parser.forward[-1].items():
+        value.name = key
+    assert to_text(op) == text + "\n"
+
+
+# -- infer, meaning, text ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("sample", SAMPLES, ids=ids(SAMPLES))
+def test_infer_is_the_shape_of_the_meaning(sample: Sample) -> None:
+    """The interpreter checks every value against its type; here also that verification agrees."""
+    inside, op = sample.build()
+    verify(inside)
+    value, = run(inside, sample.arguments())
+    type = op.results[0].type
+    assert value.dtype == to_numpy(type.dtype)
+    assert value.shape == tuple(evaluate(d, NUMBERS) for d in type.shape)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=ids(SAMPLES))
+def test_text_reads_back(sample: Sample) -> None:
+    """Both printings give the operation back, and printing that is a fixpoint."""
+    inside, _ = sample.build()
+    for generic in (False, True):
+        text = to_text(inside, generic)
+        again = parse_module(text)
+        verify(again)
+        assert to_text(again, generic) == text
+        for a, b in zip(run(again, sample.arguments()), run(inside, sample.arguments())):
+            assert difference(a, b, "bits") is None
+
+
+# -- fold -------------------------------------------------------------------------------------------------------------
+def constant_operands(sample: Sample) -> tuple[Module, Op]:
+    """The sample with its operands replaced by constants."""
+    inside, op = sample.build()
+    main = main_of(inside)
+    with before(op):
+        for arg, array in zip(main.args, sample.arguments()):
+            if arg.type.is_static:
+                arg.replace_by(tensor.Constant(array).result)
+    return inside, op
+
+
+def folded(sample: Sample) -> Any:
+    _, op = constant_operands(sample)
+    return op.fold()
+
+
+@pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["fold"]])
+def test_fold_is_the_meaning(name: str) -> None:
+    for sample in samples_of(name):
+        if (array := folded(sample)) is not None:
+            want, = run(sample.build()[0], sample.arguments())
+            assert isinstance(array, np.ndarray)
+            assert difference(array, want, "bits") is None, str(sample)
+
+
+# -- derivatives ------------------------------------------------------------------------------------------------------
+def open_composites(inside: Module) -> None:
+    """Take apart the composites that have no rule of their own."""
+    for op in list(main_of(inside).block):
+        if isinstance(op, tensor.Composite) and not has_vjp(type(op)):
+            with before(op):
+                op.replace_by(op.decompose())
+
+
+def gradients(inside: Module, output: Value, ct: Value, wrt: Sequence[Value]) -> list[Value]:
+    """The cotangents of `wrt`: one walk from the last operation to the first, at the insertion point."""
+    cts: dict[Value, Value] = {output: ct}
+    for op in reversed(list(main_of(inside).block)):
+        if op.results and op.results[0] in cts and has_vjp(type(op)):
+            for v, d in zip(op.operands, op.vjp(cts[op.results[0]])):
+                if d is not None and isinstance(v.type.dtype, FloatType):
+                    assert d.type == v.type, f"the vjp of {op} gives {d.type} for {v.type}"
+                    cts[v] = cts[v] + d if v in cts else d
+    return [cts[v] if v in cts else full(0, v, v.type.shape) for v in wrt]
+
+
+def inner_product(x: Value, y: Value) -> Value:
+    return tensor.ReduceSum(x * y, tuple(range(x.type.rank))).result
+
+
+def with_gradient(sample: Sample, order: int) -> tuple[Module, list[int]]:
+    """@main returns s = <result, w>, or <its gradient, v> for order 2, and the gradient of s by each float operand.
+
+    The weights w and v come as further arguments.
+    """
+    inside, op = sample.build()
+    main = main_of(inside)
+    wrt = [i for i, a in enumerate(main.args) if isinstance(a.type.dtype, FloatType)]
+    weight = main.block.add_arg(op.results[0].type)
+    args = [main.args[i] for i in wrt]
+    directions = [main.block.add_arg(a.type) for a in args] if order == 2 else []
+    end = main.block.terminator
+    open_composites(inside)
+    with before(end):
+        scalar = inner_product(end.operands[0], weight)
+        grads = gradients(inside, scalar, full(1, scalar), args)
+        if order == 2:
+            parts = [inner_product(g, v) for g, v in zip(grads, directions)]
+            scalar = sum(parts[1:], parts[0])
+            open_composites(inside)
+            grads = gradients(inside, scalar, full(1, scalar), args)
+    end.set_operands([scalar, *grads])
+    main.update_type()
+    verify(inside)
+    return inside, wrt
+
+
+def check_gradient(sample: Sample, order: int) -> None:
+    """The gradient along three random directions against central differences."""
+    inside, wrt = with_gradient(sample, order)
+    rng = np.random.default_rng(3)
+    inputs = sample.arguments()
+    extra = [rng.uniform(0.5, 1.5, [evaluate(d, NUMBERS) for d in arg.type.shape])
+             for arg in main_of(inside).args[len(inputs):]]
+    _, *grads = run(inside, [*inputs, *extra])
+    for _ in range(3):
+        directions = [rng.uniform(-1, 1, inputs[i].shape) for i in wrt]
+        want = 0.0
+        h = 1e-5
+        for sign in (1, -1):
+            moved = list(inputs)
+            for i, d in zip(wrt, directions):
+                moved[i] = np.asarray(inputs[i] + sign * h * d)
+            want += sign * float(run(inside, [*moved, *extra])[0]) / (2 * h)
+        got = sum(float(np.sum(g * d)) for g, d in zip(grads, directions))
+        assert abs(got - want) <= 2e-6 * (1 + abs(want)), f"{sample}: {got} by vjp, {want} by differences"
+
+
+DIFFERENTIABLE = [s for s in SAMPLES if isinstance(s.build()[1].results[0].type, TensorType)
+                  and s.build()[1].results[0].type.dtype == f64 and any(t.dtype == f64 for t in s.types)
+                  and s.op != "tensor.map" and s.op != "tensor.stop_gradient"]
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
+def test_vjp_against_differences(sample: Sample) -> None:
+    if not sample.smooth:
+        pytest.skip("not smooth at the sample; test_tensor_ops has the values there")
+    check_gradient(sample, 1)
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
+def test_second_derivative_against_differences(sample: Sample) -> None:
+    if not sample.smooth:
+        pytest.skip("not smooth at the sample; test_tensor_ops has the values there")
+    check_gradient(sample, 2)
+
+
+# -- composites -------------------------------------------------------------------------------------------------------
+COMPOSITES = [s for s in SAMPLES if issubclass(OPS[s.op], tensor.Composite)]
+
+
+def taken_apart(sample: Sample) -> Module:
+    inside, op = sample.build()
+    assert isinstance(op, tensor.Composite)
+    with before(op):
+        value = op.decompose()
+    assert value.type == op.results[0].type
+    op.replace_by(value)
+    verify(inside)
+    assert not any(isinstance(op, tensor.Composite) for op in inside.walk())
+    return inside
+
+
+@pytest.mark.parametrize("sample", COMPOSITES, ids=ids(COMPOSITES))
+def test_decomposition_is_the_meaning(sample: Sample) -> None:
+    args = sample.arguments()
+    (want,), (got,) = run(sample.build()[0], args), run(taken_apart(sample), args)
+    if want.dtype == np.float64:
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14)
+    assert difference(got, want, None) is None
+
+
+OWN_RULE = [s for s in COMPOSITES if s in DIFFERENTIABLE and has_vjp(OPS[s.op])]
+
+
+@pytest.mark.parametrize("sample", OWN_RULE, ids=ids(OWN_RULE))
+def test_own_vjp_is_that_of_the_decomposition(sample: Sample) -> None:
+    """A composite's own rule against the walk over its decomposition."""
+    results = []
+    for own in (True, False):
+        inside, op = sample.build()
+        main = main_of(inside)
+        wrt = [a for a in main.args if isinstance(a.type.dtype, FloatType)]
+        end = main.block.terminator
+        if not own:
+            with before(op):
+                op.replace_by(op.decompose())  # type: ignore[attr-defined]
+        with before(end):
+            out = end.operands[0]
+            grads = gradients(inside, out, full(1.25, out, out.type.shape), wrt)
+        end.set_operands(grads)
+        main.update_type()
+        results.append(run(inside, sample.arguments()))
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-12)
