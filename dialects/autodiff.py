@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from weakref import WeakKeyDictionary
 
 from mlc.dialects import func, tensor
@@ -35,7 +35,7 @@ PASS_NAME = "grad"
 """What the locations of derivative operations say they went through."""
 
 
-def has_cotangent(type: Type) -> bool:
+def has_cotangent(type: Type) -> TypeGuard[TensorType]:
     """Whether values of a type have derivatives: floating-point tensors do."""
     return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
 
@@ -97,7 +97,7 @@ def check(op: _Derivative, function: Func, inputs: Sequence[Type], wrt: Sequence
           results: Sequence[Type]) -> None:
     """Raise IRError where the operands, results or `wrt` of a derivative do not fit its function."""
     count = len(function.args)
-    if not all(isinstance(i, int) and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
+    if not all(type(i) is int and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
         op.fail(f"wrt = {list(wrt)} are no {len(wrt)} different arguments of @{op.callee}, which has {count}",
                 code="MLC0131")
     for i in wrt:
@@ -131,7 +131,7 @@ def _types(types: Iterable[Type]) -> str:
 class Request:
     """Cotangents of the arguments `wrt` of a function, from cotangents of its results `of`; both ascending."""
 
-    callee: str
+    callee: Symbol
     wrt: tuple[int, ...]
     of: tuple[int, ...]
 
@@ -310,7 +310,7 @@ def _without_composites(forward: Func, request: Request) -> Activity:
             return activity
         for op in found:
             with before(op, op.loc.through(PASS_NAME)):
-                value = op.decompose()  # type: ignore[attr-defined]
+                value = op.decompose()
             op.replace_by(*((value,) if isinstance(value, Value) else value))
 
 

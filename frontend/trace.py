@@ -177,9 +177,13 @@ class Trace:
         if self.parent is None:
             self.module.body.block.insert(self.function)
             return self.function
-        name = self.function.sym_name
+        name, names = self.function.sym_name, [arg.name for arg in self.block.args]
         self.function.sym_name = Symbol("f")
+        for arg in self.block.args:                         # names do not make functions differ
+            arg.name = ""
         text = to_text(self.function)
+        for arg, original in zip(self.block.args, names):
+            arg.name = original
         if (found := self.root.texts.get(text)) is None:
             found = self.root.texts[text] = self.function
             taken = {f.sym_name for f in self.root.texts.values()} | {"main"}

@@ -7,6 +7,7 @@ A tensor, memref, vector or tile is an array, an index a Python int, another sca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value
-from mlc.ir.diag import IRError, Loc, UserError, UserIndexError
+from mlc.ir.diag import UNKNOWN, IRError, Loc, UserError, UserIndexError
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
@@ -262,9 +263,7 @@ def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
 
 
 def index_error(site: str, element: int) -> UserIndexError:
-    """The error of an index out of range, at `file:line:col`."""
-    file, _, rest = site.partition(":")
-    line, _, col = rest.partition(":")
-    loc = Loc(file, int(line or 0) if line.isdigit() else 0, int(col) if col.isdigit() else 0)
-    return UserIndexError(f"an index is out of range (at element {element} of the kernel's domain)", code="MLC0340",
-                          loc=loc)
+    """The error of an index out of range, recorded at `file:line:col: message`."""
+    found = re.match(r"(.*?):(\d+)(?::(\d+))?: (.*)", site, re.DOTALL)
+    loc = Loc(found[1], int(found[2]), int(found[3] or 0)) if found else UNKNOWN
+    return UserIndexError(f"{found[4] if found else site} (element {element} of the kernel)", code="MLC0340", loc=loc)

@@ -54,7 +54,7 @@ class Pass:
     gives  the form it leaves; None keeps the one it found
     """
 
-    run: Callable[..., None]
+    run: Callable[..., Any]                  # may return the ir.rewrite.Counters of the rules it applied
     takes: Form | None = None
     gives: Form | None = None
 
@@ -99,7 +99,7 @@ class Step:
     options: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
-        text = ",".join(f"{k}={v}" for k, v in self.options)
+        text = ",".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in self.options)
         return f"{self.transform.name}{{{text}}}" if text else self.transform.name
 
 
@@ -145,7 +145,7 @@ class Pipeline:
             before = to_text(module, ins.generic) if watched else ""
             started = time.perf_counter()
             try:
-                step.transform.run(module, **dict(step.options))
+                counters = step.transform.run(module, **dict(step.options))
                 form = step.transform.gives or form
                 if ins.verify_each:
                     verify(module)
@@ -154,6 +154,8 @@ class Pipeline:
             except Exception as error:
                 self._crashed(number, before, error, ins)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
+            if fired := getattr(counters, "fired", None):
+                ins.rules[f"{number:02d} {step}"] = dict(fired)
             if ins.print_after_all is not None:
                 ins.print_after_all.write(f"// ----- after {step} -----\n{to_text(module, ins.generic)}")
             if ins.print_after_change is not None:
@@ -167,12 +169,11 @@ class Pipeline:
         """Leave a file that replays a defect; an error that speaks of the user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             raise error
-        rest = ",".join(map(str, self.steps[number - 1:]))
-        if ins.reproducer is not None:
-            write_reproducer(ins.reproducer, before, rest)
         if isinstance(error, IRError) and not ins.verify_each:
             raise error
         step = self.steps[number - 1]
+        if ins.reproducer is not None:
+            write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
                                 f"{error.message if isinstance(error, Error) else error}",
                                 loc=getattr(error, "loc", None) or Error("").loc)

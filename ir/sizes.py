@@ -34,7 +34,7 @@ Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by
 
 
 def _monomial_key(m: Monomial) -> tuple[int, str]:
-    return (-sum(p for _, p in m), "*".join(str(a) for a, _ in m))
+    return (-sum(p for _, p in m), "*".join(str(a) for a, p in m for _ in range(p)))
 
 
 class Size:

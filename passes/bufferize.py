@@ -126,13 +126,14 @@ class _Bufferizer:
         self.symbols = symbols
         self.sites: list[str] = []
         self.prologue = self.block.first
+        work = _work(self.block)
         self.place(returned)
         for op in list(self.block):
             self.rewrite(op)
         for arg in reversed(old_args):
             self.block.erase_arg(arg.index)
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
-                           "error_sites": tuple(self.sites)}
+                           "error_sites": tuple(self.sites), "work": str(work)}
         function.attrs.pop("donate", None)
         function.update_type()
         self.companion(names)
@@ -320,8 +321,23 @@ def _is_viewed(value: Value) -> bool:
 
 
 def _sites(kernel: Kernel) -> list[str]:
-    """The places in a kernel where an index can be out of range."""
-    return [str(op.loc) for op in kernel.body.block if isinstance(op, tn.Take | tn.TakeAlong)]
+    """The places in a kernel where an index can be out of range, as `file:line:col: message`."""
+    return [f"{op.loc}: an index of {op.name.removeprefix('tensor.')} is out of range for axis {op.axis} of size "
+            f"{op.x.type.shape[op.axis]}" for op in kernel.body.block if isinstance(op, tn.Take | tn.TakeAlong)]
+
+
+def _work(block: Block) -> Dim:
+    """About how many operations on elements a call makes: points times operations, over all kernels."""
+    total: Dim = 0
+    for kernel in block:
+        if isinstance(kernel, Kernel):
+            for op in kernel.body.block:
+                for r in op.results:
+                    points = r.type.size
+                    if isinstance(op, tn.DotGeneral):
+                        points = points * sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+                    total = total + points
+    return total
 
 
 def reads_own_element(kernel: Kernel, argument: Value, shape: tuple[Dim, ...]) -> bool:

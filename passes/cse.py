@@ -108,9 +108,9 @@ def attribute_key(value: Any) -> Hashable:
     if isinstance(value, float):
         return "float", math.copysign(1.0, value), value if value == value else "nan"
     if isinstance(value, np.ndarray):
-        return "array", value.dtype.str, value.shape, value.tobytes()
+        return "array", value.dtype.name, value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, np.generic):
-        return "scalar", value.dtype.str, value.tobytes()
+        return "scalar", value.dtype.name, value.tobytes()
     if isinstance(value, tuple | list):
         return "list", tuple([attribute_key(v) for v in value])
     if isinstance(value, dict):

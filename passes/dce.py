@@ -29,7 +29,7 @@ def run(module: Op) -> None:
             continue
         sources = {v.op: None for inner in op.walk() for v in inner.operands if v.op is not None}
         op.erase()
-        work.update({s: None for s in sources if s is not None and s.parent is not None})
+        work.update({s: None for s in sources if s.parent is not None})
     for table in [op for op in module.walk() if op.symbol_table]:
         _functions(table)
 

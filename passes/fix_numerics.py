@@ -134,6 +134,20 @@ def _fix(op: Op) -> None:
             op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
 
 
+def is_fixed(module: Op) -> bool:
+    """Whether the numbers of a module have been fixed; not, where nothing in it tells."""
+    told = False
+    for op in module.walk():
+        if isinstance(op, Reduce | tn.DotGeneral):
+            if op.order is None:
+                return False
+            told = True
+        elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
+            return False
+        told = told or isinstance(op, tn.Map)
+    return told
+
+
 def reduction_order(type: TensorType, axes: tuple[int, ...]) -> str:
     """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`."""
     if type.rank - 1 not in axes:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlc.ir.core import Op
+from mlc.ir.diag import UserError
 from mlc.ir.passes import Instruments, Pipeline, Step, find_pass, parse_pipeline
+from mlc.ir.types import MemRefType, TensorType
+from mlc.passes import fix_numerics
 
 ORDER: tuple[tuple[str, str, str], ...] = (
     # level it belongs to, pass with its options, why it stands here
@@ -55,7 +58,6 @@ _check_order()
 def steps(level: str = "llvm", vector_bits: int = 512) -> list[Step]:
     """The passes that bring a module from the frontend down to `level`."""
     if level not in LEVELS:
-        from mlc.ir.diag import UserError
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
     last = LEVELS.index(level)
     out: list[Step] = []
@@ -77,3 +79,40 @@ def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: 
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
     return build(level, vector_bits).run(module, instruments)
+
+
+def stage(module: Op) -> int:
+    """The row of ORDER that `module` is ready for, told from what stands in it: every dump of a pass can be entered.
+
+    Above fix_numerics the passes leave what is already as they want it, so all of them run (again).
+    """
+    used = {op.name for op in module.walk()}
+    dialects = {name.split(".")[0] for name in used}
+    if dialects <= {"builtin", "llvm"}:
+        return len(ORDER)
+    names = [text.split("{")[0] for _, text, _ in ORDER]
+    if "tensor.kernel" in used:
+        return names.index("tensor_to_loop" if _has_values_of(module, MemRefType) else "bufferize")
+    if dialects & {"tensor", "autodiff"} or _has_values_of(module, TensorType):
+        return names.index("fuse") if fix_numerics.is_fixed(module) else 0
+    return names.index("tensor_to_loop" if "loop" in dialects else "loop_to_scf") + 1
+
+
+def _has_values_of(module: Op, type: type) -> bool:
+    return any(isinstance(value.type, type) for op in module.walk()
+               for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)))
+
+
+def remaining(module: Op, level: str = "llvm", vector_bits: int = 512) -> list[Step]:
+    """The passes from where `module` stands down to `level`."""
+    everything = steps(level, vector_bits)
+    done = stage(module)
+    if done > len(everything):
+        raise UserError(f"the module is at level {ORDER[min(done, len(ORDER) - 1)][0]} already, past {level}",
+                        code="MLC0335", hint="ask for a level further down, or start from an earlier dump")
+    return everything[done:]
+
+
+def resume(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None) -> Op:
+    """Bring a module that was entered anywhere, such as a dump of any pass, down to `level` in place."""
+    return Pipeline(remaining(module, level, vector_bits)).run(module, instruments)

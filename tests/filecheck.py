@@ -21,7 +21,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 KINDS = ("", "-NEXT", "-SAME", "-NOT", "-LABEL", "-DAG")
-DIRECTIVE = re.compile(r"^\s*(?://|#|;)\s*CHECK(-[A-Z-]+)?:\s*(.*?)\s*$")
+DIRECTIVE = re.compile(r"^\s*(?://|#|;)\s*CHECK(-[A-Z0-9-]+)?:\s*(.*?)\s*$")
 HOLE = re.compile(r"\{\{(.*?)\}\}|\[\[([A-Za-z_]\w*)(?::(.*?))?\]\]")
 
 

@@ -128,7 +128,7 @@ def _elementwise() -> list[Sample]:
 
 def _compare() -> list[Sample]:
     out = [Sample((t(f"{a}f64"), t(f"{b}f64")), lambda x, y, p=p: tensor.Compare(p, x, y))
-           for p in ("eq", "ne", "lt", "le", "gt", "ge") for a, b in PAIRS[:3]]
+           for p in ("eq", "ne", "lt", "le", "gt", "ge") for a, b in (*PAIRS[:3], PAIRS[5])]
     out += [Sample((t(f"7x{d}"), t(f"7x{d}")), lambda x, y: tensor.Compare("le", x, y)) for d in (i1, *INTS, *FLOATS)]
     out += [Sample((t(c), t(a), t(b)), tensor.Select) for c, a, b in (
         ("i1", "f64", "f64"), ("7xi1", "7xf64", "7xf64"), ("0xi1", "f64", "0xf64"), ("2x1xi1", "3xf64", "f64"),
@@ -169,10 +169,11 @@ def _shape() -> list[Sample]:
         ("Bx1xCxf64", (2, 0, 1)), ("2x3xi8", (1, 0)))]
     out += [Sample((t(a),), lambda x, b=b: tensor.BroadcastTo(x, t(b).shape)) for a, b in (
         ("f64", "2x3xf64"), ("1xf64", "7xf64"), ("1xf64", "0xf64"), ("3xf64", "2x3xf64"), ("2x1x3xf64", "5x2x4x3xf64"),
-        ("1x3xf64", "Bx3xf64"), ("Bx1xf64", "CxBx3xf64"), ("1xi1", "3xi1"))]
+        ("1xi1", "3xi1"))]
+    out += [Sample((t("Bx1xf64"), t("Cxf64")), lambda x, _: tensor.BroadcastTo(x, (C, B, 3)))]
     out += [Sample((t(a),), lambda x, s=s: tensor.Slice(x, *s)) for a, s in (
         ("f64", ((), (), ())), ("7xf64", ((1,), (6,), (2,))), ("7xf64", ((1,), (7,), (3,))), ("7xf64", ((3,), (3,), (1,))),
-        ("0xf64", ((0,), (0,), (2,))), ("7xf64", ((6,), (-1,), (-1,))), ("7xf64", ((5,), (0,), (-2,))),
+        ("0xf64", ((0,), (0,), (2,))), ("1xf64", ((0,), (1,), (3,))), ("7xf64", ((6,), (-1,), (-1,))), ("7xf64", ((5,), (0,), (-2,))),
         ("7xf64", ((4,), (4,), (-3,))), ("0xf64", ((-1,), (-1,), (-2,))), ("2x7xi32", ((0, 2), (2, 7), (1, 2))),
         ("Bx7xf64", ((1, 0), (B, 7), (1, 2))), ("BxCxf64", ((0, C - 1), (B, -1), (2, -1))))]
     out += [Sample((t(a), t("f64")), lambda x, v, p=p: tensor.Pad(x, v, *p)) for a, p in (
@@ -259,7 +260,7 @@ def _composite() -> list[Sample]:
            for s, axis in one]
     out += [Sample((t("2x4xi32"),), lambda x, cls=cls: cls(x, 1)) for cls in (tensor.ArgMax, tensor.ArgMin)]
     out += [Sample((t(s),), lambda x, n=n, d=d: tensor.OneHot(x, n, d), 0, 4) for s, n, d in (
-        ("i64", 5, f32), ("7xi64", 5, i1), ("0xi32", 3, f64), ("2x3xui8", 4, i64), ("Bxi64", B, f32))]
+        ("i64", 5, f32), ("7xi64", 5, i1), ("0xi32", 3, f64), ("2x3xui8", 4, i64), ("1xi64", 1, f32), ("Bxi64", B, f32))]
     over: tuple[tuple[str, tuple[int, ...]], ...] = (
         ("7xf64", (0,)), ("1xf64", (0,)), ("0xf64", (0,)), ("2x3xf64", (0,)), ("2x3x5xf64", (0, 2)), ("Bx3xf64", (0,)),
         ("BxCxf64", (0, 1)), ("7xf32", (0,)), ("7xf16", (0,)), ("7xbf16", (0,)))

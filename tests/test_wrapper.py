@@ -18,8 +18,9 @@ from mlc.backends import executable
 from mlc.backends.cpu import abi, layout, support, wrapper
 from mlc.backends.cpu import callable as compiled
 from mlc.backends.cpu.abi import Interface
-from mlc.backends.cpu.callable import SlowCallable, make_callable
+from mlc.backends.cpu.callable import SlowCallable, add_fast_path, make_callable, make_dispatcher
 from mlc.backends.executable import Entry
+from mlc.backends.target import host
 from mlc.ir.diag import UserError, UserIndexError
 from mlc.ir.parser import Parser
 from mlc.ir.types import bf16, to_numpy
@@ -303,6 +304,50 @@ def test_unknown_layout_means_slow(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f.fast_path == "numpy changed" and f(1) == "slow"
 
 
+def test_dispatcher_learns_signatures() -> None:
+    calls = []
+
+    def slow(*args: Any, **keywords: Any) -> str:
+        """The function of the user."""
+        calls.append(args)
+        return "slow"
+
+    f, x = make_dispatcher(slow), ramp(3)
+    assert f(x, x) == "slow" and f(a=1) == "slow" and f.__name__ == "slow" and f.__doc__ == "The function of the user."
+    add, fixed = native.executable().entry("add"), native.executable().entry("fixed")
+    assert add_fast_path(f, add, "ndarray") == "yes" and add_fast_path(f, fixed, "ndarray") == "yes"
+    calls.clear()
+    assert f(x, x).tolist() == [0, 2, 4] and f(np.ones((2, 3), np.float32)).tolist() == [[2] * 3] * 2 and not calls
+    assert f(x) == "slow" and f(x, x.astype(int)) == "slow" and len(calls) == 2 and f.__name__ == "slow"
+    for _ in range(compiled.MAX_FAST_PATHS - 2):
+        assert add_fast_path(f, add, "ndarray") == "yes"
+    assert "8 signatures" in add_fast_path(f, add, "ndarray") and f(x, x).tolist() == [0, 2, 4]
+    assert "no argument tells" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
+
+
+def test_dispatchers_die() -> None:
+    class Slow:
+        compiled: Any
+
+        def __call__(self, *args: Any) -> Any:
+            return args
+
+    slow = Slow()
+    slow.compiled = make_dispatcher(slow)
+    add_fast_path(slow.compiled, native.executable().entry("add"), "ndarray")
+    watch, watch_compiled = weakref.ref(slow), weakref.ref(slow.compiled)
+    assert slow.compiled(1) == (1,)
+    del slow
+    gc.collect()
+    assert watch() is None and watch_compiled() is None
+
+
+def test_many_arguments_have_no_wrapper() -> None:
+    types = ", ".join(["tensor<f32>"] * compiled.MAX_VALUES)
+    wide = Interface("wide", Parser(f"({types}) -> tensor<f32>", "").type(), (), (-1,))  # type: ignore[arg-type]
+    assert compiled._unsuited(wide) == "257 arguments and results are more than 256"
+
+
 def test_callables_die() -> None:
     class Slow:
         def __call__(self, *args: Any) -> Any:
@@ -467,10 +512,9 @@ def test_code_names_no_address() -> None:
     from mlc.backends import link, object_code
     from mlc.backends.emit_llvm import emit
     interface = native.executable().entry("both").interface
-    text = emit(wrapper.wrapper_module(interface, True, True), compiled.WRAPPER_TARGET)
-    assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True),
-                                                   compiled.WRAPPER_TARGET)
-    undefined = set(link.undefined_symbols(object_code.compile_object(text, compiled.WRAPPER_TARGET, 1)))
+    text = emit(wrapper.wrapper_module(interface, True, True), host())
+    assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True), host())
+    undefined = set(link.undefined_symbols(object_code.compile_object(text, host(), 1)))
     assert undefined <= support.EXTERNALS and "PyObject_Vectorcall" in undefined
 
 

@@ -137,7 +137,7 @@ def interface_of(entry: Op) -> Interface:
     work = attrs.get("work")
     return Interface(
         name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),
-        tuple(int(a) for a in _items(attrs.get("aliases", [-1] * len(type.results)))),
+        tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
         None if work is None else sizes.parse(work) if isinstance(work, str) else int(work))
 

@@ -8,6 +8,8 @@ slow path is all there is.
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from collections.abc import Callable as Function
 from functools import cache
 from types import MethodType
@@ -18,19 +20,23 @@ import numpy as np
 from mlc.backends import object_code
 from mlc.backends.cpu import layout
 from mlc.backends.cpu.abi import Interface
-from mlc.backends.cpu.assemble import I32, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, Unit
 from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
 from mlc.backends.emit_llvm import emit
 from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.link import ALLOWED_EXTERNALS, link
 from mlc.backends.load import Library, load
-from mlc.backends.target import LEVELS, Target
+from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.types import to_numpy
 
-WRAPPER_TARGET = LEVELS["x86-64-v3"]
-"""Wrappers hold no arithmetic worth another level, and code for the lowest runs everywhere."""
+MAX_VALUES = 256
+"""Functions of more arguments and results have no wrapper: compiling one would take longer than a second of slow calls
+saves."""
+
+MAX_FAST_PATHS = 8
+"""A dispatcher tries so many signatures before its slow path; each costs a few nanoseconds to rule out."""
 
 
 class SlowCallable:
@@ -54,7 +60,7 @@ class SlowCallable:
         return self if instance is None else MethodType(self, instance)
 
     def __repr__(self) -> str:
-        return f"<compiled {self.keep[0].interface.name}>"
+        return f"<compiled {self.keep[0].interface.name}>" if self.keep else f"<compiled: {self.slow_path!r}>"
 
 
 def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
@@ -78,10 +84,8 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     interface = entry.interface
     library = _wrapper(Interface("wrapped", interface.type, interface.symbols, interface.aliases, work=interface.work),
                        tensor_type is not None, result == "tensor")
-    made = _allocate(_callable_type())
+    made = _new(slow_path, entry.fail, consumed, keep)
     fields = Callable.from_address(id(made))
-    for name, value in (("slow_path", slow_path), ("on_error", entry.fail), ("consumed", consumed), ("keep", keep)):
-        setattr(fields, name, _reference(value))
     fields.function = entry.address
     fields.array_type = id(np.ndarray)
     fields.tensor_type = id(tensor_type) if tensor_type is not None else None
@@ -95,10 +99,58 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     return made
 
 
+def make_dispatcher(slow_path: Function[..., Any]) -> Any:
+    """A callable that so far only calls `slow_path`, and keeps its identity when it learns faster ways."""
+    if reason := layout.problem():
+        return SlowCallable(slow_path, (), reason)
+    made = _new(slow_path, None, None, ())
+    Callable.from_address(id(made)).vectorcall = _support().address("forward")
+    return made
+
+
+def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_type: type | None = None,
+                  payload: str = "_array", consumed: Any = None) -> str:
+    """Let a dispatcher run `entry` where its guards hold, before what it tries so far; "yes", or why it does not.
+
+    Only for an entry that means the same as the slow path for every call that passes the guards.
+    """
+    if isinstance(dispatcher, SlowCallable):
+        return dispatcher.fast_path
+    with _adding:
+        before: Any = dispatcher.slow_path
+        following, depth = before, 0
+        while type(following) is _callable_type():
+            following, depth = following.slow_path, depth + 1
+        if depth >= MAX_FAST_PATHS:
+            return f"the function has {depth} signatures with a fast path already"
+        made = make_callable(entry, before, result, tensor_type, payload, consumed)
+        if isinstance(made, SlowCallable):
+            return made.fast_path
+        fields = Callable.from_address(id(dispatcher))
+        fields.slow_path = _reference(made)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
+    return "yes"
+
+
+_adding = threading.RLock()
+os.register_at_fork(after_in_child=_adding._at_fork_reinit)  # type: ignore[attr-defined]
+
+
+def _new(slow_path: Function[..., Any], on_error: Any, consumed: Any, keep: tuple[Any, ...]) -> Any:
+    """An instance with these references; it cannot be called yet."""
+    made = _allocate(_callable_type())
+    fields = Callable.from_address(id(made))
+    for name, value in (("slow_path", slow_path), ("on_error", on_error), ("consumed", consumed), ("keep", keep)):
+        setattr(fields, name, _reference(value))
+    return made
+
+
 def _unsuited(interface: Interface) -> str | None:
     """Why a signature has no fast path."""
     if unbound := set(interface.symbols) - set(interface.binders):
         return f"no argument tells size {sorted(unbound)[0]}"
+    if (count := len(interface.inputs) + len(interface.results)) > MAX_VALUES:
+        return f"{count} arguments and results are more than {MAX_VALUES}"
     return None
 
 
@@ -120,7 +172,8 @@ def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
     return _native(wrapper_module(signature, tensors, wrap), [NAME])
 
 
-def _native(source: Module, exports: list[str], target: Target = WRAPPER_TARGET) -> Library:
+def _native(source: Module, exports: list[str]) -> Library:
+    target = host()
     obj = object_code.compile_object(emit(source, target), target, 1)
     return load(link(obj, exports, EXTERNALS | ALLOWED_EXTERNALS))
 
@@ -155,7 +208,7 @@ def _allocate(type: type) -> Any:
 @cache
 def _callable_type() -> type:
     """The type of compiled functions, made by PyType_FromSpec."""
-    code = _native(_support_module(), ["dealloc", "traverse"])
+    code = _support()
     members = (_Member * 5)(
         _Member(b"__vectorcalloffset__", _T_PYSSIZET, offset(Callable, "vectorcall"), _READONLY),
         _Member(b"__weaklistoffset__", _T_PYSSIZET, offset(Callable, "weaklist"), _READONLY),
@@ -182,15 +235,29 @@ _type_parts: list[Any] = []
 """What the type points to; it lives as long as the process."""
 
 
-def _support_module() -> Module:
-    """What CPython asks of a type whose instances hold references: dealloc and traverse.
+@cache
+def _support() -> Library:
+    return _native(_support_module(), ["dealloc", "traverse", "forward"])
 
-    No clear: the references never change, as a tuple's, so a cycle goes through some other object that can be cleared.
+
+def _support_module() -> Module:
+    """What CPython asks of a type whose instances hold references, and the vectorcall of a dispatcher.
+
+    There is no tp_clear: Python code cannot make one of the references point back, so, as with a tuple, a cycle goes
+    through some other object, which can be cleared.
     """
     unit = Unit(SIGNATURES)
+    _forward(unit)
     _traverse(unit)
     _dealloc(unit)
     return unit.module
+
+
+def _forward(unit: Unit) -> None:
+    """forward(self, args, nargsf, kwnames): call the slow path."""
+    a = Assembler(unit, "forward", [PTR, PTR, I64, PTR], PTR, public=True)
+    self, args, nargsf, kwnames = a.args
+    a.ret(a.call("PyObject_Vectorcall", a.load(PTR, self, offset(Callable, "slow_path")), args, nargsf, kwnames))
 
 
 def _traverse(unit: Unit) -> None:

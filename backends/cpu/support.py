@@ -189,6 +189,25 @@ def _aligned(a: Assembler, pointer: Value, align: int) -> Value:
     return a.at(pointer, a.and_(a.sub(a.i64(0), a.address(pointer)), a.i64(align - 1)))
 
 
+def drop_all(unit: Unit) -> None:
+    """drop_all(objects, count): give up the references in an array, some of which may be NULL."""
+    a = Assembler(unit, "drop_all", [PTR, I64], None)
+    objects, count = a.args
+    check, loop, done = a.block(I64), a.block(), a.block()
+    a.goto(check, a.i64(0))
+    a.start(check)
+    i, = check.args
+    a.branch(a.compare("ult", i, count), loop, done)
+    a.start(loop)
+    slot = a.at(objects, a.mul(i, a.i64(8)))
+    obj = a.load(PTR, slot)
+    a.store(a.null, slot)
+    a.call("Py_DecRef", obj)                                 # which takes NULL
+    a.goto(check, a.add(i, a.i64(1)))
+    a.start(done)
+    a.ret()
+
+
 def take_scratch(unit: Unit) -> None:
     """take_scratch(self): a scratch of the pool, or a new one without an arena; NULL if there is no memory."""
     a = Assembler(unit, "take_scratch", [PTR], PTR)

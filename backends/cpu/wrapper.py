@@ -45,6 +45,7 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
         support.consume(unit)
     if wrap:
         support.tensor_of(unit)
+    support.drop_all(unit)
     support.new_array(unit)
     support.take_scratch(unit)
     support.grow(unit)
@@ -412,9 +413,7 @@ class _Wrapper:
         return obj
 
     def drop_results(self) -> None:
-        for k in range(len(self.interface.results)):
-            self.a.call("Py_DecRef", self.a.load(PTR, self.made, 8 * k))        # which takes NULL
-            self.a.store(self.a.null, self.made, 8 * k)
+        self.a.call("drop_all", self.made, self.a.i64(len(self.interface.results)))
 
 
 def _largest_symbol(dims: Sequence[Dim]) -> int:

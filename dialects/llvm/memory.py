@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects.llvm.arithmetic import constant
 from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Interpreter, Pointer
-from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, from_numpy, i1, i8, like, to_numpy
+from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, from_numpy, i1, i8, i64, like, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -207,7 +208,7 @@ class GetElementPtr(Op, name="llvm.getelementptr"):
     dynamic_indices: tuple[Value, ...]
     type: ResultType
     elem_type: Type
-    rawConstantIndices: tuple[int, ...]  # noqa: N815 (upstream's name)
+    rawConstantIndices: tuple[int, ...]
     attr_types = {"rawConstantIndices": "i32"}
 
     def infer(self) -> Type:
@@ -244,8 +245,8 @@ class GetElementPtr(Op, name="llvm.getelementptr"):
     def print_form(self, p: Printer) -> None:
         at = ", ".join(p.name(n) if isinstance(n, Value) else str(n) for n in self.indices)
         extra = p.attr_dict(self, ("elem_type", "rawConstantIndices"))
-        p.append(f" {p.name(self.base)}[{at}]{' ' + extra if extra else ''} : ({p.types(v.type for v in self.operands)})"
-                 f" -> {p.type(self.result.type)}, {p.type(self.elem_type)}")
+        p.append(f" {p.name(self.base)}[{at}]{' ' + extra if extra else ''} : "
+                 f"({p.types(v.type for v in self.operands)}) -> {p.type(self.result.type)}, {p.type(self.elem_type)}")
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
@@ -263,6 +264,8 @@ class GetElementPtr(Op, name="llvm.getelementptr"):
 
 def element_address(base: Value, index: Value | int, type: Type) -> Value:
     """The address of element `index` of the array of `type` that starts at `base`."""
+    if isinstance(index, int) and not DYNAMIC < index < 1 << 31:
+        index = constant(index, i64)
     dynamic = (index,) if isinstance(index, Value) else ()
     lanes = [v.type.shape for v in (base, *dynamic) if isinstance(v.type, VectorType)]
     result = VectorType(lanes[0], ptr) if lanes else ptr
@@ -386,7 +389,7 @@ class MemCpy(Op, name="llvm.intr.memcpy", pure=False):
     dst: Value
     src: Value
     len: Value
-    isVolatile: bool = False  # noqa: N815 (upstream's name)
+    isVolatile: bool = False
 
     def infer(self) -> tuple[Type, ...]:
         _check_address(self, self.dst)
@@ -408,7 +411,7 @@ class MemSet(Op, name="llvm.intr.memset", pure=False):
     dst: Value
     val: Value
     len: Value
-    isVolatile: bool = False  # noqa: N815 (upstream's name)
+    isVolatile: bool = False
 
     def infer(self) -> tuple[Type, ...]:
         _check_address(self, self.dst)

@@ -131,11 +131,12 @@ class Softmax(_AlongAxis, name="tensor.softmax"):
         return e / e.sum(self.axis, keepdims=True)
 
     def decompose(self) -> Value:
-        return softmax(self.x, self.axis)
+        return cast(softmax(widened(self.x), self.axis), self.x.type.dtype)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        product = ct * self.result
-        return [product - self.result * sum_kept(product, (self.axis,))]
+        result = widened(self.result)
+        product = widened(ct) * result
+        return [cast(product - result * sum_kept(product, (self.axis,)), self.x.type.dtype)]
 
 
 class LogSoftmax(_AlongAxis, name="tensor.log_softmax"):
@@ -149,10 +150,11 @@ class LogSoftmax(_AlongAxis, name="tensor.log_softmax"):
         return shifted - np.log(np.exp(shifted).sum(self.axis, keepdims=True))
 
     def decompose(self) -> Value:
-        return log_softmax(self.x, self.axis)
+        return cast(log_softmax(widened(self.x), self.axis), self.x.type.dtype)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        return [ct - exp(self.result) * sum_kept(ct, (self.axis,))]
+        ct = widened(ct)
+        return [cast(ct - exp(widened(self.result)) * sum_kept(ct, (self.axis,)), self.x.type.dtype)]
 
 
 class LogSumExp(_AlongAxis, name="tensor.logsumexp"):
@@ -169,17 +171,18 @@ class LogSumExp(_AlongAxis, name="tensor.logsumexp"):
         return np.logaddexp.reduce(x, self.axis, initial=-np.inf)
 
     def decompose(self) -> Value:
-        top = max_kept(self.x, (self.axis,))
+        x = widened(self.x)
+        top = max_kept(x, (self.axis,))
         infinite = compare("eq", tensor.Abs(top).result, full(math.inf, top))
         shift = select(infinite, full(0, top), top)                    # inf - inf would be NaN
-        total = tensor.Log(sum_kept(exp(self.x - shift), (self.axis,))).result + shift
-        return reshape(total, self.result.type.shape)
+        total = tensor.Log(sum_kept(exp(x - shift), (self.axis,))).result + shift
+        return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        shape = self.x.type.shape
-        result = keep_axes(self.result, (self.axis,), shape)
+        x, shape = widened(self.x), self.x.type.shape
+        result = keep_axes(widened(self.result), (self.axis,), shape)
         finite = select(compare("eq", result, full(-math.inf, result)), full(0, result), result)
-        return [keep_axes(ct, (self.axis,), shape) * exp(self.x - finite)]
+        return [cast(keep_axes(widened(ct), (self.axis,), shape) * exp(x - finite), self.x.type.dtype)]
 
 
 class _Arg(Composite):
@@ -284,7 +287,7 @@ class Mean(_OverAxes, name="tensor.mean"):
     """
 
     def define(self, x: Array) -> Any:
-        return x.sum(self.axes) / math.prod(x.shape[a] for a in self.axes) if x.size else x.mean(self.axes)
+        return x.sum(self.axes) / np.float64(math.prod(x.shape[a] for a in self.axes))
 
     def decompose(self) -> Value:
         return self.narrowed(mean_kept(widened(self.x), self.axes))
@@ -293,7 +296,7 @@ class Mean(_OverAxes, name="tensor.mean"):
 class Var(_OverAxes, name="tensor.var"):
     """result = the sum over j of (x[j] - mean(x))^2 / max(0, n - correction), over the n indices j along axes
 
-        %r = tensor.var %x {axes = [1], correction = 1} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+        %r = tensor.var %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
     x: Value
@@ -301,8 +304,9 @@ class Var(_OverAxes, name="tensor.var"):
     correction: int = 1
 
     def define(self, x: Array) -> Any:
-        count = max(0, math.prod(x.shape[a] for a in self.axes) - self.correction)
-        return np.square(x - x.mean(self.axes, keepdims=True)).sum(self.axes) / np.float64(count)
+        n = math.prod(x.shape[a] for a in self.axes)
+        mean = x.sum(self.axes, keepdims=True) / np.float64(n)
+        return np.square(x - mean).sum(self.axes) / np.float64(max(0, n - self.correction))
 
     def decompose(self) -> Value:
         x = widened(self.x)
@@ -398,10 +402,26 @@ class RmsNorm(_Norm, name="tensor.rms_norm"):
 
 # -- activations ------------------------------------------------------------------------------------------------------
 class _Activation(Composite):
+    """A function of single elements; `emit` and `slope`, its derivative, work in the accumulator's type."""
+
     x: Value
 
     def infer(self) -> TensorType:
         return self.floats()[0]
+
+    def emit(self, x: Value) -> Value:
+        raise NotImplementedError
+
+    def decompose(self) -> Value:
+        return cast(self.emit(widened(self.x)), self.x.type.dtype)
+
+
+class _SmoothActivation(_Activation):
+    def slope(self, x: Value) -> Value:
+        raise NotImplementedError
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [cast(widened(ct) * self.slope(widened(self.x)), self.x.type.dtype)]
 
 
 class Relu(_Activation, name="tensor.relu"):
@@ -434,8 +454,8 @@ class LeakyRelu(_Activation, name="tensor.leaky_relu"):
     def define(self, x: Array) -> Any:
         return np.where(x > 0, x, self.slope * x)
 
-    def decompose(self) -> Value:
-        return select(compare("gt", self.x, full(0, self.x)), self.x, self.x * self.slope)
+    def emit(self, x: Value) -> Value:
+        return select(compare("gt", x, full(0, x)), x, x * self.slope)
 
 
 class Elu(_Activation, name="tensor.elu"):
@@ -450,13 +470,13 @@ class Elu(_Activation, name="tensor.elu"):
     def define(self, x: Array) -> Any:
         return np.where(x > 0, x, self.alpha * np.expm1(x))
 
-    def decompose(self) -> Value:
-        positive, zero = compare("gt", self.x, full(0, self.x)), full(0, self.x)
-        low = tensor.Expm1(select(positive, zero, self.x)).result      # no overflow where it is not selected
-        return select(positive, self.x, low * self.alpha)
+    def emit(self, x: Value) -> Value:
+        positive, zero = compare("gt", x, full(0, x)), full(0, x)
+        low = tensor.Expm1(select(positive, zero, x)).result           # no overflow where it is not selected
+        return select(positive, x, low * self.alpha)
 
 
-class Gelu(_Activation, name="tensor.gelu"):
+class Gelu(_SmoothActivation, name="tensor.gelu"):
     """result[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2; or by tanh(sqrt(2/pi) * (x + 0.044715 x^3))
 
         %r = tensor.gelu %x {approximate = "tanh"} : tensor<3xf32>
@@ -475,29 +495,28 @@ class Gelu(_Activation, name="tensor.gelu"):
             return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
         return 0.5 * x * (1 + Erf.f(x / math.sqrt(2)))
 
-    def _twice_cdf(self) -> Value:
+    def _twice_cdf(self, x: Value) -> Value:
         """1 + erf(x / sqrt(2)), or its approximation by tanh."""
-        x = self.x
         if self.approximate == "tanh":
             inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
             return tensor.Tanh(inner).result + 1
         return tensor.Erf(x * math.sqrt(0.5)).result + 1
 
-    def decompose(self) -> Value:
-        return self.x * 0.5 * self._twice_cdf()
+    def emit(self, x: Value) -> Value:
+        return x * 0.5 * self._twice_cdf(x)
 
-    def vjp(self, ct: Value) -> list[Value | None]:
+    def slope(self, x: Value) -> Value:
         """cdf(x) + x * cdf'(x)"""
-        x, twice = self.x, self._twice_cdf()
+        twice = self._twice_cdf(x)
         if self.approximate == "tanh":
-            slope = (x * x * (3 * 0.044715) + 1) * (0.5 * math.sqrt(2 / math.pi))
-            density = slope * (twice * (2 - twice))                    # 1 - tanh^2 = (1 + tanh) (1 - tanh)
+            inner = (x * x * (3 * 0.044715) + 1) * (0.5 * math.sqrt(2 / math.pi))
+            density = inner * (twice * (2 - twice))                    # 1 - tanh^2 = (1 + tanh) (1 - tanh)
         else:
             density = exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
-        return [ct * (twice * 0.5 + x * density)]
+        return twice * 0.5 + x * density
 
 
-class Silu(_Activation, name="tensor.silu"):
+class Silu(_SmoothActivation, name="tensor.silu"):
     """result[i] = x[i] / (1 + e^-x[i])
 
         %r = tensor.silu %x : tensor<3xf32>
@@ -506,12 +525,12 @@ class Silu(_Activation, name="tensor.silu"):
     def define(self, x: Array) -> Any:
         return x * tensor.Sigmoid.f(x)
 
-    def decompose(self) -> Value:
-        return self.x * tensor.Sigmoid(self.x).result
+    def emit(self, x: Value) -> Value:
+        return x * tensor.Sigmoid(x).result
 
-    def vjp(self, ct: Value) -> list[Value | None]:
-        s = tensor.Sigmoid(self.x).result
-        return [ct * (s * (self.x * (1 - s) + 1))]
+    def slope(self, x: Value) -> Value:
+        s = tensor.Sigmoid(x).result
+        return s * (x * (1 - s) + 1)
 
 
 def softplus(x: Value) -> Value:
@@ -519,7 +538,7 @@ def softplus(x: Value) -> Value:
     return maximum(x, full(0, x)) + tensor.Log1p(exp(-tensor.Abs(x).result)).result
 
 
-class Softplus(_Activation, name="tensor.softplus"):
+class Softplus(_SmoothActivation, name="tensor.softplus"):
     """result[i] = log(1 + e^x[i])
 
         %r = tensor.softplus %x : tensor<3xf32>
@@ -528,14 +547,14 @@ class Softplus(_Activation, name="tensor.softplus"):
     def define(self, x: Array) -> Any:
         return np.logaddexp(0, x)
 
-    def decompose(self) -> Value:
-        return softplus(self.x)
+    def emit(self, x: Value) -> Value:
+        return softplus(x)
 
-    def vjp(self, ct: Value) -> list[Value | None]:
-        return [ct * tensor.Sigmoid(self.x).result]
+    def slope(self, x: Value) -> Value:
+        return tensor.Sigmoid(x).result
 
 
-class LogSigmoid(_Activation, name="tensor.log_sigmoid"):
+class LogSigmoid(_SmoothActivation, name="tensor.log_sigmoid"):
     """result[i] = -log(1 + e^-x[i])
 
         %r = tensor.log_sigmoid %x : tensor<3xf32>
@@ -544,11 +563,11 @@ class LogSigmoid(_Activation, name="tensor.log_sigmoid"):
     def define(self, x: Array) -> Any:
         return -np.logaddexp(0, -x)
 
-    def decompose(self) -> Value:
-        return -softplus(-self.x)
+    def emit(self, x: Value) -> Value:
+        return -softplus(-x)
 
-    def vjp(self, ct: Value) -> list[Value | None]:
-        return [ct * tensor.Sigmoid(-self.x).result]
+    def slope(self, x: Value) -> Value:
+        return tensor.Sigmoid(-x).result
 
 
 class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True):

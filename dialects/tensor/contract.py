@@ -8,7 +8,7 @@ import numpy as np
 
 from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, rounded, shape_text
 from mlc.dialects.tensor.orders import dot_in_order, lanes
-from mlc.dialects.tensor.shape import inverse, transpose
+from mlc.dialects.tensor.shape import Transpose, inverse, transpose
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.types import TensorType, f64, to_numpy
@@ -105,3 +105,17 @@ def dot_of_nothing(op: DotGeneral) -> Value | None:
     if any(op.lhs.type.shape[i] == 0 for i, _ in op.contract):
         return full(0, op.result, op.result.type.shape)
     return None
+
+
+@rewrite(Transpose)
+def transpose_of_product(op: Transpose) -> Value | None:
+    """transpose(dot_general(x, y)) == dot_general(y, x), where the free axes of y go before those of x"""
+    product = op.x.op
+    if not isinstance(product, DotGeneral) or len(product.result.uses) > 1 or product.order is not None:
+        return None
+    batch, left, right = len(product.batch), len(product.free(0)), len(product.free(1))
+    order = [*range(batch), *range(batch + left, batch + left + right), *range(batch, batch + left)]
+    if list(op.perm) != order:
+        return None
+    batch_pairs, contract = (tuple((b, a) for a, b in pairs) for pairs in (product.batch, product.contract))
+    return DotGeneral(product.rhs, product.lhs, batch_pairs, contract).result

@@ -29,6 +29,7 @@ class Yield(Op, name="tensor.yield", terminator=True, pure=False):
     """Hand values to the enclosing tensor.kernel or tensor.map."""
 
     values: tuple[Value, ...]
+    format = "$values attr-dict `:` type($values)"
 
 
 class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):

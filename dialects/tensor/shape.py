@@ -104,7 +104,7 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
 class Slice(SizedOp, CopyOp, name="tensor.slice"):
     """result[i] = x[starts + i * steps], along each axis the indices of range(start, stop, step)
 
-    Starts and stops are within x; a stop of -1 goes with a negative step.
+    Starts and stops are within x unless they are equal; a stop of -1 goes with a negative step.
 
         %r = tensor.slice %x {starts = [0, 1], stops = ["B", 6], steps = [1, 2]} : (tensor<Bx7xf32>) -> tensor<Bx3xf32>
     """
@@ -126,7 +126,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
         if step == 0:
             self.refuse(f"axis {axis}: the step is 0", "MLC0116")
         low, high, end = (start, stop, n) if step > 0 else (stop, start, n - 1)
-        if less(low, 0 if step > 0 else -1) or less(high, low) or less(end, high):
+        if low != high and (less(low, 0 if step > 0 else -1) or less(high, low) or less(end, high)):
             self.refuse(f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}", "MLC0116")
 
     def compute(self, size: Any, x: Any) -> Array:
@@ -203,7 +203,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
 class Concat(CopyOp, name="tensor.concat"):
     """result[..., i, ...] = xs[k][..., i - the sizes before k, ...] along axis
 
-        %r = tensor.concat %x, %y {axis = 0} : (tensor<Bx3xf32>, tensor<2x3xf32>) -> tensor<(B+2)x3xf32>
+        %r = tensor.concat %x, %y {axis = 0} : (tensor<Bx3xf32>, tensor<2x3xf32>) -> tensor<(B + 2)x3xf32>
     """
 
     xs: tuple[Value, ...]

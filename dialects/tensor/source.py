@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, kind, rounded
 from mlc.ir.core import OPERATORS, Op, Value
-from mlc.ir.printer import float_text
+from mlc.ir.printer import float_text, quote
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, TensorType, from_numpy, i64, index, to_numpy
@@ -132,8 +132,7 @@ class Size(SizedOp, name="tensor.size"):
 
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("value", "dtype"))
-        p.append(f" {self.attr_text('value', self.value, False)}{' ' + extra if extra else ''} : "
-                 f"{p.type(self.result.type)}")
+        p.append(f" {quote(str(self.value))}{' ' + extra if extra else ''} : {p.type(self.result.type)}")
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:

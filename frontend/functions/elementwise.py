@@ -454,7 +454,7 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
 def xlogy(input: Operand, other: Operand) -> Tensor:
     """input * log(other), 0 where input is 0"""
     a, b = together(input, other, floating=True)
-    zero = logical_and(a == 0, logical_not(isnan(b)))
+    zero = (a == 0) & ((b <= 0) | (b == math.inf))
     return where(zero, 0.0, a * log(where(zero, 1.0, b)))
 
 

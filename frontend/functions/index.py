@@ -150,7 +150,7 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
     column = emit(T.Iota, (size, size), 1, i64)
     low, high = (0, size - x.shape[0]) if diagonal < 0 else (size - x.shape[0], 0)
     zero = E.number(0, x.type.dtype)
-    along = emit(T.Pad, x, zero, (low,), (high,))
+    along = emit(T.Pad, x, zero, (low,), (high,), (0,))
     return E.where(column - row == diagonal, along, zero)
 
 

@@ -36,7 +36,7 @@ def _reduce(cls: Any, x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
 
 
 def _not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
-    if any(x.shape[i] == 0 for i in over):
+    if 0 in [x.shape[i] for i in over]:
         raise UserError(f"the {name} of no elements is not defined", code="MLC0363")
 
 

@@ -370,4 +370,4 @@ def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Opera
             x = sliced(x, at, max(0, -low[at]), x.shape[at] - max(0, -high[at]))
     fill = number(0 if value is None else value, x.type.dtype) if not isinstance(value, Tensor) else tracer(value)
     return emit(T.Pad, x, fill, tuple(max(0, n) for n in low),  # type: ignore[no-any-return]
-                tuple(max(0, n) for n in high))
+                tuple(max(0, n) for n in high), (0,) * x.ndim)

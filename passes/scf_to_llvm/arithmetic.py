@@ -13,7 +13,7 @@ import numpy as np
 
 from mlc.dialects import arith, llvm, math
 from mlc.ir.core import Op, Value
-from mlc.ir.types import FloatType, Type, VectorType, bf16, element, f16, f32, f64, i1, i16, i32, i64
+from mlc.ir.types import FloatType, Type, VectorType, bf16, element, f16, f32, f64, i1, i16
 from mlc.passes.scf_to_llvm.lowering import (
     RULES,
     Lowering,
@@ -82,20 +82,15 @@ def _constant(low: Lowering, op: arith.Constant) -> list[Parts]:
 
 @rows(*DIRECT)
 def _direct(low: Lowering, op: Op, *xs: Value) -> Value:
-    cls, type = DIRECT[builtins_type(op)], xs[0].type
-    if not is_narrow(type):
+    cls = DIRECT[type(op)]
+    if not is_narrow(xs[0].type):
         return cls(*xs).result
-    return narrow(cls(*(widen(x) for x in xs)).result, element(type))
+    return narrow(cls(*(widen(x) for x in xs)).result, element(xs[0].type))
 
 
 @rows(*CASTS)
 def _cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
-    return CASTS[builtins_type(op)](x, target_type(op, x)).result
-
-
-def builtins_type(op: Op) -> type[Op]:
-    """The class of an operation (`type` is the name of a type here)."""
-    return op.__class__
+    return CASTS[type(op)](x, target_type(op, x)).result
 
 
 def target_type(op: arith.Cast, x: Value) -> Type:
@@ -141,18 +136,18 @@ def _select(low: Lowering, op: arith.Select) -> list[Parts]:
 @rows(*BITWISE)
 def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
     """On 16-bit floats by integer operations: LLVM's way leads through f32 and back."""
-    type = xs[0].type
-    if not is_narrow(type):
-        return BITWISE[builtins_type(op)](*xs).result
-    bits = [llvm.Bitcast(x, as_int(type)).result for x in xs]
-    sign, rest = (llvm.constant(n, as_int(type)) for n in (-0x8000, 0x7FFF))
+    floats = xs[0].type
+    if not is_narrow(floats):
+        return BITWISE[type(op)](*xs).result
+    bits = [llvm.Bitcast(x, as_int(floats)).result for x in xs]
+    sign, rest = (llvm.constant(n, as_int(floats)) for n in (-0x8000, 0x7FFF))
     if isinstance(op, arith.NegF):
         out = llvm.Xor(bits[0], sign).result
     else:
         out = llvm.And(bits[0], rest).result
         if isinstance(op, math.CopySign):
             out = llvm.Or(out, llvm.And(bits[1], sign).result).result
-    return llvm.Bitcast(out, type).result
+    return llvm.Bitcast(out, floats).result
 
 
 @rows(math.Fma)
@@ -289,5 +284,3 @@ def _to_odd(x: Value, inexact: Value, away: Value) -> Value:
     moved = llvm.Add(bits, step).result
     return llvm.Bitcast(llvm.Select(llvm.And(even, inexact).result, moved, bits).result, x.type).result
 
-
-__all__ = ["i32", "i64", "narrow", "widen"]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mlc.dialects import llvm
 from mlc.dialects.builtin import Module
-from mlc.dialects.memref import row_major
-from mlc.ir.core import Block, Op, Region, Value, at_end, insertion, located
-from mlc.ir.diag import BackendError
+from mlc.ir.core import Block, Op, Region, Value, at_end, insertion
+from mlc.ir.diag import BackendError, Loc
 from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, VectorType, element, i64, index
 
 NAME = "scf_to_llvm"
@@ -54,7 +53,9 @@ class Lowering:
     function: llvm.Func
     block: Block                            # where the next instruction goes
     functions: dict[str, llvm.Func]         # what calls may name
+    loc: Loc                                # of the operation that is being lowered
     env: dict[Value, Parts] = field(default_factory=dict)
+    memories: dict[Value, Memory] = field(default_factory=dict)
 
     # -- values -----------------------------------------------------------------------------------------------------
     def one(self, value: Value) -> Value:
@@ -76,10 +77,16 @@ class Lowering:
                 if value.name and not part.name:
                     part.name = value.name
             at += count
+            if isinstance(value.type, MemRefType):          # here, where its numbers are made, so once for all uses
+                with at_end(self.block, self.loc):
+                    self.memories[value] = self._memory(value)
         assert at == len(parts)
 
     def memory(self, value: Value) -> Memory:
         """The memory that a memref stands for."""
+        return self.memories[value]
+
+    def _memory(self, value: Value) -> Memory:
         type = value.type
         pointer, *rest = self.env[value]
         numbers = iter(rest)
@@ -90,7 +97,7 @@ class Lowering:
             strides = [1] * type.rank
             for axis in range(type.rank - 2, -1, -1):
                 strides[axis] = self.times(sizes[axis + 1], strides[axis + 1])
-        return Memory(pointer, sizes, strides, memory_type(type.dtype))
+        return Memory(pointer, sizes, strides, convert_scalar(type.dtype))
 
     def memref_parts(self, type: MemRefType, pointer: Value, sizes: Sequence[Number],
                      strides: Sequence[Number]) -> Parts:
@@ -134,7 +141,7 @@ class Lowering:
         return self.function.body.add(Block(types))
 
     @contextmanager
-    def in_entry(self) -> Any:
+    def in_entry(self) -> Iterator[None]:
         """Within, instructions go to the start of the function."""
         entry = self.function.body.blocks[0]
         with insertion(entry, entry.first):
@@ -152,9 +159,11 @@ class Lowering:
 
     def at(self, op: Op) -> Any:
         """Within, instructions go to the current block and come from `op`."""
-        return at_end(self.block, op.loc.through(NAME))
+        self.loc = op.loc.through(NAME)
+        return at_end(self.block, self.loc)
 
     def lower(self, op: Op) -> None:
+        """Apply the rule for an operation, and bind its results."""
         apply = RULES.get(type(op))
         if apply is None:
             raise BackendError(f"{op.name} has no lowering to llvm", code="MLC0540", loc=op.loc)
@@ -177,11 +186,6 @@ def known(value: Value) -> Number:
 def convert_scalar(type: ScalarType) -> ScalarType:
     """The machine's type for an element: index is i64."""
     return i64 if type == index else type
-
-
-def memory_type(type: ScalarType) -> ScalarType:
-    """The machine's type for an element in memory."""
-    return convert_scalar(type)
 
 
 def convert(type: Type) -> list[Type]:
@@ -219,8 +223,3 @@ def is_narrow(type: Type) -> bool:
     scalar = element(type)
     return isinstance(scalar, FloatType) and scalar.width < 32
 
-
-__all__ = [
-    "NAME", "RULES", "Lowering", "Memory", "Number", "Parts", "as_int", "convert", "convert_all", "convert_scalar",
-    "is_narrow", "known", "located", "memory_type", "row_major", "rule", "width", "with_element",
-]

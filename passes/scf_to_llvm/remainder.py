@@ -7,7 +7,7 @@ right, programs that care for speed do without.
 from __future__ import annotations
 
 from mlc.dialects import llvm
-from mlc.ir.core import Symbol, Value
+from mlc.ir.core import Value
 from mlc.ir.parser import Parser
 from mlc.ir.types import VectorType, element, f32, i64
 from mlc.passes.scf_to_llvm.lowering import Lowering
@@ -122,5 +122,3 @@ def _function(low: Lowering, bits: int) -> llvm.Func:
         low.functions[name] = function
     return low.functions[name]
 
-
-__all__ = ["Symbol", "remainder"]

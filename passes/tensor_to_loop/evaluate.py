@@ -304,11 +304,11 @@ class KernelBuilder:
         return self.number(op.value, op.result.type.dtype)
 
     def full(self, op: tn.Full, at: Index, mask: Value | None) -> Value:
-        return loop.Full(op.value, TileType((), _signless(op.result.type.dtype))).result
+        return number_tile(op.value, op.result.type.dtype)
 
     def constant(self, op: tn.Constant, at: Index, mask: Value | None) -> Value:
         assert op.result.type.rank == 0, "array constants stand outside kernels"
-        return loop.Full(op.value.item(), TileType((), _signless(op.result.type.dtype))).result
+        return number_tile(op.value.item(), op.result.type.dtype)
 
     # -- index arithmetic -----------------------------------------------------------------------------------------
     def number(self, expr: Dim, dtype: ScalarType) -> Value:
@@ -333,6 +333,13 @@ class KernelBuilder:
 def broadcast_index(shape: Sequence[Dim], at: Index) -> Index:
     """The index of an operand of `shape` that numpy's broadcasting reads for the index `at` of the result."""
     return tuple(0 if n == 1 else i for n, i in zip(shape, at[len(at) - len(shape):]))
+
+
+def number_tile(value: float, dtype: ScalarType) -> Value:
+    """One number for all points; an unsigned integer as the signed one of the same bits."""
+    if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
+        value -= 1 << dtype.width
+    return loop.Full(value, TileType((), _signless(dtype))).result
 
 
 def _signless(dtype: ScalarType) -> ScalarType:

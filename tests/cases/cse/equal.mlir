@@ -25,9 +25,12 @@ func.func @attributes(%x: f32) -> (f32, f32, i1, i1) {
   func.return %e, %f, %c, %d : f32, f32, i1, i1
 }
 // run: @attributes(-0.0) == (0.0, -0.0, false, true)
-// CHECK-COUNT-2: arith.constant
-// CHECK-COUNT-2: arith.cmpf
-// CHECK-COUNT-2: arith.addf
+// CHECK: arith.constant
+// CHECK: arith.constant
+// CHECK: arith.cmpf
+// CHECK: arith.cmpf
+// CHECK: arith.addf
+// CHECK: arith.addf
 // -----
 // arrays are compared by their bytes
 func.func @arrays() -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) {

@@ -1,0 +1,414 @@
+"""The llvm dialect as LLVM IR text: one row of a table per operation.
+
+Constants have no row: they stand where they are used. Block arguments become phis. Text and not an object model:
+LLVM's own parser is the verifier, and the rows serve every target that LLVM has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mlc.dialects import llvm
+from mlc.ir.core import Block, Op, Value
+from mlc.ir.diag import BackendError
+from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, to_numpy
+
+
+class TargetLike(Protocol):
+    """What emission must know of `backends.target.Target`."""
+
+    @property
+    def triple(self) -> str: ...
+    @property
+    def cpu(self) -> str: ...
+    @property
+    def feature_string(self) -> str: ...
+    @property
+    def vector_bits(self) -> int: ...
+
+
+def emit(module: Op, target: TargetLike) -> str:
+    """The LLVM IR of a module of the llvm dialect, for a target."""
+    declared: dict[str, str] = {}
+    parts = [f'target triple = "{target.triple}"\n']
+    bodies = []
+    for op in module.regions[0].block:
+        if isinstance(op, llvm.Global):
+            parts.append(_global(op))
+        elif isinstance(op, llvm.Func):
+            bodies.append(_Writer(op, declared).text())
+        else:
+            raise _no_row(op)
+    defined = {op.attrs["sym_name"] for op in module.regions[0].block if not _only_declared(op)}
+    declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
+    return "\n".join([*parts, *bodies, declarations, _attributes(target)])
+
+
+def _attributes(target: TargetLike) -> str:
+    return (f'attributes #0 = {{ nounwind "target-cpu"="{target.cpu}" "target-features"="{target.feature_string}" '
+            f'"prefer-vector-width"="{target.vector_bits}" }}\n')
+
+
+def _no_row(op: Op) -> BackendError:
+    return BackendError(f"{op.name} cannot be written as LLVM IR", code="MLC0550", loc=op.loc)
+
+
+def _only_declared(op: Op) -> bool:
+    return isinstance(op, llvm.Func) and not op.body.blocks
+
+
+# -- types and constants ----------------------------------------------------------------------------------------------
+_FLOATS = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
+
+
+def type_text(type: Type | None) -> str:
+    """A type as LLVM writes it."""
+    match type:
+        case None:
+            return "void"
+        case IntType(width=width):
+            return f"i{width}"
+        case FloatType(name=name):
+            return _FLOATS[name]
+        case llvm.PtrType():
+            return "ptr"
+        case VectorType(shape=(lanes,), dtype=dtype):
+            return f"<{lanes} x {type_text(dtype)}>"
+        case llvm.StructType(members=members):
+            return "{ " + ", ".join(map(type_text, members)) + " }"
+        case llvm.ArrayType(count=count, element=inner):
+            return f"[{count} x {type_text(inner)}]"
+    raise BackendError(f"{type} is no type of LLVM", code="MLC0550")
+
+
+def _mangled(type: Type) -> str:
+    """A type as it stands in the name of an intrinsic."""
+    if isinstance(type, VectorType):
+        return f"v{type.shape[0]}{_mangled(type.dtype)}"
+    return "p0" if isinstance(type, llvm.PtrType) else str(type)
+
+
+def _number_text(value: Any, type: Type) -> str:
+    """One element: floats by their bits, those of f32 as the f64 that LLVM wants, so that NaNs keep theirs too."""
+    if not isinstance(type, FloatType):
+        return ("true" if value else "false") if type == i1 else str(int(value))
+    array = np.asarray(value, to_numpy(type))
+    bits = int(array.view({16: np.uint16, 32: np.uint32, 64: np.uint64}[type.width]))
+    if type in (f16, bf16):
+        return f"0x{'H' if type == f16 else 'R'}{bits:04X}"
+    if type != f64:
+        bits = (bits >> 31 << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29) if np.isnan(array) else \
+            int(array.astype(np.float64).view(np.uint64))
+    return f"0x{bits:016X}"
+
+
+def constant_text(value: Any, type: Type) -> str:
+    """A number, or a vector of numbers, as an operand."""
+    if not isinstance(type, VectorType):
+        return _number_text(value, type)
+    dtype, scalar = type.dtype, type_text(type.dtype)
+    lanes = np.broadcast_to(np.asarray(value, to_numpy(dtype)), type.shape)
+    texts = [_number_text(x, dtype) for x in lanes]
+    if len(set(texts)) == 1:
+        return f"splat ({scalar} {texts[0]})"
+    return "<" + ", ".join(f"{scalar} {t}" for t in texts) + ">"
+
+
+def _symbol(name: str) -> str:
+    """`@name`, quoted where LLVM needs it."""
+    if re.fullmatch(r"[A-Za-z$._-][\w$.-]*", name):
+        return f"@{name}"
+    return '@"' + "".join(c if c.isalnum() and c.isascii() else "".join(f"\\{b:02X}" for b in c.encode())
+                          for c in name) + '"'
+
+
+def _linkage(op: llvm.Func | llvm.Global) -> str:
+    return "" if op.linkage == "external" else f"{op.linkage} "
+
+
+def _global(op: llvm.Global) -> str:
+    """The bytes of a global, whatever they stand for: loads bring their own types."""
+    size = llvm.size_of(op.global_type)
+    if op.value is None:
+        body = "zeroinitializer" if op.linkage != "external" else ""
+    else:
+        raw = np.ascontiguousarray(op.value.astype(op.value.dtype.newbyteorder("<"))).tobytes()
+        body = f'c"{_escaped(raw)}"' if any(raw) else "zeroinitializer"
+    kind = "constant" if op.constant else "global"
+    external = "external " if op.value is None and op.linkage == "external" else _linkage(op)
+    align = f", align {op.alignment}" if op.alignment else ""
+    return f"{_symbol(op.sym_name)} = {external}{kind} [{size} x i8] {body}{align}\n"
+
+
+_BYTES = [chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in range(256)]
+
+
+def _escaped(raw: bytes) -> str:
+    return "".join([_BYTES[b] for b in raw])
+
+
+# -- functions --------------------------------------------------------------------------------------------------------
+class _Writer:
+    """The text of one function: names of values and blocks, and what it calls that must be declared."""
+
+    def __init__(self, function: llvm.Func, declared: dict[str, str]) -> None:
+        self.function = function
+        self.declared = declared
+        self.names: dict[Value, str] = {}
+        self.taken: set[str] = set()
+        self.labels = {block: f"b{i}" for i, block in enumerate(function.body.blocks)}
+        self.count = 0
+
+    # operands
+    def v(self, value: Value) -> str:
+        """A value as an operand, without its type."""
+        if (name := self.names.get(value)) is None:
+            name = self.names[value] = self._inline(value.op) or self._fresh(value.name)
+        return name
+
+    def t(self, value: Value) -> str:
+        """A value as an operand, with its type."""
+        return f"{type_text(value.type)} {self.v(value)}"
+
+    def list(self, values: Sequence[Value]) -> str:
+        return ", ".join([self.t(v) for v in values])
+
+    def label(self, block: Block) -> str:
+        return f"label %{self.labels[block]}"
+
+    def _inline(self, op: Op | None) -> str | None:
+        """The text of what has no instruction of its own."""
+        match op:
+            case llvm.Constant():
+                return constant_text(op.value, op.type)
+            case llvm.Undef():
+                return "undef"
+            case llvm.Poison():
+                return "poison"
+            case llvm.Zero():
+                type = op.result.type
+                return "null" if isinstance(type, llvm.PtrType) else \
+                    _number_text(0, type) if isinstance(type, IntType | FloatType) else "zeroinitializer"
+            case llvm.AddressOf():
+                return _symbol(op.global_name)
+        return None
+
+    def _fresh(self, hint: str) -> str:
+        if re.fullmatch(r"[A-Za-z_]\w*", hint) and not re.fullmatch(r"b\d+(\.\w+)?|v\d+", hint):
+            name, n = hint, 0
+            while name in self.taken:
+                n += 1
+                name = f"{hint}.{n}"
+            self.taken.add(name)
+            return f"%{name}"
+        self.count += 1
+        return f"%v{self.count - 1}"
+
+    def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> str:
+        """A function or intrinsic of this name, which the module must know; its symbol."""
+        self.declared[name] = f"declare {type_text(result)} {_symbol(name)}({', '.join(map(type_text, params))})"
+        return _symbol(name)
+
+    def intrinsic(self, op: Op, name: str, overloads: Sequence[Type], tail: Sequence[tuple[Type, str]] = (),
+                  operands: Sequence[Value] | None = None) -> str:
+        """A call of @llvm.NAME.TYPES with the operands of `op` and constants after them."""
+        operands = op.operands if operands is None else operands
+        result = op.results[0].type if op.results else None
+        full = ".".join(["llvm", name, *map(_mangled, overloads)])
+        symbol = self.declare(full, result, [*(v.type for v in operands), *(t for t, _ in tail)])
+        args = ", ".join([*(self.t(v) for v in operands), *(f"{type_text(t)} {text}" for t, text in tail)])
+        return f"call {type_text(result)} {symbol}({args})"
+
+    # the function
+    def text(self) -> str:
+        op = self.function
+        type = op.function_type
+        if not op.body.blocks:
+            self.declare(op.sym_name, type.result, type.params)
+            return ""
+        head = f"define {_linkage(op)}{type_text(type.result)} {_symbol(op.sym_name)}({self.list(op.args)})"
+        extra = "".join(" " + (f'"{a[0]}"="{a[1]}"' if isinstance(a, tuple) else a) for a in op.passthrough or ())
+        lines = [f"{head}{extra} #0 {{"]
+        edges = self._edges()
+        for block in op.body.blocks:
+            lines.append(f"{self.labels[block]}:")
+            if block is not op.body.blocks[0]:
+                lines += self._phis(block, edges)
+            for inner in block:
+                if (line := self._line(inner)) is not None:
+                    lines.append("  " + line)
+            lines += self._split_edges(block)
+        return "\n".join([*lines, "}\n"])
+
+    def _line(self, op: Op) -> str | None:
+        row = ROWS.get(type(op))
+        if row is not None:
+            text = row(self, op)
+            return f"{self.v(op.results[0])} = {text}" if op.results else text
+        if op.results and self._inline(op) is not None:
+            return None
+        raise _no_row(op)
+
+    # A phi knows its predecessors by name. Where one block branches twice to the same block with other values, the
+    # second and further edges get a block of their own.
+    def _edges(self) -> dict[Block, list[tuple[str, Sequence[Value]]]]:
+        """For each block, the label it is entered from and the values it gets, per edge."""
+        out: dict[Block, list[tuple[str, Sequence[Value]]]] = {b: [] for b in self.function.body.blocks}
+        for block in self.function.body.blocks:
+            for dest, args, via in self._outgoing(block):
+                out[dest].append((via or self.labels[block], args))
+        return out
+
+    def _outgoing(self, block: Block) -> Iterator[tuple[Block, Sequence[Value], str]]:
+        """The edges that leave a block: destination, values, and the label of the block in between, if any."""
+        seen: set[Block] = set()
+        for i, (dest, args) in enumerate(_targets(block.terminator)):
+            yield dest, args, f"{self.labels[block]}.{i}" if dest in seen and dest.args else ""
+            seen.add(dest)
+
+    def _phis(self, block: Block, edges: dict[Block, list[tuple[str, Sequence[Value]]]]) -> Iterator[str]:
+        for i, arg in enumerate(block.args):
+            incoming = ", ".join(f"[ {self.v(args[i])}, %{label} ]" for label, args in edges[block])
+            yield f"  {self.v(arg)} = phi {type_text(arg.type)} {incoming}"
+
+    def _split_edges(self, block: Block) -> Iterator[str]:
+        for dest, _, via in self._outgoing(block):
+            if via:
+                yield f"{via}:\n  br {self.label(dest)}"
+
+    def targets(self, block: Block) -> list[str]:
+        """The labels a terminator goes to, in the order of its successors."""
+        return [f"label %{via}" if via else self.label(dest) for dest, _, via in self._outgoing(block)]
+
+
+def _targets(op: Op) -> list[tuple[Block, Sequence[Value]]]:
+    """Where a terminator may go, with the values it gives."""
+    match op:
+        case llvm.Br():
+            return [(op.dest, op.args)]
+        case llvm.CondBr():
+            return [(op.true_dest, op.true_args), (op.false_dest, op.false_args)]
+        case llvm.Switch():
+            return [(op.successors[0], op.default_args),
+                    *((dest, op.args_of(i)) for i, dest in enumerate(op.successors[1:]))]
+    return []
+
+
+# -- the table --------------------------------------------------------------------------------------------------------
+Row = Callable[[_Writer, Any], str]
+
+
+def _two(opcode: str) -> Row:
+    return lambda w, o: f"{opcode} {w.t(o.operands[0])}, {w.v(o.operands[1])}"
+
+
+def _cast(opcode: str) -> Row:
+    return lambda w, o: f"{opcode} {w.t(o.operands[0])} to {type_text(o.results[0].type)}"
+
+
+def _call_of(name: str) -> Row:
+    """An intrinsic overloaded on its first operand."""
+    return lambda w, o: w.intrinsic(o, name, [o.operands[0].type])
+
+
+def _aligned(op: Any) -> str:
+    return f", align {op.alignment}" if op.alignment else ""
+
+
+def _gep(w: _Writer, o: llvm.GetElementPtr) -> str:
+    indices = ", ".join(w.t(n) if isinstance(n, Value) else f"i32 {n}" for n in o.indices)
+    return f"getelementptr {type_text(o.elem_type)}, {w.t(o.base)}, {indices}"
+
+
+def _masked(w: _Writer, o: Any, name: str, order: Sequence[Value], lanes: Value, address: Value) -> str:
+    """The alignment stands after the address."""
+    at = next(i for i, v in enumerate(order) if v is address) + 1
+    result = o.results[0].type if o.results else None
+    symbol = w.declare(f"llvm.masked.{name}.{_mangled(lanes.type)}.{_mangled(address.type)}", result,
+                       [*(v.type for v in order[:at]), i32, *(v.type for v in order[at:])])
+    args = [*map(w.t, order[:at]), f"i32 {o.alignment}", *map(w.t, order[at:])]
+    return f"call {type_text(result)} {symbol}({', '.join(args)})"
+
+
+def _call(w: _Writer, o: llvm.Call) -> str:
+    result = o.results[0].type if o.results else None
+    called, args = (_symbol(o.callee), o.args) if o.callee is not None else (w.v(o.args[0]), o.args[1:])
+    return f"call {type_text(result)} {called}({w.list(args)})"
+
+
+def _call_intrinsic(w: _Writer, o: llvm.CallIntrinsic) -> str:
+    result = o.results[0].type if o.results else None
+    return f"call {type_text(result)} {w.declare(o.intrin, result, [v.type for v in o.args])}({w.list(o.args)})"
+
+
+def _switch(w: _Writer, o: llvm.Switch) -> str:
+    assert o.parent is not None
+    default, *dests = w.targets(o.parent)
+    cases = " ".join(f"{type_text(o.value.type)} {n}, {dest}" for n, dest in zip(o.case_values, dests))
+    return f"switch {w.t(o.value)}, {default} [ {cases} ]"
+
+
+def _branch(w: _Writer, o: Any) -> str:
+    if isinstance(o, llvm.Br):
+        return f"br {w.label(o.dest)}"
+    return f"br {w.t(o.condition)}, {', '.join(w.targets(o.parent))}"
+
+
+def _shuffle(w: _Writer, o: llvm.ShuffleVector) -> str:
+    mask = "zeroinitializer" if not any(o.mask) else \
+        "<" + ", ".join("i32 poison" if m < 0 else f"i32 {m}" for m in o.mask) + ">"
+    return f"shufflevector {w.t(o.v1)}, {w.t(o.v2)}, <{len(o.mask)} x i32> {mask}"
+
+
+ROWS: dict[type[Op], Row] = {
+    llvm.Add: _two("add"), llvm.Sub: _two("sub"), llvm.Mul: _two("mul"), llvm.SDiv: _two("sdiv"),
+    llvm.UDiv: _two("udiv"), llvm.SRem: _two("srem"), llvm.URem: _two("urem"), llvm.And: _two("and"),
+    llvm.Or: _two("or"), llvm.Xor: _two("xor"), llvm.Shl: _two("shl"), llvm.AShr: _two("ashr"),
+    llvm.LShr: _two("lshr"),
+    llvm.FAdd: _two("fadd"), llvm.FSub: _two("fsub"), llvm.FMul: _two("fmul"), llvm.FDiv: _two("fdiv"),
+    llvm.FNeg: lambda w, o: f"fneg {w.t(o.x)}",
+    llvm.ICmp: lambda w, o: f"icmp {o.predicate} {w.t(o.lhs)}, {w.v(o.rhs)}",
+    llvm.FCmp: lambda w, o: f"fcmp {o.predicate.removeprefix('_')} {w.t(o.lhs)}, {w.v(o.rhs)}",
+    llvm.Select: lambda w, o: f"select {w.list(o.operands)}",
+    llvm.Freeze: lambda w, o: f"freeze {w.t(o.x)}",
+    llvm.Trunc: _cast("trunc"), llvm.ZExt: _cast("zext"), llvm.SExt: _cast("sext"), llvm.FPTrunc: _cast("fptrunc"),
+    llvm.FPExt: _cast("fpext"), llvm.SIToFP: _cast("sitofp"), llvm.UIToFP: _cast("uitofp"),
+    llvm.FPToSI: _cast("fptosi"), llvm.FPToUI: _cast("fptoui"), llvm.Bitcast: _cast("bitcast"),
+    llvm.PtrToInt: _cast("ptrtoint"), llvm.IntToPtr: _cast("inttoptr"),
+    llvm.InsertElement: lambda w, o: f"insertelement {w.list(o.operands)}",
+    llvm.ExtractElement: lambda w, o: f"extractelement {w.list(o.operands)}",
+    llvm.ShuffleVector: _shuffle,
+    llvm.InsertValue: lambda w, o: f"insertvalue {w.t(o.container)}, {w.t(o.value)}, {', '.join(map(str, o.position))}",
+    llvm.ExtractValue: lambda w, o: f"extractvalue {w.t(o.container)}, {', '.join(map(str, o.position))}",
+    llvm.FMA: _call_of("fma"), llvm.Sqrt: _call_of("sqrt"), llvm.FAbs: _call_of("fabs"), llvm.Floor: _call_of("floor"),
+    llvm.Ceil: _call_of("ceil"), llvm.RoundEven: _call_of("roundeven"), llvm.TruncF: _call_of("trunc"),
+    llvm.CopySign: _call_of("copysign"), llvm.Maximum: _call_of("maximum"), llvm.Minimum: _call_of("minimum"),
+    llvm.SMax: _call_of("smax"), llvm.SMin: _call_of("smin"), llvm.UMax: _call_of("umax"), llvm.UMin: _call_of("umin"),
+    llvm.ReduceAdd: _call_of("vector.reduce.add"), llvm.ReduceMul: _call_of("vector.reduce.mul"),
+    llvm.ReduceAnd: _call_of("vector.reduce.and"), llvm.ReduceOr: _call_of("vector.reduce.or"),
+    llvm.ReduceXor: _call_of("vector.reduce.xor"), llvm.ReduceSMax: _call_of("vector.reduce.smax"),
+    llvm.ReduceSMin: _call_of("vector.reduce.smin"), llvm.ReduceUMax: _call_of("vector.reduce.umax"),
+    llvm.ReduceUMin: _call_of("vector.reduce.umin"), llvm.ReduceFMaximum: _call_of("vector.reduce.fmaximum"),
+    llvm.ReduceFMinimum: _call_of("vector.reduce.fminimum"),
+    llvm.Load: lambda w, o: f"load {type_text(o.results[0].type)}, {w.t(o.addr)}{_aligned(o)}",
+    llvm.Store: lambda w, o: f"store {w.t(o.value)}, {w.t(o.addr)}{_aligned(o)}",
+    llvm.Alloca: lambda w, o: f"alloca {type_text(o.elem_type)}, {w.t(o.count)}{_aligned(o)}",
+    llvm.GetElementPtr: _gep,
+    llvm.MaskedLoad: lambda w, o: _masked(w, o, "load", o.operands, o.pass_thru, o.data),
+    llvm.MaskedGather: lambda w, o: _masked(w, o, "gather", o.operands, o.pass_thru, o.data),
+    llvm.MaskedStore: lambda w, o: _masked(w, o, "store", o.operands, o.value, o.data),
+    llvm.MaskedScatter: lambda w, o: _masked(w, o, "scatter", o.operands, o.value, o.data),
+    llvm.MemCpy: lambda w, o: w.intrinsic(o, "memcpy", [llvm.ptr, llvm.ptr, o.len.type], [(i1, "false")]),
+    llvm.MemSet: lambda w, o: w.intrinsic(o, "memset", [llvm.ptr, o.len.type], [(i1, "false")]),
+    llvm.Br: _branch, llvm.CondBr: _branch, llvm.Switch: _switch,
+    llvm.Return: lambda w, o: "ret void" if o.value is None else f"ret {w.t(o.value)}",
+    llvm.Unreachable: lambda w, o: "unreachable",
+    llvm.Call: _call, llvm.CallIntrinsic: _call_intrinsic,
+}
+"""What each operation is in LLVM IR, after `%result = `."""
+
+

@@ -1,0 +1,82 @@
+"""Turn structured loops, memory and vectors into blocks, addresses and LLVM's instructions.
+
+takes  LOW   the caller keeps away what the hardware traps on or leaves open: division by zero or of the smallest
+             integer by -1, shifts by the width or more, floats that do not fit the integer they convert to
+gives  LLVM  each function under its own name with its arguments taken apart; for an entry (a function with an
+             `interface`) also the wrapper `NAME_entry`, see entry.py; every location kept
+why    LLVM IR is a printing of this form
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import func, llvm, memref
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Op
+from mlc.ir.diag import BackendError
+from mlc.ir.passes import Pass
+from mlc.passes.forms import LLVM, LOW
+from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors
+from mlc.passes.scf_to_llvm.entry import arena_function, entry, is_entry
+from mlc.passes.scf_to_llvm.lowering import NAME, Lowering
+
+RULE_MODULES = (arithmetic, control, memory, vectors)
+"""Each fills the table of rules when it is imported."""
+
+
+def run(module: Op) -> None:
+    assert isinstance(module, Module)
+    body = module.body.block
+    sources = [op for op in body if isinstance(op, func.Func)]
+    entries = [f for f in sources if is_entry(f)]
+    inner = {f.sym_name for f in entries} | {arena_function(f) for f in entries}
+    functions: dict[str, llvm.Func] = {}
+    for op in body.ops:
+        if isinstance(op, memref.Global):
+            body.insert(memory.lower_global(op), op)
+            op.erase()
+        elif isinstance(op, func.Func):
+            lowered = control.declare(op, internal=not op.is_public or op.sym_name in inner)
+            body.insert(lowered, op)
+            functions[op.sym_name] = lowered
+        else:
+            raise BackendError(f"{op.name} has no lowering to llvm", code="MLC0540", loc=op.loc)
+    for source in sources:
+        _function(module, source, functions)
+    for source in entries:
+        body.insert(entry(source, functions[source.sym_name], functions.get(arena_function(source))), source)
+    for source in sources:
+        source.erase()
+
+
+def _function(module: Module, source: func.Func, functions: dict[str, llvm.Func]) -> None:
+    """Fill a declared function with the code of its source."""
+    target = functions[source.sym_name]
+    low = Lowering(module, target, target.body.blocks[0], functions, source.loc.through(NAME))
+    low.bind(source.args, target.args)
+    for op in source.block:
+        if isinstance(op, func.Return):
+            control.lower_return(low, op)
+        else:
+            low.lower(op)
+    _pool_constants(target)
+
+
+def _pool_constants(function: llvm.Func) -> None:
+    """Each constant once, at the start of the function: it is no instruction, but part of those that use it."""
+    entry = function.body.blocks[0]
+    pool: dict[tuple[object, ...], Op] = {}
+    for op in function.walk():
+        if not isinstance(op, llvm.Constant | llvm.Poison):
+            continue
+        value = op.ref() if isinstance(op, llvm.Constant) else None
+        key = (type(op), op.type, None if value is None else value.tobytes())
+        if key in pool:
+            op.replace_by(pool[key].result)
+        else:
+            pool[key] = op
+    for op in reversed(pool.values()):
+        op.detach()
+        entry.insert(op, entry.first)
+
+
+PASS = Pass(run, LOW, LLVM)

@@ -1,0 +1,144 @@
+"""The entry wrapper of a compiled function: `status = f_entry(ctx, args, sizes, results)`, all pointers.
+
+    args, results   one data pointer each; a result that takes a donated argument's buffer has a place, unread
+    sizes           one i64 per symbol of the interface
+    ctx             8 bytes each: arena, its capacity, the bytes needed (written), error op number, error element
+    status          0 done; 1 the arena is too small and nothing has run; 2 the error record is written
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import func, llvm
+from mlc.ir import sizes
+from mlc.ir.core import Block, Value, at_end
+from mlc.ir.diag import BackendError
+from mlc.ir.parser import Parser
+from mlc.ir.sizes import Dim, Quotient, Size
+from mlc.ir.types import FunctionType, TensorType, i8, i32, i64
+from mlc.passes.scf_to_llvm.lowering import NAME
+
+ARENA, CAPACITY, NEEDED, ERROR_OP, ERROR_ELEMENT = range(0, 40, 8)
+"""Byte offsets in ctx."""
+DONE, ARENA_TOO_SMALL, ERROR = range(3)
+"""Statuses."""
+
+
+CARRIED = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work")
+"""What the caller of an entry has to know: attributes of the function that its entry takes over."""
+
+
+def is_entry(function: func.Func) -> bool:
+    """Whether a function has the interface of a compiled entry."""
+    return "interface" in function.attrs
+
+
+def arena_function(function: func.Func) -> str:
+    """The name of the function that says how many bytes of arena an entry needs."""
+    return f"{function.sym_name}_arena_bytes"
+
+
+def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None) -> llvm.Func:
+    """The wrapper of an entry function, detached; `callee` is the function in the llvm dialect."""
+    interface, symbols, aliases = _interface(function)
+    out = llvm.function(f"{function.sym_name}_entry", [llvm.ptr] * 4, [i32], ("ctx", "args", "sizes", "results"))
+    ctx, args, numbers, results = out.args
+    out.loc = function.loc
+    out.attrs |= {name: function.attrs[name] for name in CARRIED if name in function.attrs}
+    first = out.body.blocks[0]
+    too_small, run = out.body.add(Block()), out.body.add(Block())
+    loc = function.loc.through(NAME)
+
+    with at_end(first, loc):
+        env = {name: _load(numbers, 8 * i) for i, name in enumerate(symbols)}
+        needed = llvm.constant(0, i64)
+        if arena_bytes is not None:
+            found = llvm.call(arena_bytes, list(env.values()))
+            assert found is not None
+            needed = found
+        llvm.Store(needed, _at(ctx, NEEDED), 8)
+        for field in (ERROR_OP, ERROR_ELEMENT):
+            llvm.Store(llvm.constant(-1, i64), _at(ctx, field), 8)
+        capacity = _load(ctx, CAPACITY)
+        llvm.CondBr(llvm.ICmp("sgt", needed, capacity).result, (), (), too_small, run)
+    with at_end(too_small, loc):
+        llvm.Return(llvm.constant(ARENA_TOO_SMALL, i32))
+    with at_end(run, loc):
+        given = list(env.values())
+        for i, type in enumerate(interface.inputs):
+            given += _memref(function, len(given), type, _load_pointer(args, 8 * i), env)
+        for i, type in enumerate(interface.results):
+            if aliases[i] < 0:
+                given += _memref(function, len(given), type, _load_pointer(results, 8 * i), env)
+        given += [_load_pointer(ctx, ARENA), capacity, _at(ctx, ERROR_OP)]
+        if [v.type for v in given] != list(callee.function_type.params):
+            raise BackendError(f"@{function.sym_name}: the arguments are not those of its interface {interface}",
+                               code="MLC0546", loc=function.loc)
+        llvm.call(callee, given)
+        failed = llvm.ICmp("ne", _load(ctx, ERROR_OP), llvm.constant(-1, i64)).result
+        llvm.Return(llvm.Select(failed, llvm.constant(ERROR, i32), llvm.constant(DONE, i32)).result)
+    return out
+
+
+def _interface(function: func.Func) -> tuple[FunctionType, tuple[str, ...], tuple[int, ...]]:
+    """The tensor types of a function, its size symbols, and which results take the place of arguments."""
+    interface = Parser(function.attrs["interface"], function.loc.file).type()
+    if not isinstance(interface, FunctionType):
+        raise BackendError(f"@{function.sym_name}: the interface is no function type", code="MLC0546", loc=function.loc)
+    aliases = tuple(function.attrs.get("aliases", ())) or (-1,) * len(interface.results)
+    symbols = tuple(function.attrs.get("symbols", ()))
+    free = {s for t in (*interface.inputs, *interface.results) if isinstance(t, TensorType) for d in t.shape
+            for s in sizes.symbols(d)}
+    if len(aliases) != len(interface.results) or not free <= set(symbols):
+        raise BackendError(f"@{function.sym_name}: aliases {list(aliases)} or symbols {list(symbols)} do not fit its "
+                           f"interface {interface}", code="MLC0546", loc=function.loc)
+    return interface, symbols, aliases
+
+
+def _memref(function: func.Func, at: int, type: object, pointer: Value, env: dict[str, Value]) -> list[Value]:
+    """The parts of a contiguous memref of a tensor type: its pointer and the sizes that are not constant."""
+    if not isinstance(type, TensorType):
+        raise BackendError(f"@{function.sym_name}: {type} in the interface is no tensor", code="MLC0546",
+                           loc=function.loc)
+    return [pointer, *(size_value(d, env) for d in type.shape if isinstance(d, Size))]
+
+
+def _at(base: Value, offset: int) -> Value:
+    return llvm.element_address(base, offset, i8) if offset else base
+
+
+def _load(base: Value, offset: int) -> Value:
+    return llvm.Load(_at(base, offset), i64, 8).result
+
+
+def _load_pointer(base: Value, offset: int) -> Value:
+    return llvm.Load(_at(base, offset), llvm.ptr, 8).result
+
+
+def size_value(dim: Dim, env: dict[str, Value]) -> Value:
+    """The i64 that a size polynomial stands for."""
+    if isinstance(dim, int):
+        return llvm.constant(dim, i64)
+    total: Value | None = None
+    for monomial, coefficient in dim.terms:
+        factors = [_atom(atom, env) for atom, power in monomial for _ in range(power)]
+        if coefficient != 1 or not factors:
+            factors.append(llvm.constant(coefficient, i64))
+        term = factors[0]
+        for factor in factors[1:]:
+            term = llvm.Mul(term, factor).result
+        total = term if total is None else llvm.Add(total, term).result
+    assert total is not None
+    return total
+
+
+def _atom(atom: str | Quotient, env: dict[str, Value]) -> Value:
+    """A symbol, or a quotient or remainder that rounds down; divisors are positive."""
+    if isinstance(atom, str):
+        return env[atom]
+    a, b = size_value(atom.num, env), size_value(atom.den, env)
+    zero = llvm.constant(0, i64)
+    rest = llvm.SRem(a, b).result
+    negative = llvm.ICmp("slt", rest, zero).result
+    if atom.op == "mod":
+        return llvm.Select(negative, llvm.Add(rest, b).result, rest).result
+    return llvm.Add(llvm.SDiv(a, b).result, llvm.SExt(negative, i64).result).result

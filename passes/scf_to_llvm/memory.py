@@ -1,0 +1,164 @@
+"""memref, and the vector operations that read and write it: addresses are computed where they are used.
+
+A memref is not kept as a record: it is its pointer, and as many numbers as its type leaves open. No access promises
+LLVM more than the alignment of an element, since a vector may start anywhere; on x86 nothing is gained by more.
+Nothing is said about aliasing: results may take the place of donated arguments, and callers may pass one array twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlc.dialects import llvm, memref, vector
+from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.diag import BackendError
+from mlc.ir.types import ScalarType, Type, element, i1, i8, i64
+from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, rule
+
+
+def _address(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:
+    """The address of an element of a memref."""
+    held = low.memory(memory)
+    _check_element(op, held.dtype)
+    return _offset(low, held, low.dot([low.number(i) for i in indices], held.strides))
+
+
+def _offset(low: Lowering, memory: Memory, offset: Number) -> Value:
+    return memory.pointer if offset == 0 else llvm.element_address(memory.pointer, offset, memory.dtype)
+
+
+def _check_element(op: Op, dtype: ScalarType) -> None:
+    if dtype == i1:
+        raise BackendError(f"{op.name}: i1 has no place in memory; keep truth values as i8", code="MLC0542", loc=op.loc)
+
+
+# -- elements and vectors ---------------------------------------------------------------------------------------------
+@rule(memref.Load)
+def _load(low: Lowering, op: memref.Load) -> list[Value]:
+    type, = convert(op.result.type)
+    return [llvm.Load(_address(low, op, op.memref, op.indices), type, element(type).itemsize).result]
+
+
+@rule(memref.Store)
+def _store(low: Lowering, op: memref.Store) -> None:
+    value = low.one(op.value)
+    llvm.Store(value, _address(low, op, op.memref, op.indices), element(value.type).itemsize)
+
+
+@rule(vector.Load)
+def _load_vector(low: Lowering, op: vector.Load) -> list[Value]:
+    type, = convert(op.result.type)
+    return [llvm.Load(_address(low, op, op.base, op.indices), type, element(type).itemsize).result]
+
+
+@rule(vector.Store)
+def _store_vector(low: Lowering, op: vector.Store) -> None:
+    value = low.one(op.value)
+    llvm.Store(value, _address(low, op, op.base, op.indices), element(value.type).itemsize)
+
+
+@rule(vector.MaskedLoad)
+def _masked_load(low: Lowering, op: vector.MaskedLoad) -> list[Value]:
+    address = _address(low, op, op.base, op.indices)
+    rest = low.one(op.pass_thru)
+    return [llvm.MaskedLoad(address, low.one(op.mask), rest, element(rest.type).itemsize).result]
+
+
+@rule(vector.MaskedStore)
+def _masked_store(low: Lowering, op: vector.MaskedStore) -> None:
+    value = low.one(op.value)
+    address = _address(low, op, op.base, op.indices)
+    llvm.MaskedStore(value, address, low.one(op.mask), element(value.type).itemsize)
+
+
+@rule(vector.Gather)
+def _gather(low: Lowering, op: vector.Gather) -> list[Value]:
+    address = _address(low, op, op.base, op.indices)
+    rest = low.one(op.pass_thru)
+    addresses = llvm.element_address(address, low.one(op.lanes_at), element(rest.type))
+    return [llvm.MaskedGather(addresses, low.one(op.mask), rest, element(rest.type).itemsize).result]
+
+
+# -- views ------------------------------------------------------------------------------------------------------------
+@rule(memref.Dim)
+def _dim(low: Lowering, op: memref.Dim) -> list[Value]:
+    sizes, axis = low.memory(op.source).sizes, low.number(op.axis)
+    if isinstance(axis, int):
+        return [low.value(sizes[axis])]
+    found = low.value(sizes[0])
+    for i, n in enumerate(sizes[1:], 1):
+        found = llvm.Select(llvm.ICmp("eq", axis, low.value(i)).result, low.value(n), found).result
+    return [found]
+
+
+@rule(memref.View)
+def _view(low: Lowering, op: memref.View) -> list[Parts]:
+    pointer = low.memory(op.source).pointer
+    shift = low.number(op.byte_shift)
+    if shift != 0:
+        pointer = llvm.element_address(pointer, shift, i8)
+    return [[pointer, *low.all(op.sizes)]]
+
+
+@rule(memref.Cast)
+def _cast(low: Lowering, op: memref.Cast) -> list[Parts]:
+    held = low.memory(op.source)
+    return [low.memref_parts(op.result.type, held.pointer, held.sizes, held.strides)]
+
+
+@rule(memref.ReinterpretCast)
+def _reinterpret(low: Lowering, op: memref.ReinterpretCast) -> list[Parts]:
+    offset, = low.mixed(op.mixed("offsets"))
+    pointer = _offset(low, low.memory(op.source), offset)
+    return [low.memref_parts(op.result.type, pointer, low.mixed(op.mixed("sizes")), low.mixed(op.mixed("strides")))]
+
+
+@rule(memref.SubView)
+def _subview(low: Lowering, op: memref.SubView) -> list[Parts]:
+    held = low.memory(op.source)
+    pointer = _offset(low, held, low.dot(low.mixed(op.mixed("offsets")), held.strides))
+    strides = [low.times(a, b) for a, b in zip(held.strides, low.mixed(op.mixed("strides")))]
+    return [low.memref_parts(op.result.type, pointer, low.mixed(op.mixed("sizes")), strides)]
+
+
+# -- memory itself ----------------------------------------------------------------------------------------------------
+@rule(memref.Alloca)
+def _alloca(low: Lowering, op: memref.Alloca) -> list[Value]:
+    """In the entry block, so that a loop does not grow the stack."""
+    type = op.result.type
+    if None in type.shape:
+        raise BackendError(f"memref.alloca of {type}: the stack holds memory of known size only", code="MLC0543",
+                           loc=op.loc)
+    _check_element(op, type.dtype)
+    dtype = convert_scalar(type.dtype)
+    count = 1
+    for n in type.shape:
+        count *= n
+    with low.in_entry():
+        return [llvm.Alloca(llvm.constant(count, i64), llvm.ptr, dtype, op.alignment or 64).result]
+
+
+@rule(memref.Alloc, memref.Dealloc)
+def _alloc(low: Lowering, op: Op) -> None:
+    raise BackendError(f"{op.name}: compiled code has no heap; memory comes from the arena that bufferize plans",
+                       code="MLC0543", loc=op.loc)
+
+
+@rule(memref.GetGlobal)
+def _get_global(low: Lowering, op: memref.GetGlobal) -> list[Value]:
+    return [llvm.AddressOf(Symbol(op.attrs["name"]), llvm.ptr).result]
+
+
+def lower_global(op: memref.Global) -> llvm.Global:
+    """The same memory as a global of the llvm dialect, detached."""
+    from mlc.ir.core import Region
+    memory = op.type
+    assert isinstance(memory, memref.MemRefType)
+    _check_element(op, memory.dtype)
+    type: Type = convert_scalar(memory.dtype)
+    for n in reversed(memory.shape):
+        assert n is not None
+        type = llvm.ArrayType(n, type)
+    return llvm.Global.make([], {
+        "sym_name": Symbol(op.sym_name), "global_type": type, "linkage": "internal", "value": op.initial_value,
+        "constant": op.constant, "alignment": op.alignment or 64, "addr_space": 0}, [], [Region()], loc=op.loc)

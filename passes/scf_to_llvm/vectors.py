@@ -1,0 +1,136 @@
+"""vector operations on registers. A vector of several dimensions is a list of rows; LLVM knows only rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mlc.dialects import arith, llvm, vector
+from mlc.ir.core import Op, Value
+from mlc.ir.diag import BackendError
+from mlc.ir.types import VectorType, i32, i64
+from mlc.passes.scf_to_llvm.lowering import Lowering, Number, Parts, convert, rule
+
+_REDUCTIONS: dict[str, type[llvm.Reduce]] = {cls.kind: cls for cls in (
+    llvm.ReduceAdd, llvm.ReduceMul, llvm.ReduceAnd, llvm.ReduceOr, llvm.ReduceXor, llvm.ReduceSMax, llvm.ReduceSMin,
+    llvm.ReduceUMax, llvm.ReduceUMin, llvm.ReduceFMaximum, llvm.ReduceFMinimum)}
+_JOINS: dict[type[Op], type[Op]] = {
+    arith.AddI: llvm.Add, arith.MulI: llvm.Mul, arith.AndI: llvm.And, arith.OrI: llvm.Or, arith.XorI: llvm.Xor,
+    arith.MaxSI: llvm.SMax, arith.MinSI: llvm.SMin, arith.MaxUI: llvm.UMax, arith.MinUI: llvm.UMin,
+    arith.MaximumF: llvm.Maximum, arith.MinimumF: llvm.Minimum}
+
+
+def _splat(x: Value, lanes: int) -> Value:
+    """A row of equal elements."""
+    type = VectorType((lanes,), x.type)
+    poison = llvm.Poison(type).result
+    first = llvm.InsertElement(poison, x, llvm.constant(0, i64)).result
+    return llvm.ShuffleVector(first, poison, (0,) * lanes).result
+
+
+@rule(vector.Broadcast)
+def _broadcast(low: Lowering, op: vector.Broadcast) -> list[Parts]:
+    source, count = low.env[op.source], len(convert(op.result.type))
+    if not isinstance(op.source.type, VectorType):
+        return [[_splat(source[0], op.result.type.shape[-1])] * count]
+    return [source * (count // len(source))]
+
+
+def _row(low: Lowering, op: Op, position: Sequence[Number], shape: Sequence[int]) -> int:
+    """The number of the row that the leading part of a position names."""
+    if not all(isinstance(n, int) for n in position):
+        raise BackendError(f"{op.name}: only the last position in a vector may be computed", code="MLC0544", loc=op.loc)
+    return int(np.ravel_multi_index(tuple(int(n) for n in position), tuple(shape))) if position else 0  # type: ignore[arg-type]
+
+
+@rule(vector.Extract)
+def _extract(low: Lowering, op: vector.Extract) -> list[Parts]:
+    parts, shape = low.env[op.source], op.source.type.shape
+    position = low.mixed(op.position)
+    if len(position) == len(shape):
+        row = parts[_row(low, op, position[:-1], shape[:-1])]
+        return [[llvm.ExtractElement(row, low.value(position[-1])).result]]
+    count = math.prod(shape[len(position):-1])
+    start = _row(low, op, position, shape[:len(position)]) * count
+    return [parts[start: start + count]]
+
+
+@rule(vector.Insert)
+def _insert(low: Lowering, op: vector.Insert) -> list[Parts]:
+    out, shape = list(low.env[op.dest]), op.dest.type.shape
+    position = low.mixed(op.position)
+    if len(position) == len(shape):
+        at = _row(low, op, position[:-1], shape[:-1])
+        out[at] = llvm.InsertElement(out[at], low.one(op.value), low.value(position[-1])).result
+        return [out]
+    count = math.prod(shape[len(position):-1])
+    start = _row(low, op, position, shape[:len(position)]) * count
+    out[start: start + count] = low.env[op.value]
+    return [out]
+
+
+@rule(vector.Shuffle)
+def _shuffle(low: Lowering, op: vector.Shuffle) -> list[Value]:
+    """LLVM wants both vectors of one length: the shorter is filled up with undefined lanes."""
+    a, b = low.one(op.v1), low.one(op.v2)
+    (m,), (n,) = a.type.shape, b.type.shape
+    longest = max(m, n)
+    a, b = (x if x.type.shape[0] == longest else llvm.ShuffleVector(
+        x, x, tuple(i if i < x.type.shape[0] else -1 for i in range(longest))).result for x in (a, b))
+    return [llvm.ShuffleVector(a, b, tuple(i if i < m else i - m + longest for i in op.mask)).result]
+
+
+@rule(vector.Transpose)
+def _transpose(low: Lowering, op: vector.Transpose) -> list[Parts]:
+    """Element by element; LLVM joins what it can into shuffles."""
+    source, shape = low.env[op.vector], op.vector.type.shape
+    target = op.result.type.shape
+    out: Parts = [llvm.Poison(t).result for t in convert(op.result.type)]
+    for index in itertools.product(*map(range, shape)):
+        to = tuple(index[p] for p in op.permutation)
+        at, row = _row(low, op, index[:-1], shape[:-1]), _row(low, op, to[:-1], target[:-1])
+        element = llvm.ExtractElement(source[at], llvm.constant(index[-1], i64)).result
+        out[row] = llvm.InsertElement(out[row], element, llvm.constant(to[-1], i64)).result
+    return [out]
+
+
+@rule(vector.Bitcast)
+def _bitcast(low: Lowering, op: vector.Bitcast) -> list[Parts]:
+    types = convert(op.result.type)
+    return [[x if x.type == t else llvm.Bitcast(x, t).result for x, t in zip(low.env[op.source], types)]]
+
+
+@rule(vector.CreateMask)
+def _create_mask(low: Lowering, op: vector.CreateMask) -> list[Parts]:
+    """Lane numbers fit 32 bits, so the sizes are cut to the lanes there are, and one 32-bit comparison does."""
+    shape = op.result.type.shape
+    *outer, last = (low.one(n) for n in op.sizes)
+    lanes = shape[-1]
+    cut = llvm.SMax(llvm.SMin(last, llvm.constant(lanes, i64)).result, llvm.constant(0, i64)).result
+    numbers = llvm.constant(np.arange(lanes, dtype=np.int32), VectorType((lanes,), i32))
+    row = llvm.ICmp("slt", numbers, _splat(llvm.Trunc(cut, i32).result, lanes)).result
+    off = llvm.constant(False, row.type)
+    out: Parts = []
+    for index in itertools.product(*map(range, shape[:-1])):
+        part = row
+        for i, n in zip(index, outer):
+            part = llvm.Select(llvm.ICmp("slt", llvm.constant(i, i64), n).result, part, off).result
+        out.append(part)
+    return [out]
+
+
+@rule(vector.Step)
+def _step(low: Lowering, op: vector.Step) -> list[Value]:
+    lanes = op.result.type.shape[0]
+    return [llvm.constant(np.arange(lanes, dtype=np.int64), VectorType((lanes,), i64))]
+
+
+@rule(vector.Reduction)
+def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
+    joined = _REDUCTIONS[op.kind](low.one(op.vector)).result
+    if op.acc is None:
+        return [joined]
+    return [_JOINS[vector.KINDS[op.kind]](joined, low.one(op.acc)).result]

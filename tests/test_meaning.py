@@ -1,0 +1,111 @@
+"""Meaning is kept: every module of the corpus gives the same numbers before and after every pass, and as native code.
+
+Down to fix_numerics numbers agree within a tolerance; from there on every bit is the same, in the interpreter at
+every level and in native code. After each pass the module is verified, prints and parses to a fixpoint in both
+printings, and what was parsed gives the same numbers as what was printed (tests/test_reentry.py).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends.executable import build
+from mlc.backends.target import host
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Op
+from mlc.ir.interp import run_function
+from mlc.ir.passes import Instruments, Step
+from mlc.ir.verify import verify
+from mlc.passes import pipeline
+from tests.corpus import PROGRAMS
+from tests.op_samples import SAMPLES, Sample
+
+Array = np.ndarray[Any, Any]
+LEVEL_OF = {name.split("{")[0]: level for level, name, _ in pipeline.ORDER}
+
+count: Counter[str] = Counter()
+"""Comparisons made so far, by level."""
+
+
+def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
+    """The first few samples of every operation; together with the programs, the corpus of the quick run."""
+    seen: Counter[str] = Counter()
+    out = []
+    for s in samples:
+        seen[s.op] += 1
+        if seen[s.op] <= each:
+            out.append(s)
+    return out
+
+
+def check(module: Module, arguments: Sequence[Array]) -> None:
+    """Lower `module` to native code, comparing after every pass."""
+    wanted = run_function(module, "main", arguments)
+    fixed = False
+
+    def after(step: Step, lowered: Op) -> None:
+        nonlocal wanted, fixed
+        verify(lowered)
+        found = run_function(lowered, "main", arguments)
+        if fixed:
+            same_bits(found, wanted, str(step))
+        else:
+            close(found, wanted, str(step))
+        if step.transform.name == "fix_numerics":
+            fixed, wanted = True, found
+        count[LEVEL_OF[step.transform.name]] += 1
+
+    target = host()
+    pipeline.build("llvm", target.vector_bits).run(module, Instruments(after=after))
+    native = build(module, target).entry("main").call([np.array(a) for a in arguments])
+    same_bits(native, wanted, "native code")
+    count["native"] += 1
+
+
+def same_bits(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape, f"{where}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+        bits = f"u{a.dtype.itemsize}"
+        same = (np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)) | ((a != a) & (b != b))
+        assert same.all(), f"{where}: {a[~same][:3]} is not {b[~same][:3]}"
+
+
+def close(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
+    """Exact for integers; floats within a bound that grows with the narrowness of the type."""
+    for a, b in zip(found, wanted, strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape, f"{where}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
+        if a.dtype.kind in "biu":
+            assert (a == b).all(), where
+        else:
+            relative = {2: 2e-2, 4: 2e-5, 8: 1e-12}[a.dtype.itemsize]
+            np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=relative, atol=relative / 4, err_msg=where)
+
+
+@pytest.mark.parametrize("sample", representative(SAMPLES), ids=str)
+def test_operations(sample: Sample) -> None:
+    check(sample.build()[0], sample.arguments())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_every_sample(sample: Sample) -> None:
+    check(sample.build()[0], sample.arguments())
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    check(*PROGRAMS[name]())
+
+
+def test_manifest() -> None:
+    """The corpus is as large as promised; `pytest -s tests/test_meaning.py` prints what was compared."""
+    modules = len(representative(SAMPLES)) + len(PROGRAMS)
+    operations = len({s.op for s in SAMPLES})
+    print(f"\n{modules} modules ({len(SAMPLES)} samples of {operations} operations in the slow run, "
+          f"{len(PROGRAMS)} programs); comparisons: " + ", ".join(f"{k} {v}" for k, v in sorted(count.items())))
+    assert modules >= 200

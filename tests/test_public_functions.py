@@ -1,0 +1,307 @@
+"""The public functions against PyTorch: the same names and arguments give the same values and gradients."""
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc.frontend import tree
+
+torch = pytest.importorskip("torch")
+Array = np.ndarray[Any, Any]
+
+
+# -- inputs -----------------------------------------------------------------------------------------------------------
+@dataclass
+class Input:
+    """An array argument: made anew from a seed, differentiated if it holds floats."""
+
+    make: Callable[[np.random.Generator], Array]
+
+
+def F(*shape: int) -> Input:
+    """Normally distributed floats."""
+    return Input(lambda r: r.normal(size=shape).astype(np.float32))
+
+
+def P(*shape: int) -> Input:
+    """Floats from 0.1 to 2."""
+    return Input(lambda r: r.uniform(0.1, 2, shape).astype(np.float32))
+
+
+def U(low: float, high: float, *shape: int) -> Input:
+    return Input(lambda r: r.uniform(low, high, shape).astype(np.float32))
+
+
+def N(high: int, *shape: int, low: int = 0) -> Input:
+    """Integers."""
+    return Input(lambda r: r.integers(low, high, shape))
+
+
+def B(*shape: int) -> Input:
+    return Input(lambda r: r.integers(0, 2, shape).astype(bool))
+
+
+def S(*shape: int) -> Input:
+    """Signs: 1 and -1, as floats."""
+    return Input(lambda r: (2 * r.integers(0, 2, shape) - 1).astype(np.float32))
+
+
+def D(*shape: int) -> Input:
+    """Probabilities along the last dimension."""
+    def make(r: np.random.Generator) -> Array:
+        x = r.uniform(0.1, 1, shape)
+        return (x / x.sum(-1, keepdims=True)).astype(np.float32)
+    return Input(make)
+
+
+def K(*values: Any, dtype: Any = np.float32) -> Input:
+    """These numbers."""
+    return Input(lambda r: np.array(values, dtype))
+
+
+@dataclass
+class Case:
+    """f(*args, **keywords) here and in torch. `constant`: arguments that are not differentiated."""
+
+    name: str
+    args: tuple[Any, ...]
+    keywords: dict[str, Any] = field(default_factory=dict)
+    constant: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        shown = [str(a) for a in (*self.args, *self.keywords.values()) if not isinstance(a, Input | list | tuple)]
+        return "-".join([self.name, *shown])
+
+
+def C(name: str, *args: Any, constant: tuple[int, ...] = (), **keywords: Any) -> Case:
+    return Case(name, args, keywords, constant)
+
+
+NN = "nn.functional."
+SPECIAL = K(0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.5, 1e-30, 1e30, math.inf, -math.inf, math.nan)
+CASES = [
+    # one operand
+    *(C(n, F(3, 4)) for n in (
+        "abs", "neg", "positive", "sign", "exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "asinh", "tanh",
+        "sigmoid", "erf", "erfc", "square", "reciprocal", "floor", "ceil", "round", "trunc", "frac", "deg2rad",
+        "rad2deg", "detach", "isnan", "isinf", "isfinite", "logical_not", "relu")),
+    *(C(n, P(3, 4)) for n in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt")),
+    *(C(n, SPECIAL) for n in ("isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc", "sign", "nan_to_num",
+                              "abs", "neg", "logical_not", "sqrt")),
+    C("acosh", U(1.1, 3, 5)), C("atanh", U(-0.9, 0.9, 5)), C("logit", U(0.1, 0.9, 5)),
+    C("nan_to_num", SPECIAL, 7.0, 8.0, -8.0), C("abs", N(5, 4, low=-5)), C("square", N(5, 4, low=-5)),
+    C("bitwise_not", N(9, 5, low=-9)), C("bitwise_not", B(5)), C("exp", N(4, 5)), C("sign", N(3, 4, low=-3)),
+    # two operands
+    *(C(n, F(3, 4), F(3, 4)) for n in ("add", "sub", "mul", "maximum", "minimum", "fmax", "fmin", "hypot", "logaddexp",
+                                       "copysign", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
+    *(C(n, F(3, 1, 4), P(5, 1)) for n in ("add", "sub", "mul", "div", "true_divide", "maximum")
+      if n != "true_divide"),
+    C("add", F(3), F(3), alpha=2), C("sub", F(3), 1.5), C("mul", F(3), N(4, 3)), C("mul", B(4), B(4)),
+    C("add", B(4), B(4)), C("div", N(9, 5), N(5, 5, low=1)), C("add", N(9, 5), 2.5),
+    C("div", F(3, 4), P(3, 4), rounding_mode="floor", constant=(0, 1)),
+    C("div", F(3, 4), P(3, 4), rounding_mode="trunc", constant=(0, 1)),
+    C("div", N(20, 9, low=-20), N(6, 9, low=1), rounding_mode="trunc"),
+    C("floor_divide", N(20, 9, low=-20), N(6, 9, low=1)), C("floor_divide", F(9), P(9), constant=(0, 1)),
+    C("remainder", F(9), P(9), constant=(1,)), C("remainder", N(20, 9, low=-20), N(-1, 9, low=-6)),
+    C("fmod", F(9), P(9), constant=(1,)), C("fmod", N(20, 9, low=-20), N(6, 9, low=1)),
+    C("pow", P(3, 4), F(3, 4)), *(C("pow", F(5), e) for e in (0, 1, 2, 3, 4)), C("pow", P(5), 0.5), C("pow", P(5), -1),
+    C("pow", P(5), -1.5), C("pow", 2.0, F(5)), C("pow", N(5, 4), 2), C("pow", N(5, 4), 3),
+    C("xlogy", K(0.0, 1.0, 2.0), P(3)), C("heaviside", F(5), F(5), constant=(0, 1)), C("ldexp", F(5), N(5, 5)),
+    *(C(n, N(64, 6), N(64, 6)) for n in ("bitwise_and", "bitwise_or", "bitwise_xor")),
+    *(C(n, B(6), B(6)) for n in ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor")),
+    C("bitwise_left_shift", N(64, 6), N(5, 6)), C("bitwise_right_shift", N(64, 6, low=-64), N(5, 6)),
+    C("isclose", K(1.0, 2.0, math.nan, math.inf), K(1.0 + 1e-6, 2.1, math.nan, math.inf)),
+    C("isclose", K(1.0, math.nan), K(1.0, math.nan), equal_nan=True),
+    # three
+    C("where", B(3, 4), F(3, 4), F(4)), C("where", B(3), F(3), 0.0), C("masked_fill", F(3, 4), B(3, 4), 7.0),
+    C("clamp", F(9), -0.5, 0.5), C("clamp", F(9), min=0.1), C("clamp", F(9), max=0.1), C("lerp", F(5), F(5), 0.3),
+    C("lerp", F(5), F(5), P(5)), C("addcmul", F(4), F(4), F(4), value=0.5), C("addcdiv", F(4), F(4), P(4), value=2),
+    # reductions
+    *(C(n, F(3, 4, 5)) for n in ("sum", "mean", "amax", "amin", "max", "min", "var", "std", "prod", "any", "all",
+                                 "argmax", "argmin", "count_nonzero", "norm")),
+    *(C(n, F(3, 4, 5), dim=d, keepdim=k) for n in ("sum", "mean", "amax", "amin", "logsumexp")
+      for d, k in ((1, False), ((0, 2), True), (-1, False))),
+    *(C(n, F(3, 4, 5), dim=d, keepdim=k) for n in ("max", "min", "argmax", "argmin", "prod", "any", "all")
+      for d, k in ((1, False), (-1, True))),
+    *(C(n, F(3, 4), dim=1, correction=c) for n in ("var", "std", "var_mean", "std_mean") for c in (0, 1)),
+    C("aminmax", F(3, 4), dim=1), C("sum", N(9, 3, 4), 0), C("sum", B(7)), C("prod", N(4, 5, low=1)),
+    C("count_nonzero", N(2, 3, 4), dim=0), C("logsumexp", F(3, 4), (0, 1)), C("max", N(9, 3, 4), 1),
+    *(C("norm", F(3, 4), p, 1) for p in (1, 2, 3, 0.5, math.inf)), C("argmax", K(1, 3, 3, 2)),
+    C("max", K(1.0, 3.0, 3.0), 0), C("norm", K(0.0, 0.0)),
+    # shapes
+    C("reshape", F(3, 4), (2, -1)), C("reshape", F(3, 4), (12,)), C("permute", F(2, 3, 4), (2, 0, 1)),
+    C("transpose", F(2, 3, 4), 0, -1), C("t", F(2, 3)), C("movedim", F(2, 3, 4), 0, 2),
+    C("movedim", F(2, 3, 4), (0, 1), (1, 2)), C("squeeze", F(2, 1, 3, 1)), C("squeeze", F(2, 1, 3, 1), 1),
+    C("unsqueeze", F(2, 3), 1), C("unsqueeze", F(2, 3), -1), C("flatten", F(2, 3, 4)), C("flatten", F(2, 3, 4), 1),
+    C("unflatten", F(2, 12), 1, (3, -1)), C("broadcast_to", F(3, 1), (2, 3, 4)),
+    C("cat", [F(2, 3), F(1, 3)]), C("cat", [F(2, 3), F(2, 1)], dim=1), C("cat", [F(2), N(3, 2)]),
+    C("stack", [F(2, 3), F(2, 3)]), C("stack", [F(2, 3), F(2, 3)], dim=-1), C("hstack", [F(2), F(3)]),
+    C("hstack", [F(2, 3), F(2, 1)]), C("vstack", [F(3), F(3)]), C("chunk", F(7, 2), 3), C("split", F(7, 2), 3),
+    C("split", F(2, 7), (2, 5), dim=1), C("unbind", F(3, 2)), C("select", F(3, 4), 1, -2),
+    C("narrow", F(5, 4), 0, 1, 3), C("flip", F(3, 4), (0, 1)), C("flip", F(3, 4), (1,)), C("roll", F(3, 4), 2),
+    C("roll", F(3, 4), (1, -1), (0, 1)), C("tile", F(2, 3), (2, 2)), C("tile", F(2), (3, 1)),
+    C("repeat_interleave", F(2, 3), 2), C("repeat_interleave", F(2, 3), 2, 1), C("tril", F(4, 4)),
+    C("tril", F(3, 5), 1), C("triu", F(4, 4)), C("triu", F(2, 5, 3), -1), C("broadcast_tensors", F(3, 1), F(4)),
+    # indices
+    C("index_select", F(4, 3), 0, N(4, 5)), C("index_select", F(4, 3), 1, N(3, 2)),
+    C("gather", F(4, 3), 0, N(4, 2, 3)), C("gather", F(4, 3), 1, N(3, 4, 6)), C("gather", F(4, 3), 1, N(3, 2, 2)),
+    C("take_along_dim", F(4, 3), N(4, 2, 3), 0), C("take_along_dim", F(4, 3), N(4, 1, 3), 0),
+    C("take", F(4, 3), N(12, 5)), C("diag", F(4)), C("diag", F(4), 1), C("diag", F(4, 4)), C("diag", F(4, 5), -1),
+    C("diagonal", F(4, 5)), C("diagonal", F(2, 4, 5), 1, 1, 2), C(NN + "one_hot", N(4, 5), 4),
+    C(NN + "embedding", N(5, 3, 2), F(5, 4)),
+    # products
+    C("matmul", F(3, 4), F(4, 5)), C("matmul", F(4), F(4)), C("matmul", F(3, 4), F(4)), C("matmul", F(4), F(4, 3)),
+    C("matmul", F(2, 3, 4), F(4, 5)), C("matmul", F(2, 3, 4), F(2, 4, 5)), C("matmul", F(2, 1, 3, 4), F(5, 4, 2)),
+    C("matmul", F(4), F(2, 4, 3)), C("matmul", F(2, 3, 4), F(4)), C("mm", F(3, 4), F(4, 5)),
+    C("bmm", F(2, 3, 4), F(2, 4, 5)), C("mv", F(3, 4), F(4)), C("dot", F(5), F(5)), C("vdot", F(5), F(5)),
+    C("inner", F(3, 4), F(5, 4)), C("outer", F(3), F(4)), C("addmm", F(5), F(3, 4), F(4, 5), beta=0.5, alpha=2),
+    C("baddbmm", F(2, 3, 5), F(2, 3, 4), F(2, 4, 5)), C("tensordot", F(2, 3, 4), F(3, 4, 5)),
+    C("tensordot", F(2, 3, 4), F(4, 2), ((0, 2), (1, 0))), C("kron", F(2, 3), F(3, 2)), C("trace", F(4, 3)),
+    C("einsum", "ij,jk->ik", F(2, 3), F(3, 4)), C("einsum", "bij,bkj->bik", F(2, 3, 4), F(2, 5, 4)),
+    C("einsum", "ii->i", F(3, 3)), C("einsum", "ii", F(3, 3)), C("einsum", "...ij->...ji", F(2, 3, 4)),
+    C("einsum", "i,j,k->kji", F(2), F(3), F(4)), C("einsum", "ij,jk,kl", F(2, 3), F(3, 4), F(4, 2)),
+    C("einsum", "b...h,h->b...", F(2, 3, 4), F(4)), C("einsum", "ij->", F(2, 3)),
+    # activations
+    *(C(NN + n, F(3, 7)) for n in (
+        "relu", "relu6", "leaky_relu", "elu", "selu", "celu", "gelu", "silu", "mish", "softplus", "logsigmoid",
+        "softsign", "tanhshrink", "softshrink", "hardshrink", "hardtanh", "hardsigmoid", "hardswish", "sigmoid",
+        "tanh")),
+    C(NN + "leaky_relu", F(9), 0.2), C(NN + "elu", F(9), 0.5), C(NN + "gelu", F(9), approximate="tanh"),
+    C(NN + "celu", F(9), 0.5), C(NN + "hardtanh", F(9), -0.5, 2.0), C(NN + "softplus", F(9), 2, 1),
+    C(NN + "threshold", F(9), 0.1, 20.0), C(NN + "prelu", F(2, 3, 4), P(3)), C(NN + "glu", F(3, 4)),
+    C(NN + "glu", F(4, 3), 0), C("selu", F(5)), C("celu", F(5)), C("threshold", F(5), 0.1, 0.0),
+    C("softmax", F(3, 4), dim=1), C("softmax", F(3, 4), 0), C("log_softmax", F(3, 4), dim=-1),
+    C(NN + "softmin", F(3, 4), dim=1), C("softmax", N(4, 3), dim=0, dtype="float32"),
+    C(NN + "layer_norm", F(3, 4), (4,)), C(NN + "layer_norm", F(2, 3, 4), (3, 4), F(3, 4), F(3, 4), 1e-3),
+    C(NN + "rms_norm", F(3, 4), (4,)), C(NN + "rms_norm", F(3, 4), (4,), F(4), 1e-3),
+    C(NN + "normalize", F(3, 4)), C(NN + "normalize", F(3, 4), 1.0, 0), C(NN + "linear", F(3, 4), F(5, 4)),
+    C(NN + "linear", F(2, 3, 4), F(5, 4), F(5)), C("cosine_similarity", F(3, 4), F(3, 4)),
+    C("pairwise_distance", F(3, 4), F(3, 4)), C(NN + "pad", F(3, 4), (1, 2)),
+    C(NN + "pad", F(3, 4), (1, 0, 0, 2), value=3.5), C(NN + "pad", F(3, 4), (-1, 2)),
+    # losses
+    *(C(NN + n, F(3, 4), F(3, 4), reduction=r) for n in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
+      for r in ("mean", "sum", "none")),
+    C(NN + "huber_loss", F(9), F(9), delta=0.3), C(NN + "smooth_l1_loss", F(9), F(9), beta=0.3),
+    *(C(NN + "cross_entropy", F(6, 4), N(4, 6), reduction=r) for r in ("mean", "sum", "none")),
+    C(NN + "cross_entropy", F(4), N(4)), C(NN + "cross_entropy", F(2, 4, 3), N(4, 2, 3)),
+    C(NN + "cross_entropy", F(6, 4), N(4, 6), P(4), constant=(2,)),
+    C(NN + "cross_entropy", F(6, 4), N(4, 6), ignore_index=1),
+    C(NN + "cross_entropy", F(6, 4), N(4, 6), label_smoothing=0.1),
+    C(NN + "cross_entropy", F(6, 4), D(6, 4)), C(NN + "cross_entropy", F(6, 4), D(6, 4), label_smoothing=0.2),
+    *(C(NN + "nll_loss", F(6, 4), N(4, 6), reduction=r) for r in ("mean", "sum", "none")),
+    C(NN + "nll_loss", F(6, 4), N(4, 6), P(4), constant=(2,)),
+    C(NN + "binary_cross_entropy", U(0.1, 0.9, 5), U(0, 1, 5), constant=(1,)),
+    C(NN + "binary_cross_entropy_with_logits", F(5), U(0, 1, 5)),
+    C(NN + "binary_cross_entropy_with_logits", F(5), U(0, 1, 5), pos_weight=2.5, constant=(1,)),
+    C(NN + "kl_div", F(3, 4), D(3, 4), reduction="batchmean"), C(NN + "kl_div", F(3, 4), F(3, 4), log_target=True),
+    C(NN + "poisson_nll_loss", F(5), P(5), constant=(1,)),
+    C(NN + "poisson_nll_loss", P(5), U(0, 5, 5), log_input=False, full=True, constant=(1,)),
+    C(NN + "gaussian_nll_loss", F(5), F(5), P(5)), C(NN + "hinge_embedding_loss", F(5), S(5), constant=(1,)),
+    C(NN + "margin_ranking_loss", F(5), F(5), S(5), margin=0.1, constant=(2,)),
+    C(NN + "soft_margin_loss", F(5), S(5), constant=(1,)),
+    C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
+    C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
+]
+
+
+def look_up(module: Any, name: str) -> Any:
+    for part in name.split("."):
+        module = getattr(module, part)
+    return module
+
+
+def torch_function(name: str) -> Any:
+    own = {"detach": lambda x: x.detach(), "masked_fill": torch.Tensor.masked_fill}
+    return own.get(name) or look_up(torch, name)
+
+
+def made(x: Any, rng: np.random.Generator) -> Any:
+    return x.make(rng) if isinstance(x, Input) else [made(v, rng) for v in x] if isinstance(x, list) else x
+
+
+def as_torch(x: Any, name: str = "") -> Any:
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x.copy())
+    if isinstance(x, list):
+        return [as_torch(v) for v in x]
+    if name == "dtype":
+        return getattr(torch, x)
+    return torch.tensor(x) if name in ("pos_weight",) else x
+
+
+def as_mlc(x: Any) -> Any:
+    return mlc.tensor(x) if isinstance(x, np.ndarray) else [as_mlc(v) for v in x] if isinstance(x, list) else x
+
+
+def close(ours: Any, theirs: Any) -> None:
+    """The same structure, element types and shapes, and values within torch.testing's default tolerances."""
+    ours = list(ours) if isinstance(ours, tuple) else [ours]
+    theirs = list(theirs) if isinstance(theirs, tuple | list) else [theirs]
+    assert len(ours) == len(theirs)
+    for a, b in zip(ours, theirs):
+        assert str(a.dtype).removeprefix("mlc.") == str(b.dtype).removeprefix("torch.")
+        assert a.shape == tuple(b.shape)
+        torch.testing.assert_close(torch.from_numpy(np.array(a)), b.detach(), equal_nan=True)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_values_and_gradients(case: Case) -> None:
+    rng = np.random.default_rng(len(str(case)))
+    args = [made(x, rng) for x in case.args]
+    ours, theirs = look_up(mlc, case.name), torch_function(case.name)
+    keywords = case.keywords
+    their_keywords = {n: as_torch(x, n) for n, x in keywords.items()}
+    expected = theirs(*[as_torch(x) for x in args], **their_keywords)
+    close(ours(*[as_mlc(x) for x in args], **keywords), expected)
+
+    places = [i for i, x in enumerate(args) if i not in case.constant and (
+        (isinstance(x, np.ndarray) and x.dtype == np.float32) or isinstance(x, list))]
+    outputs = [y for y in (expected if isinstance(expected, tuple | list) else [expected])]
+    if not places or not any(y.is_floating_point() for y in outputs):
+        return
+    primals = [as_torch(x) for x in args]
+    leaves = [x for i in places for x in (primals[i] if isinstance(primals[i], list) else [primals[i]])
+              if x.is_floating_point()]
+    for x in leaves:
+        x.requires_grad_()
+    outputs = theirs(*primals, **their_keywords)
+    outputs = [y for y in (outputs if isinstance(outputs, tuple | list) else [outputs])]
+    weights = [np.asarray(rng.normal(size=tuple(y.shape)), np.float32) for y in outputs]
+    loss = sum((y * torch.from_numpy(w)).sum() for y, w in zip(outputs, weights) if y.requires_grad)
+    wanted = torch.autograd.grad(loss, leaves, allow_unused=True) if isinstance(loss, torch.Tensor) else [None] * len(
+        leaves)
+
+    def f(*xs: Any) -> Any:
+        full = [as_mlc(x) for x in args]
+        for i, x in zip(places, xs):
+            full[i] = x
+        return ours(*full, **keywords)
+
+    result, pullback = mlc.vjp(f, *[as_mlc(args[i]) for i in places])
+    structure = tree.flatten(result)[1]
+    found = tree.leaves(pullback(structure.unflatten([mlc.tensor(w) for w in weights])))
+    assert len(found) == len(leaves)
+    for a, b, x in zip(found, wanted, leaves):
+        torch.testing.assert_close(torch.from_numpy(np.array(a)), torch.zeros_like(x) if b is None else b,
+                                   equal_nan=True)
+
+
+def test_there_are_at_least_100_functions() -> None:
+    assert len({case.name.removeprefix(NN) for case in CASES}) >= 100
+
+
+@pytest.mark.parametrize("a", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("b", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
+def test_promotion(a: str, b: str) -> None:
+    x, y = mlc.ones(2, dtype=a), mlc.ones(2, dtype=b)
+    p, q = torch.ones(2, dtype=getattr(torch, a)), torch.ones(2, dtype=getattr(torch, b))
+    close(x * y, p * q)
+    close(x[0] * y, p[0] * q)
+    for number in (2, 1.5):
+        close(x * number, p * number)

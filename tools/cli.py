@@ -1,0 +1,120 @@
+"""The `mlc` command: finds the sub-command, imports its module, and turns whatever goes wrong into one message.
+
+Exit status: 0 done, 1 the input is wrong, 2 the command line, a file or the machine is in the way, 101 a defect of mlc,
+130 interrupted. Data goes to stdout, messages to stderr. Nothing heavy is imported here: `mlc --help` is instant.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+COMMANDS: dict[str, str] = {
+    "compile": "compile a function to any level, from tensor IR to an object file",
+    "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
+    "opt": "run passes over a .mlir file",
+    "passes": "list the passes, in the order in which they run and why",
+    "ops": "list the operations, or explain one",
+    "info": "versions, target and what compiled code may use",
+    "explain-error": "explain an error code",
+}
+"""Each is the module of the same name in this package (`-` is `_`), with `parser()` and `main(options)`."""
+
+OK, WRONG_INPUT, USAGE, DEFECT, INTERRUPTED = 0, 1, 2, 101, 130
+
+USAGE_TEXT = """usage: mlc COMMAND [OPTION...]
+
+A machine-learning framework that is a compiler all the way down.
+
+commands:
+{commands}
+
+options of every command:
+  -h, --help       what it does, with examples
+  --debug          show the traceback of an error
+  --color WHEN     colour messages: auto, always or never (NO_COLOR is respected)
+
+examples:
+  mlc ops tensor.exp
+  mlc compile model.py:predict --emit=loop
+  mlc run --check model.py
+
+exit status: 0 done, 1 the input is wrong, 2 usage or files, 101 a defect of mlc, 130 interrupted
+"""
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS)) + 2
+    return USAGE_TEXT.format(commands="\n".join(f"  {name:{width}}{what}" for name, what in COMMANDS.items()))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit status."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:                      # whoever reads our output has seen enough
+        _silence_stdout()
+        return OK
+    except KeyboardInterrupt:
+        if "--debug" in words:
+            raise
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _run(words: list[str]) -> int:
+    if not words or words[0] in ("-h", "--help", "help"):
+        if words[1:2] and words[1] in COMMANDS:
+            return _run([words[1], "--help"])
+        print(usage(), end="")
+        return OK if words else USAGE
+    if words[0] in ("--version", "-V"):
+        print(f"mlc {version()}")
+        return OK
+    name = words[0].replace("_", "-")
+    if name not in COMMANDS:
+        return _unknown(words[0])
+    command = importlib.import_module(f"mlc.tools.{name.replace('-', '_')}")
+    from mlc.tools import report
+    options = report.Options.take(words[1:])
+    try:
+        return int(command.main(command.parser().parse_args(options.rest)))
+    except SystemExit as stop:                   # argparse has spoken, or the user's program ends itself
+        return report.exit_status(stop)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return report.failure(error, options, words)
+
+
+def _unknown(word: str) -> int:
+    """Say which command may have been meant."""
+    from difflib import get_close_matches
+
+    from mlc.tools import report
+    what = f"there is no option {word}" if word.startswith("-") else f"there is no command {word!r}"
+    near = get_close_matches(word.lower().lstrip("-"), COMMANDS, 1)
+    hint = f"did you mean mlc {near[0]}?" if near else "one of " + ", ".join(COMMANDS)
+    return report.failure(report.usage_error(what, hint, "MLC0390"), report.Options([], False, "auto"), [word])
+
+
+def version() -> str:
+    import mlc
+    return mlc.__version__
+
+
+def _silence_stdout() -> None:
+    """Nobody listens any more: what is still buffered must not raise at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):                # stdout is no file, as in a test
+        pass
+
+
+if __name__ == "__main__":
+    sys.exit(main())

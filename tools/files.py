@@ -1,0 +1,99 @@
+"""Reading and writing for commands: `-` is stdin or stdout, and a file is written whole or not at all."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+from mlc.ir.diag import ParseError, UserError
+
+STDIN = "<stdin>"
+
+
+def read_text(path: str) -> tuple[str, str]:
+    """(text, name for messages) of a file, or of stdin where the path is `-`."""
+    if path == "-":
+        name, data = STDIN, sys.stdin.buffer.read()
+    else:
+        name = path
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
+        except ValueError as error:              # a path with a NUL in it
+            raise ParseError(f"cannot read {path!r}: {error}", code="MLC0201") from None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ParseError(f"{name} is not UTF-8: byte {data[error.start]:#04x} at offset {error.start}",
+                         code="MLC0202") from None
+    remember_source(name, text)
+    return text, name
+
+
+def remember_source(name: str, text: str) -> None:
+    """Let messages quote lines of a text that is not a file."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+
+
+def write(path: str | None, data: str | bytes) -> None:
+    """Write to a file, whole or not at all; None and `-` are stdout."""
+    if path is None or path == "-":
+        if isinstance(data, bytes):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+        else:
+            sys.stdout.write(data)
+            sys.stdout.flush()
+        return
+    raw = data.encode() if isinstance(data, str) else data
+    target = Path(path)
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            if target.is_dir():
+                raise IsADirectoryError(21, "is a directory", path)
+            target.write_bytes(raw)              # a device or a pipe cannot be replaced
+        else:
+            _replace(target, raw)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot write {path}: {reason}", code="MLC0393") from None
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """A temporary file in the same folder takes the place of the target; an interruption leaves neither."""
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(13, "Permission denied", str(target))
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def scratch_file(name: str) -> Path:
+    """Where to leave a file that nobody named: the current folder, or the system's if that cannot be written."""
+    folder = Path.cwd() if os.access(Path.cwd(), os.W_OK) else Path(tempfile.gettempdir())
+    stem, suffix = os.path.splitext(name)
+    number = 0
+    while (path := folder / f"{stem}{f'-{number}' if number else ''}{suffix}").exists():
+        number += 1
+    return Path(os.path.relpath(path)) if folder == Path.cwd() else path

@@ -1,0 +1,96 @@
+"""mlc ops: every operation with its operands, attributes, facets and equation; or all about one."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+
+from mlc.dialects import load_all
+from mlc.ir.core import REGISTRY, Op
+from mlc.ir.diag import UserError
+from mlc.ir.rewrite import rules_for
+from mlc.tools import report
+from mlc.tools.passes import table
+
+EXAMPLES = """examples:
+  mlc ops
+  mlc ops tensor.exp
+  mlc ops arith
+"""
+FACETS = ("infer", "ref", "interpret", "fold", "vjp", "decompose", "verify_op")
+"""What a class may give, see ir/core.py."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("ops", "List the operations, or explain one.", EXAMPLES)
+    p.add_argument("name", nargs="?", help="an operation, or a dialect")
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    load_all()
+    if options.name is None:
+        print(listing(REGISTRY))
+    elif options.name in REGISTRY:
+        print(describe(REGISTRY[options.name]))
+    elif chosen := {n: c for n, c in REGISTRY.items() if n.split(".")[0] == options.name}:
+        print(listing(chosen))
+    else:
+        raise _unknown(options.name)
+    return 0
+
+
+def _unknown(name: str) -> UserError:
+    from difflib import get_close_matches
+    near = get_close_matches(name, REGISTRY, 1) or [n for n in REGISTRY if n.endswith("." + name)][:1]
+    return report.usage_error(f"there is no operation or dialect {name!r}",
+                              f"did you mean {near[0]}?" if near else "see mlc ops", "MLC0395")
+
+
+def listing(ops: dict[str, type[Op]]) -> str:
+    rows = [("operation", "operands", "attributes", "facets", "meaning")]
+    for name, cls in sorted(ops.items()):
+        operands = [f.name + {"one": "", "optional": "?", "many": "..."}[f.shape] for f in cls.operand_fields]
+        rows.append((name, " ".join(operands), " ".join(f.name for f in cls.attr_fields), " ".join(facets(cls)),
+                     equation(cls)))
+    return "\n".join(table(rows))
+
+
+def facets(cls: type[Op]) -> list[str]:
+    """The facets that the class or its family gives."""
+    return [f for f in FACETS if getattr(cls, f, None) is not getattr(Op, f, None)]
+
+
+def equation(cls: type[Op]) -> str:
+    """The first line of the class's own docstring."""
+    doc = cls.__dict__.get("__doc__") or ""
+    return doc.strip().splitlines()[0] if doc.strip() else ""
+
+
+def describe(cls: type[Op]) -> str:
+    """All that is known of an operation."""
+    lines = [cls.name, ""]
+    if doc := cls.__dict__.get("__doc__") or next((b.__doc__ for b in cls.__mro__[1:] if b is not Op and b.__doc__), ""):
+        lines += [inspect.cleandoc(doc), ""]
+    defaults = cls.attr_defaults
+    for f in cls.fields:
+        kind = {"attr": f.shape, "operand": {"one": "operand", "optional": "operand, may be absent",
+                                             "many": "operands"}[f.shape] if f.kind == "operand" else ""}
+        default = f" = {defaults[f.name]}" if f.name in defaults else ""
+        what = kind.get(f.kind) or {"one": f.kind, "many": f.kind + "s"}[f.shape]
+        lines.append(f"  {f.name}: {what}{default}")
+    traits = [t for t in ("pure", "reads", "effects_inside", "terminator", "commutative", "isolated",
+                          "symbol_table", "blocks_gradient") if getattr(cls, t)]
+    lines += ["", "traits: " + (", ".join(traits) or "none")]
+    lines.append("facets: " + ", ".join(f"{f} ({_origin(cls, f)})" for f in facets(cls)))
+    if missing := [f for f in ("fold", "vjp") if f not in facets(cls)]:
+        lines.append("without: " + ", ".join(missing))
+    rules = rules_for(cls, fast=True)
+    lines += [f"rule {r.name}{' (only with fast)' if r.fast else ''}: {r.equation}" for r in rules] or ["no rules"]
+    lines.append(f"defined in {cls.__module__.removeprefix('mlc.').replace('.', '/')}")
+    return "\n".join(lines)
+
+
+def _origin(cls: type[Op], facet: str) -> str:
+    """The class of the family that gives a facet."""
+    return next(b.__name__ for b in cls.__mro__ if facet in b.__dict__)

@@ -1,0 +1,76 @@
+"""mlc passes: every pass with the form it takes and gives, and the order in which they run with the reasons."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+
+from mlc.ir.passes import Pass, find_pass, pass_names
+from mlc.passes import pipeline
+from mlc.tools import report
+
+EXAMPLES = """examples:
+  mlc passes
+  mlc passes fuse
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("passes", "List the passes, and the order in which they run.", EXAMPLES)
+    p.add_argument("name", nargs="?", help="say more about this one")
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    print(one(options.name) if options.name else everything())
+    return 0
+
+
+def everything() -> str:
+    rows = [("pass", "takes", "gives", "")]
+    for name in pass_names():
+        transform = find_pass(name)
+        rows.append((signature(transform), form(transform.takes), form(transform.gives), transform.summary))
+    lines = table(rows)
+    lines += ["", "order (a reason per row)"]
+    lines += ["  " + line for line in table([(str(n), level, text, why)
+                                             for n, (level, text, why) in enumerate(pipeline.ORDER, 1)])]
+    lines += ["", "checked when the order is loaded"]
+    lines += [f"  {earlier} before {later}: {why}" for earlier, later, why in pipeline.BEFORE]
+    return "\n".join(lines)
+
+
+def one(name: str) -> str:
+    """All that the module of a pass says about it."""
+    transform = find_pass(name)
+    lines = [signature(transform), "", inspect.cleandoc(inspect.getmodule(transform.run).__doc__ or ""), ""]
+    for parameter in options_of(transform):
+        lines.append(f"option {parameter.name} = {parameter.default}")
+    places = [f"{n}. {text}: {why}" for n, (_, text, why) in enumerate(pipeline.ORDER, 1)
+              if text.split("{")[0] == transform.name]
+    lines += ["runs as"] + ["  " + p for p in places] if places else ["not part of the order; ask for it with -p"]
+    return "\n".join(lines)
+
+
+def options_of(transform: Pass) -> list[inspect.Parameter]:
+    return list(inspect.signature(transform.run).parameters.values())[1:]
+
+
+def signature(transform: Pass) -> str:
+    """`fuse{max_ops=96}`."""
+    options = ",".join(f"{p.name}={_text(p.default)}" for p in options_of(transform))
+    return transform.name + (f"{{{options}}}" if options else "")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def form(form: object) -> str:
+    return getattr(form, "name", "any") if form is not None else "any"
+
+
+def table(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows with aligned columns."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths)).rstrip() for row in rows]

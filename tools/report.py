@@ -1,0 +1,159 @@
+"""How the command reports: options that every command has, messages for people, and the exit status of an error."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
+from mlc.tools.cli import DEFECT, OK, USAGE, WRONG_INPUT
+
+USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0501", "MLC0502",
+                         *(f"MLC039{n}" for n in range(8))})
+"""Errors about options, files and the machine rather than about what the files say: exit status 2."""
+
+
+@dataclass
+class Options:
+    """What every command understands, taken out of its words."""
+
+    rest: list[str]
+    debug: bool
+    color: str
+
+    @staticmethod
+    def take(words: list[str]) -> Options:
+        rest, debug, color = list[str](), False, "auto"
+        for i, word in enumerate(words):
+            if word == "--":                     # what follows is for the program that is run
+                rest += words[i:]
+                break
+            if word == "--debug":
+                debug = True
+            elif word.startswith("--color="):
+                color = word.removeprefix("--color=")
+            elif i and words[i - 1] == "--color":
+                color = word
+            elif word != "--color":
+                rest.append(word)
+        return Options(rest, debug, color)
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Examples stay as they are written."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=110)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are ours: one coded message, and what may have been meant."""
+
+    def __init__(self, command: str, description: str, examples: str) -> None:
+        super().__init__(prog=f"mlc {command}", description=description, epilog=examples, formatter_class=Help,
+                         allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        from difflib import get_close_matches
+        hint = f"see {self.prog} --help"
+        if unknown := re.match(r"unrecognized arguments: (--?[\w-]+)", message):
+            known = [s for s in self._option_string_actions if s.startswith("--") and "mlir" not in s]
+            if near := get_close_matches(unknown[1], known, 1):
+                hint = f"did you mean {near[0]}?"
+        raise usage_error(f"{self.prog}: {message}", hint, "MLC0391")
+
+
+def usage_error(message: str, hint: str, code: str) -> UserError:
+    """An error about the command line."""
+    return UserError(message, code=code, hint=hint)
+
+
+def exit_status(stop: SystemExit) -> int:
+    """What a process that raises this ends with."""
+    if isinstance(stop.code, str):
+        print(stop.code, file=sys.stderr)
+        return WRONG_INPUT
+    return OK if stop.code is None else int(stop.code)
+
+
+def status_of(error: BaseException) -> int:
+    """The exit status that an exception stands for."""
+    if isinstance(error, InternalError) or not isinstance(error, Error | OSError):
+        return DEFECT
+    if isinstance(error, OSError):
+        return USAGE
+    return USAGE if error.code in USAGE_CODES else WRONG_INPUT
+
+
+def failure(error: Exception, options: Options, words: list[str]) -> int:
+    """Print what is wrong, once; the result is the exit status."""
+    if options.debug:
+        traceback.print_exception(error)
+    status = status_of(error)
+    if isinstance(error, OSError):
+        error = file_error(error)
+    if not isinstance(error, Error):
+        error = _defect(error, words)
+    message(str(error), options.color)
+    return status
+
+
+def file_error(error: OSError, what: str = "use") -> UserError:
+    """A file that cannot be read or written, as a coded error."""
+    where = f" {error.filename}" if error.filename else " a file"
+    return UserError(f"cannot {what}{where}: {error.strerror or error}", code="MLC0392")
+
+
+def _defect(error: Exception, words: list[str]) -> InternalError:
+    """An exception that nobody expected, with the place in our sources and the line that shows it again."""
+    frame = traceback.extract_tb(error.__traceback__)[-1:]
+    where = (f"raised at {os.path.basename(frame[0].filename)}:{frame[0].lineno} in {frame[0].name}",) if frame else ()
+    replay = f"mlc {shlex.join(words)} --debug"
+    if isinstance(error, RecursionError | MemoryError):
+        where = ()
+    wrapped = InternalError(f"{type(error).__name__}: {error}", notes=(*where, "this is a defect of mlc"),
+                            hint=f"replay it with: {replay}")
+    wrapped.reproducer = replay
+    return wrapped
+
+
+def message(text: str, color: str = "auto") -> None:
+    """A diagnostic on stderr, in colour where a person sees it."""
+    print(colored(text) if wants_color(color) else text, file=sys.stderr)
+
+
+def wants_color(choice: str) -> bool:
+    if choice != "auto":
+        return choice == "always"
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
+
+
+def colored(text: str) -> str:
+    """The renderer's text with the code in red, help in green and notes in cyan."""
+    text = re.sub(r"error\[MLC\d{4}\]:", "\033[1;31m\\g<0>\033[0m", text)
+    text = re.sub(r"(?m)^  note:", "\033[1;36m\\g<0>\033[0m", text)
+    return re.sub(r"(?m)^  help:", "\033[1;32m\\g<0>\033[0m", text)
+
+
+def users_fault(error: BaseException, files: tuple[str, ...]) -> Error:
+    """An exception that the user's own program raised, at the innermost line of one of its files."""
+    if isinstance(error, Error):
+        return error
+    loc = UNKNOWN
+    if isinstance(error, SyntaxError) and error.filename:
+        loc = Loc(error.filename, error.lineno or 0, error.offset or 0)
+        text: Any = error.msg
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if any(f.filename.startswith(folder) for folder in files)]
+        if own:
+            loc = Loc(own[-1].filename, own[-1].lineno or 0)
+        text = error
+    return UserError(f"{type(error).__name__}: {text}" if str(text) else type(error).__name__, code="MLC0398", loc=loc,
+                     hint="--debug shows the traceback")
