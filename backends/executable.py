@@ -24,7 +24,8 @@ from mlc.backends.link import ALLOWED_EXTERNALS, link, undefined_symbols
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, Error, UserError, UserTypeError
+from mlc.ir.interp import index_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym
 from mlc.ir.types import to_numpy
 
@@ -54,7 +55,7 @@ def load_object(obj: bytes, interfaces: Mapping[str, Interface], target: Target 
     """The functions of a relocatable object, linked and loaded; `interfaces` says how each is called."""
     target = host() if target is None else target
     if not host().runs(target):
-        raise BackendError(f"this machine cannot run code made for {target}", code="MLC0542",
+        raise BackendError(f"this machine cannot run code made for {target}", code="MLC0562",
                            hint="--target host compiles for this machine")
     image = link(obj, [name + abi.ENTRY_SUFFIX for name in interfaces], allowed)
     return Executable(load(image), image, obj, interfaces, target)
@@ -233,14 +234,13 @@ class Entry:
             if status == abi.ERROR_RECORDED:
                 raise self.error(arena.context.error_op, arena.context.error_element)
             if status != abi.OK:
-                raise BackendError(f"{self.interface.name} returned status {status}", code="MLC0543")
+                raise BackendError(f"{self.interface.name} returned status {status}", code="MLC0563")
         finally:
             self._free.append(arena)
 
     def error(self, op: int, element: int) -> Error:
         """The exception that an error record stands for."""
-        loc, message = self.interface.error_site(op)
-        return UserIndexError(f"{message} (element {element})", code="MLC0319", loc=loc)
+        return index_error(self.interface.error_site(op), element)
 
     def fail(self, op: int, element: int) -> None:
         """Raise what an error record stands for."""

@@ -14,10 +14,11 @@ from typing import Any
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
 from mlc.frontend.eager import Compiler
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
 from mlc.frontend.signature import Arguments, parameters, paths_of, record_entry
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, current, record, state, user_loc
+from mlc.frontend.trace import Tracer, current, record, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 

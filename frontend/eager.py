@@ -15,8 +15,9 @@ import numpy as np
 
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_array, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error, user_loc
+from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserTypeError

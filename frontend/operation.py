@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend import eager
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import as_user_error, state, user_loc
+from mlc.frontend.trace import as_user_error, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 

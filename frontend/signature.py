@@ -12,9 +12,10 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand
-from mlc.frontend.trace import Trace, Tracer, as_user_error, user_loc
+from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError

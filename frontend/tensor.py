@@ -8,25 +8,30 @@ modules of frontend/functions fill, so that `x.sum(1)` and `mlc.sum(x, 1)` canno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
 from mlc.frontend.dtypes import DType, as_dtype, of_ir
+from mlc.frontend.location import user_loc
 from mlc.frontend.tree import Leaf
 from mlc.ir.diag import Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import from_numpy, to_numpy
 
 Array = np.ndarray[Any, Any]
-Number = Union[bool, int, float]
+Number = bool | int | float
 Operand = Any
 """What a function takes as an array: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
 
 A parameter with this annotation is an operand of the compiled kernel; every other is part of what is compiled.
 """
-Dims = Union[int, Sequence[int], None]
+Dims = int | Sequence[int] | None
 DTypeLike = Any
+
+_bool = bool                                             # inside the class below, methods hide these names
+_int = int
+_float = float
 
 OPERATIONS: dict[str, Callable[..., Any]] = {}
 """Every public function on tensors by its name."""
@@ -61,13 +66,13 @@ class Tensor(Leaf):
         array = self._array
         if type(array) is not np.ndarray:
             raise UserError("this tensor was donated to a call, which took over its memory", code="MLC0343",
-                            notes=(f"donated at {array.loc}",),
+                            loc=user_loc(), notes=(f"donated at {array.loc}",),
                             hint="use what the call returned, or pass a copy: mlc.tensor(x)")
         return array
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return self.array.shape
+        return tuple(self.array.shape)
 
     @property
     def dtype(self) -> DType:
@@ -78,13 +83,13 @@ class Tensor(Leaf):
         return "cpu"
 
     @property
-    def ndim(self) -> int:
+    def ndim(self) -> _int:
         return len(self.shape)
 
-    def dim(self) -> int:
+    def dim(self) -> _int:
         return len(self.shape)
 
-    def size(self, dim: int | None = None) -> Any:
+    def size(self, dim: _int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]
 
     def numel(self) -> Any:
@@ -103,13 +108,13 @@ class Tensor(Leaf):
         """The array, not a copy of it: writing to it changes this tensor."""
         return self.array
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, **keywords: Any) -> Any:
         return self.array.__dlpack__(**keywords)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[_int, int]:
         return (1, 0)                                    # kDLCPU
 
     def item(self) -> Any:
@@ -118,24 +123,24 @@ class Tensor(Leaf):
     def tolist(self) -> Any:
         return self.array.tolist()
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> _bool:
         return bool(self.array)
 
-    def __int__(self) -> int:
+    def __int__(self) -> _int:
         return int(self.item())
 
-    def __float__(self) -> float:
+    def __float__(self) -> _float:
         return float(self.item())
 
-    def __index__(self) -> int:
+    def __index__(self) -> _int:
         value = self.item()
         if not isinstance(value, int):
-            raise UserTypeError(f"a tensor of {self.dtype} is no index", code="MLC0344")
+            raise UserTypeError(f"a tensor of {self.dtype} is no index", code="MLC0344", loc=user_loc())
         return value
 
-    def __len__(self) -> int:
+    def __len__(self) -> _int:
         if not self.shape:
-            raise UserTypeError("a 0-d tensor has no length", code="MLC0344")
+            raise UserTypeError("a 0-d tensor has no length", code="MLC0344", loc=user_loc())
         return int(self.shape[0])
 
     def __iter__(self) -> Iterator[Tensor]:
@@ -318,17 +323,14 @@ class Tensor(Leaf):
     def outer(self, vec2: Operand) -> Tensor: return _call("outer", self, vec2)
 
 
-_bool, _int = bool, int                                  # which methods above hide inside the class
+def _call(name: str, *args: Any, **keywords: Any) -> Tensor:
+    return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
 
 
-def _call(name: str, *args: Any, **keywords: Any) -> Any:
-    return OPERATIONS[name](*args, **keywords)
-
-
-def _binary(name: str, a: Any, b: Any) -> Any:
+def _binary(name: str, a: Any, b: Any) -> Tensor:
     if not (is_operand(a) and is_operand(b)):
-        return NotImplemented
-    return OPERATIONS[name](a, b)
+        return NotImplemented  # type: ignore[no-any-return]
+    return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
 
 
 def _listed(sizes: tuple[Any, ...]) -> Any:

@@ -7,13 +7,9 @@ out equal, locations aside, are kept once.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
-from itertools import islice
-from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -22,9 +18,10 @@ from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType, of_ir
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_array
 from mlc.ir import sizes
-from mlc.ir.core import Op, Symbol, Value, at_end, builder, located
+from mlc.ir.core import Op, Symbol, Value, at_end, located
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Size
@@ -147,8 +144,8 @@ class Trace:
         if owner is self:
             return value
         if self.parent is None:
-            raise UserError(f"a {value.type} is used after the function it belongs to has been recorded", code="MLC0351",
-                            notes=(f"the value comes from {value_origin(value)}",),
+            raise UserError(f"a {value.type} is used after the function it belongs to has been recorded",
+                            code="MLC0351", notes=(f"the value comes from {value_origin(value)}",),
                             hint="return it from the function instead of storing it")
         outer = self.parent._captured(value, owner)
         if outer not in self.captured:
@@ -282,26 +279,7 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     return structure.unflatten(leaves)
 
 
-# -- where the user is ------------------------------------------------------------------------------------------------
-@lru_cache(maxsize=65536)
-def _loc(code: CodeType, instruction: int, line: int) -> Loc:
-    position = next(islice(code.co_positions(), instruction // 2, None), None)
-    column = position[2] if position is not None and position[0] == line else None
-    return Loc(code.co_filename, line, 0 if column is None else column + 1)
-
-
-def user_loc() -> Loc:
-    """The place of the nearest frame that is not in this package."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
-        frame = frame.f_back
-    return _loc(frame.f_code, frame.f_lasti, frame.f_lineno)
-
-
-def is_ours(module: str) -> bool:
-    return module.startswith("mlc.") or module == "mlc"
-
-
+# -- errors ------------------------------------------------------------------------------------------------------------
 def value_origin(value: Value) -> str:
     op = value.op
     if op is not None:
@@ -316,7 +294,8 @@ def origin(x: Any) -> str:
 def describe(x: Any) -> str:
     """An operand as errors show it: `tensor<4x3xf32> from model.py:12:9`."""
     if isinstance(x, Tracer):
-        return f"{x.type} from {origin(x)}"
+        known = x.value.op is not None or x.value.name
+        return f"{x.type} from {origin(x)}" if known else str(x.type)
     if isinstance(x, Tensor | np.ndarray):
         array = x._array if isinstance(x, Tensor) else x
         if isinstance(array, np.ndarray):
@@ -335,7 +314,7 @@ def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) ->
     """An error of an operation as the user's: at their line, saying where each operand comes from."""
     if isinstance(error, UserError):
         if not error.loc.file:
-            error.loc = loc
+            error.loc, error.message = loc, f"{name}: {error.message}"
         if not error.notes and not isinstance(error, UserTypeError):
             error.notes = _operand_notes(operands)
         return error

@@ -195,7 +195,7 @@ def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int) -> N
         tokens.append(LEAF)
         return
     if depth >= MAX_DEPTH:
-        raise UserTypeError(f"containers are nested more than {MAX_DEPTH} deep", code="MLC0340",
+        raise UserTypeError(f"containers are nested more than {MAX_DEPTH} deep", code="MLC0376",
                             hint="does one contain itself?")
     token, children = found
     tokens.append(token)
@@ -218,7 +218,7 @@ def _match(tokens: Iterator[Token], x: Any, out: list[Any], path: str) -> None:
     if not same or (token[0] is dict and set(token[2]) != set(x)):
         wanted = f"{token[0].__name__} of {token[1]}"
         got = "a leaf" if found is None else f"{found[0][0].__name__} of {found[0][1]}"
-        raise UserTypeError(f"the trees differ at {path}: {wanted} and {got}", code="MLC0341")
+        raise UserTypeError(f"the trees differ at {path}: {wanted} and {got}", code="MLC0377")
     assert found is not None
     children = [x[key] for key in token[2]] if token[0] is dict else found[1]
     for step, child in zip(_steps(token), children):

@@ -8,6 +8,7 @@ A tensor, memref, vector or tile is an array, an index a Python int, another sca
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ class Interpreter:
         self.functions = {op.attrs["sym_name"]: op for op in module.regions[0].block if "sym_name" in op.attrs}
         self.steps = 0
         self.globals: dict[str, Any] = {}
-        self.memory: AddressSpace | None = None
+        self.heap = Heap()
 
     def function(self, name: str) -> Op:
         if name not in self.functions:
@@ -208,43 +209,78 @@ class _Contract:
     def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> np.ndarray[Any, Any]:
         """Call the function of memrefs itself."""
         call = self.interpreter.call
-        arena = np.full(call(f"{self.name}_arena_bytes", numbers)[0], -1, np.int8)
+        arena = aligned(call(f"{self.name}_arena_bytes", numbers)[0]).view(np.int8)
         errors = np.full(2, -1, np.int64)
         call(self.name, [*numbers, *inputs, *fresh, arena, errors])
         return errors
 
     def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> np.ndarray[Any, Any]:
         """Call the entry of the llvm level: context, argument pointers, sizes, result pointers."""
-        memory = AddressSpace()
-        self.interpreter.memory = memory
+        pointer = self.interpreter.heap.pointer
         context = np.zeros(6, np.int64)
-        tables = [memory.table(inputs), np.array(numbers or [0], np.int64), memory.table(results)]
-        pointers = [Pointer(t.view(np.uint8), 0) for t in (context, *tables)]
-        status = self.interpreter.call(f"{self.name}_entry", pointers)[0]
+        tables = [np.array([start_of(pointer(a).buffer) for a in arrays] or [0], np.int64)
+                  for arrays in (inputs, results)]
+        operands = [pointer(t) for t in (context, tables[0], np.array(numbers or [0], np.int64), tables[1])]
+        status = self.interpreter.call(f"{self.name}_entry", operands)[0]
         if status == 1:
-            arena = np.full(int(context[2]), 255, np.uint8)
-            context[0], context[1] = memory.address(arena), arena.size
-            status = self.interpreter.call(f"{self.name}_entry", pointers)[0]
+            arena = aligned(int(context[2]))
+            context[0], context[1] = start_of(pointer(arena).buffer), arena.size
+            status = self.interpreter.call(f"{self.name}_entry", operands)[0]
         return context[3:5] if status == 2 else np.array([-1, -1])
 
 
-class AddressSpace:
-    """Addresses for buffers, so that pointers can lie in memory: each buffer has a range of its own, far from others."""
+class Heap:
+    """The buffers whose addresses an interpretation knows, so that pointers can stand in memory as eight bytes.
+
+    Addresses are those of the arrays in this process: native code and the interpreter can work on one memory.
+    """
 
     def __init__(self) -> None:
+        self.starts: list[int] = []
         self.buffers: list[np.ndarray[Any, Any]] = []
 
-    def address(self, array: np.ndarray[Any, Any]) -> int:
-        flat = array.reshape(-1).view(np.uint8)
-        self.buffers.append(flat)
-        return len(self.buffers) << 40
+    def pointer(self, array: np.ndarray[Any, Any]) -> Pointer:
+        """A pointer to the first byte of a contiguous array, which becomes known."""
+        flat = array.reshape(-1)
+        assert np.shares_memory(flat, array) or not array.size, "a pointer needs contiguous memory"
+        buffer = flat.view(np.uint8)
+        self.know(buffer)
+        return Pointer(buffer)
 
-    def table(self, arrays: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        return np.array([self.address(a) for a in arrays] or [0], np.int64)
+    def know(self, buffer: np.ndarray[Any, Any]) -> None:
+        start = start_of(buffer)
+        at = bisect_right(self.starts, start)
+        if buffer.size and not (at and self.starts[at - 1] == start and self.buffers[at - 1].size >= buffer.size):
+            self.starts.insert(at, start)
+            self.buffers.insert(at, buffer)
 
-    def pointer(self, address: int) -> Pointer:
-        """The pointer that an address stands for."""
-        return Pointer(self.buffers[(address >> 40) - 1], address & ((1 << 40) - 1))
+    def find(self, address: int) -> Pointer:
+        """The pointer that an address stands for; one to no known buffer cannot be read through."""
+        at = bisect_right(self.starts, address)
+        for i in range(at - 1, max(-1, at - 3), -1):
+            if address - self.starts[i] < self.buffers[i].size:
+                return Pointer(self.buffers[i], address - self.starts[i])
+        return Pointer(NOWHERE, address)
+
+    def address(self, pointer: Pointer) -> int:
+        self.know(pointer.buffer)
+        return start_of(pointer.buffer) + pointer.offset
+
+
+def start_of(buffer: np.ndarray[Any, Any]) -> int:
+    """The address of a buffer's first byte; 0 for no buffer."""
+    return int(buffer.__array_interface__["data"][0]) if buffer.size else 0
+
+
+NOWHERE = np.empty(0, np.uint8)
+"""The buffer of pointers to nothing."""
+
+
+def aligned(size: int, alignment: int = 64) -> np.ndarray[Any, Any]:
+    """Bytes that start at a multiple of `alignment`, all set."""
+    room = np.full(size + alignment, 255, np.uint8)
+    start = -start_of(room) % alignment
+    return room[start: start + size]
 
 
 def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
-import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +20,7 @@ import numpy as np
 from mlc.ir import sizes
 from mlc.ir.core import REGISTRY, Block, Op, Region, Symbol, Value
 from mlc.ir.diag import Error, IRError, Loc, ParseError
+from mlc.ir.literals import decode_attr, decode_numbers, float_from_bits, symbol, unquote
 from mlc.ir.sizes import Dim
 from mlc.ir.types import (
     SCALARS,
@@ -36,6 +36,7 @@ from mlc.ir.types import (
     to_numpy,
 )
 
+OpClass = type[Op]                       # inside Parser, `type` is a method
 MAX_TEXT = 256 << 20
 """Bytes of one module's text."""
 MAX_DEPTH = 64
@@ -77,6 +78,7 @@ class _Placeholder(Value):
     """Stands for a value that is used before the text defines it."""
 
     __slots__ = ("token",)
+    token: Token
 
 
 def parse_file(path: str | Path) -> Op:
@@ -98,7 +100,7 @@ def parse_module(text: str, file: str = "<text>") -> Op:
     return parser.module()
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_dialect(name: str) -> None:
     """Import the dialect that an operation or type of this name would be defined in, if mlc has it."""
     dialect = name.split(".")[0] if "." in name else "builtin"
@@ -188,7 +190,7 @@ class Parser:
         return self.kind("word", what).text
 
     def symbol(self, what: str = "a name such as @f") -> Symbol:
-        return _symbol(self.kind("symbol", what).text)
+        return symbol(self.kind("symbol", what).text)
 
     def keyword(self, allowed: Sequence[str]) -> str:
         token = self.token
@@ -303,7 +305,8 @@ class Parser:
         for end in range(at, min(at + 4096, len(self.text))):
             depth += (self.text[end] == "(") - (self.text[end] == ")")
             if depth == 0:
-                return re.compile(rf"()()\((.{{{end - at - 1}}})\)()\s*x", re.S).match(self.text, at) if end > at else None
+                nested = re.compile(rf"()()\((.{{{end - at - 1}}})\)()\s*x", re.S)
+                return nested.match(self.text, at) if end > at else None
         return None
 
     def _tensor(self, shape: list[Any], dtype: ScalarType, token: Token) -> Type:
@@ -392,7 +395,7 @@ class Parser:
 
         def entry() -> tuple[str, Any]:
             token = self.take()
-            name = _unquote(token.text) if token.kind == "string" else token.text
+            name = unquote(token.text) if token.kind == "string" else token.text
             if token.kind not in ("string", "word"):
                 self.fail(f"expected an attribute name, found {token.text!r}", token=token)
             return name, self.attribute() if self.accept("=") else True
@@ -413,10 +416,10 @@ class Parser:
         token = self.token
         if token.kind == "string":
             self.take()
-            return _unquote(token.text)
+            return unquote(token.text)
         if token.kind == "symbol":
             self.take()
-            return _symbol(token.text)
+            return symbol(token.text)
         if token.kind in ("number", "hex"):
             return self.typed_number()[0]
         if token.text in ("true", "false"):
@@ -460,7 +463,7 @@ class Parser:
         if token.kind == "hex":
             if isinstance(type, FloatType) and (len(token.text) - 2) * 4 > type.width:
                 self.fail(f"{token.text} has more bits than {type}", "MLC0207", token)
-            return _float_from_bits(int(token.text, 16), type) if isinstance(type, FloatType) else int(token.text, 16)
+            return float_from_bits(int(token.text, 16), type) if isinstance(type, FloatType) else int(token.text, 16)
         return float(token.text) if "." in token.text or isinstance(type, FloatType) else int(token.text)
 
     def array(self) -> tuple[Any, ...]:
@@ -494,7 +497,7 @@ class Parser:
             if isinstance(body, bytes):
                 return np.frombuffer(body, numpy.newbyteorder("<")).astype(numpy).reshape(shape), type
             with np.errstate(over="ignore"):     # a decimal beyond the range is infinite, as for scalars
-                values = np.array(_decode(body, dtype), dtype=numpy)
+                values = np.array(decode_numbers(body, dtype), dtype=numpy)
             return (np.full(shape, values) if values.ndim == 0 else values.reshape(shape)), type
         except (ValueError, OverflowError, TypeError) as error:
             self.fail(f"the elements do not fit {type}: {error}", "MLC0207", start)
@@ -502,7 +505,7 @@ class Parser:
     def _dense_body(self) -> Any:
         if self.token.kind == "string":
             token = self.take()
-            text = _unquote(token.text)
+            text = unquote(token.text)
             if not re.fullmatch(r"0x(?:[0-9A-Fa-f]{2})*", text):
                 self.fail("a dense string is 0x and pairs of hexadecimal digits", "MLC0207", token)
             return bytes.fromhex(text[2:])
@@ -543,7 +546,7 @@ class Parser:
             if type is None:
                 self.fail(f"%{ref.name} is not defined here", "MLC0208", ref.token)
             value = self.forward[-1].setdefault(ref.name, _Placeholder(type))
-            value.token = ref.token  # type: ignore[attr-defined]
+            value.token = ref.token
         if type is not None and value.type != type:
             self.fail(f"%{ref.name} has type {value.type}, not {type}", "MLC0209", ref.token)
         return value
@@ -664,7 +667,7 @@ class Parser:
         cls = self._class(name.text, name)
         return self.guarded(name, lambda: parse_op(self, cls))
 
-    def _class(self, name: str, token: Token) -> type[Op]:
+    def _class(self, name: str, token: Token) -> OpClass:
         load_dialect(name)
         cls = REGISTRY.get(name) or REGISTRY.get("builtin." + name)
         if cls is None:
@@ -679,7 +682,7 @@ class Parser:
         try:
             return make()
         except Error as error:
-            if not (isinstance(error, ParseError) and error.loc.file):
+            if not (error.loc.file == self.file and error.loc.col):        # an operation inside has its own place
                 error.loc = self.loc(token.start)
             raise
         except (TypeError, ValueError, KeyError, AttributeError, IndexError, OverflowError, AssertionError) as error:
@@ -687,7 +690,7 @@ class Parser:
                              loc=self.loc(token.start)) from None
 
     def _generic_op(self, token: Token) -> Op:
-        cls = self._class(_unquote(token.text).removeprefix("mlc."), token)
+        cls = self._class(unquote(token.text).removeprefix("mlc."), token)
         self.expect("(")
         refs = self.list_of(self.operand, ")")
         successors = self.list_of(self.successor, "]") if self.accept("[") else []
@@ -708,7 +711,7 @@ class Parser:
         segments = attrs.pop("operandSegmentSizes", None)
         return self.guarded(token, lambda: self.build(cls, operands, attrs, results, regions, successors, segments))
 
-    def _generic_region(self, cls: type[Op]) -> Region:
+    def _generic_region(self, cls: OpClass) -> Region:
         """A region; `{}` has no blocks (of a module: an empty one), a block without operations has its label."""
         empty = self.tokens[self.pos + 1].text == "}" if self.at("{") else False
         region = self.region(isolated=cls.isolated)
@@ -716,7 +719,7 @@ class Parser:
             region.blocks.clear()
         return region
 
-    def build(self, cls: type[Op], operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
+    def build(self, cls: OpClass, operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
               regions: Sequence[Region] = (), successors: Sequence[Block] = (),
               segments: Sequence[int] | None = None) -> Op:
         """Make the operation from what was read, with its attributes decoded to the Python types they are declared."""
@@ -727,6 +730,7 @@ class Parser:
                     raise ParseError(f"{cls.name} needs the attribute {f.name}", code="MLC0212",
                                      loc=self.loc(self.token.start))
                 attrs[f.name] = f.default
+        attrs = {f.name: attrs[f.name] for f in cls.attr_fields} | attrs      # in the order of declaration
         region_fields = [f for f in cls.fields if f.kind == "region"]
         if all(f.shape == "one" for f in region_fields) and len(regions) != len(region_fields):
             raise IRError(f"{cls.name} has {len(region_fields)} regions, not {len(regions)}", code="MLC0101")
@@ -768,7 +772,7 @@ class Parser:
         if self.accept("unknown"):
             return Loc("", 0)
         self.deeper()
-        name = _unquote(self.kind("string", "a file or a name").text)
+        name = unquote(self.kind("string", "a file or a name").text)
         if self.accept("("):
             inner = self._location_body()
             self.expect(")")
@@ -794,52 +798,3 @@ class Parser:
             return first.detach()
         load_dialect("builtin.module")
         return REGISTRY["builtin.module"].make([], {"sym_name": None}, [], [Region(block)], loc=Loc(self.file, 1, 1))
-
-
-_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|[\\\"nt])")
-
-
-def _unquote(text: str) -> str:
-    body = text[1:-1].encode()
-    plain = {b"\\": b"\\", b'"': b'"', b"n": b"\n", b"t": b"\t"}
-    return _ESCAPE.sub(lambda m: plain.get(m[1]) or bytes.fromhex(m[1].decode()), body).decode("utf-8", "replace")
-
-
-def _symbol(text: str) -> Symbol:
-    return Symbol(_unquote(text[1:]) if text.startswith('@"') else text[1:])
-
-
-def _float_from_bits(bits: int, type: FloatType) -> float:
-    raw = bits.to_bytes(type.width // 8, "little")
-    return struct.unpack("<f", raw)[0] if type.width == 32 else float(np.frombuffer(raw, to_numpy(type))[0])
-
-
-def _decode(body: Any, dtype: ScalarType) -> Any:
-    """Nested lists of number texts as nested lists of numbers."""
-    if isinstance(body, list):
-        return [_decode(x, dtype) for x in body]
-    if body in ("true", "false"):
-        return body == "true"
-    if isinstance(dtype, FloatType):
-        return _float_from_bits(int(body, 16), dtype) if body.startswith("0x") else float(body)
-    return int(body, 0)
-
-
-def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
-    """An attribute as the Python value the class declares: sizes from text, enumerations from numbers, floats."""
-    if name in cls.enums and isinstance(value, int):
-        if not 0 <= value < len(cls.enums[name]):
-            raise IRError(f"{cls.name}: {name} = {value} is out of range", code="MLC0101")
-        return cls.enums[name][value]
-    declared = next((f.shape for f in cls.attr_fields if f.name == name), "")
-    if "Dim" in declared:
-        return _sizes_in(value)
-    if declared.startswith("float") and "ndarray" not in declared and isinstance(value, int):
-        return float(value)                     # a constant, whose value may be an array too, knows its own type
-    return value
-
-
-def _sizes_in(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_sizes_in(v) for v in value)
-    return sizes.parse(value) if isinstance(value, str) else value

@@ -13,11 +13,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    # isort: off
     from mlc import nn, optim
     from mlc.api import Compiled, compile, grad, lower, native_entries, spec, value_and_grad, vjp
     from mlc.frontend.dtypes import (
-        bfloat16, bool_, float16, float32, float64, int8, int16, int32,
-        int64, uint8, uint16, uint32, uint64, DType,
+        DType, bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
     )
     from mlc.frontend.dtypes import bool_ as bool
     from mlc.frontend.functions.contract import (
@@ -29,16 +29,15 @@ if TYPE_CHECKING:
     )
     from mlc.frontend.functions.elementwise import (
         abs, acosh, add, addcdiv, addcmul, asinh, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
-        bitwise_right_shift, bitwise_xor, cast_to as cast, ceil, clamp, copysign, cos, cosh, deg2rad, detach, div,
-        eq, erf, erfc, exp, exp2, expm1, floor, floor_divide, fmax, fmin, fmod, frac, ge, gt, heaviside, hypot,
-        isclose, isfinite, isinf, isnan, ldexp, le, lerp, log, log10, log1p, log2, logaddexp, logical_and,
-        logical_not, logical_or, logical_xor, logit, lt, masked_fill, maximum, minimum, mul, nan_to_num, ne, neg,
-        positive, pow, rad2deg, reciprocal, remainder, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square, sub,
-        tan, tanh, trunc, where, xlogy,
+        bitwise_right_shift, bitwise_xor, ceil, clamp, copysign, cos, cosh, deg2rad, detach, div, eq, erf, erfc, exp,
+        exp2, expm1, floor, floor_divide, fmax, fmin, fmod, frac, ge, gt, heaviside, hypot, isclose, isfinite, isinf,
+        isnan, ldexp, le, lerp, log, log1p, log2, log10, logaddexp, logical_and, logical_not, logical_or, logical_xor,
+        logit, lt, masked_fill, maximum, minimum, mul, nan_to_num, ne, neg, positive, pow, rad2deg, reciprocal,
+        remainder, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square, sub, tan, tanh, trunc, where, xlogy,
     )
-    from mlc.frontend.functions.index import (
-        diag, diagonal, embedding, gather, index_select, one_hot, take_along_dim, take_flat as take,
-    )
+    from mlc.frontend.functions.elementwise import cast_to as cast
+    from mlc.frontend.functions.index import diag, diagonal, embedding, gather, index_select, one_hot, take_along_dim
+    from mlc.frontend.functions.index import take_flat as take
     from mlc.frontend.functions.neural import (
         celu, cosine_similarity, layer_norm, log_softmax, pairwise_distance, prelu, relu, rms_norm, selu, softmax,
         threshold,
@@ -55,10 +54,11 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
     from mlc.ir.diag import Error, UserError
     from mlc.nn.init import manual_seed
+    # isort: on
 
 __version__ = "0.1.0"
 
-__all__ = [
+__all__ = [                                  # noqa: RUF022 (in plain alphabetical order, to be read)
     "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "acosh", "add", "addcdiv", "addcmul", "addmm",
     "all", "amax", "amin", "aminmax", "any", "arange", "argmax", "argmin", "asarray", "asinh", "atanh", "baddbmm",
     "bfloat16", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",

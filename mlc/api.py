@@ -15,6 +15,7 @@ from mlc.frontend import tree
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
 from mlc.frontend.eager import Compiler
 from mlc.frontend.functions import MODULES
+from mlc.frontend.location import user_loc
 from mlc.frontend.signature import (
     Arguments,
     Recorded,
@@ -28,7 +29,7 @@ from mlc.frontend.signature import (
 )
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import call as recorded_call
-from mlc.frontend.trace import state, user_loc
+from mlc.frontend.trace import state
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
@@ -37,8 +38,8 @@ from mlc.passes import pipeline
 if TYPE_CHECKING:
     from mlc.backends.executable import Entry, Executable
 
-__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "grad", "lower", "native_entries", "spec",
-           "value_and_grad", "vjp"]
+__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "grad", "lower",
+           "native_entries", "spec", "value_and_grad", "vjp"]
 
 _cache: dict[str, Executable] = {}
 """Native code by the text of the module it was made from, locations included: they are in its error messages."""
@@ -47,7 +48,7 @@ _compiling = threading.RLock()
 
 def executable(module: Module) -> Executable:
     """Native code of a module of the tensor level, made at most once."""
-    from mlc.backends.executable import build              # brings LLVM in: only when something must be compiled
+    from mlc.backends.executable import build  # brings LLVM in: only when something must be compiled
     from mlc.backends.target import host
     text = to_text(module, locations=True)
     with _compiling:

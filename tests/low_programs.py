@@ -109,27 +109,43 @@ def call_native(library: Any, name: str, types: Sequence[Type], args: Sequence[A
     return function(*(v.ctypes.data if kind == "ptr" else v for kind, v in taken))
 
 
-def check(module: Op | str, name: str, args: Sequence[Argument], targets: Sequence[Target] = TARGETS,
-          opt_levels: Sequence[int] = (2,)) -> list[Argument]:
-    """All ways write the same bits to the arrays; returned as the interpreter of the low level left them."""
-    module = parsed(module) if isinstance(module, str) else module
-    low = lowered(module)
-    types = function_types(module, name)
-    want = fresh(args)
-    interpret(module, name, want)
-    ways: dict[str, Callable[[list[Argument]], Any]] = {
-        "llvm": lambda own: interpret_llvm(low, name, types, own)}
-    for target in targets:
-        for level in opt_levels:
-            library = compiled(low, [name], target, level)
-            ways[f"{target} -O{level}"] = lambda own, library=library: call_native(library, name, types, own)
-    for way, run in ways.items():
-        own = fresh(args)
-        run(own)
-        for i, (a, b) in enumerate(zip(own, want)):
-            if isinstance(a, np.ndarray) and (message := difference(a, np.asarray(b), "bits")):
-                raise AssertionError(f"{way}, argument {i}: {message}\n{to_text(module)}")
-    return want
+class Program:
+    """A module of the low level with its lowering, compiled once for every target."""
+
+    def __init__(self, module: Op | str, targets: Sequence[Target] = TARGETS, opt_levels: Sequence[int] = (2,)) -> None:
+        self.low = parsed(module) if isinstance(module, str) else module
+        self.llvm = lowered(self.low)
+        exports = [str(op.attrs["sym_name"]) for op in self.low.regions[0].block
+                   if op.name == "func.func" and op.attrs.get("sym_visibility") != "private"]
+        self.native = {f"{target} -O{level}": compiled(self.llvm, exports, target, level)
+                       for target in targets for level in opt_levels}
+
+    def check(self, name: str, args: Sequence[Argument], slow: bool = True) -> list[Argument]:
+        """All ways write the same bits to the arrays; returned as the interpreter of the low level left them.
+
+        slow  also interpret the llvm dialect
+        """
+        types = function_types(self.low, name)
+        want = fresh(args)
+        interpret(self.low, name, want)
+        ways: dict[str, Callable[[list[Argument]], Any]] = {
+            way: lambda own, library=library: call_native(library, name, types, own)
+            for way, library in self.native.items()}
+        if slow:
+            ways["llvm"] = lambda own: interpret_llvm(self.llvm, name, types, own)
+        for way, run in ways.items():
+            own = fresh(args)
+            run(own)
+            for i, (a, b) in enumerate(zip(own, want)):
+                if isinstance(a, np.ndarray) and (message := difference(a, np.asarray(b), "bits")):
+                    raise AssertionError(f"{way}, @{name}, argument {i}: {message}\n{to_text(self.low)}")
+        return want
+
+
+def check(module: Op | str, name: str, args: Sequence[Argument]) -> list[Argument]:
+    """`Program(module).check(...)`, with the printings checked too."""
+    program = Program(module)
+    return program.check(name, args)
 
 
 def fresh(args: Sequence[Argument]) -> list[Argument]:

@@ -262,7 +262,7 @@ def test_values_and_gradients(case: Case) -> None:
 
     places = [i for i, x in enumerate(args) if i not in case.constant and (
         (isinstance(x, np.ndarray) and x.dtype == np.float32) or isinstance(x, list))]
-    outputs = [y for y in (expected if isinstance(expected, tuple | list) else [expected])]
+    outputs = list(expected) if isinstance(expected, tuple | list) else [expected]
     if not places or not any(y.is_floating_point() for y in outputs):
         return
     primals = [as_torch(x) for x in args]
@@ -271,7 +271,7 @@ def test_values_and_gradients(case: Case) -> None:
     for x in leaves:
         x.requires_grad_()
     outputs = theirs(*primals, **their_keywords)
-    outputs = [y for y in (outputs if isinstance(outputs, tuple | list) else [outputs])]
+    outputs = list(outputs) if isinstance(outputs, tuple | list) else [outputs]
     weights = [np.asarray(rng.normal(size=tuple(y.shape)), np.float32) for y in outputs]
     loss = sum((y * torch.from_numpy(w)).sum() for y, w in zip(outputs, weights) if y.requires_grad)
     wanted = torch.autograd.grad(loss, leaves, allow_unused=True) if isinstance(loss, torch.Tensor) else [None] * len(

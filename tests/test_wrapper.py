@@ -24,6 +24,7 @@ from mlc.backends.target import host
 from mlc.ir.diag import UserError, UserIndexError
 from mlc.ir.parser import Parser
 from mlc.ir.types import bf16, to_numpy
+from mlc.ir.verify import verify
 from tests import native
 from tests.arrays import Array
 from tests.test_executable import LAYOUTS, ramp, without_numpy
@@ -156,7 +157,7 @@ def test_arena_grows_in_place() -> None:
 def test_error_record_raises_without_a_second_run() -> None:
     f = Function("checked")
     for bad in (np.array([1, 2, 30, 40]), np.array([1, 2, 30, -1])):
-        with pytest.raises(UserIndexError, match=r"^model.py:12:9: error\[MLC0319\]: take: .* \(element 2\)"):
+        with pytest.raises(UserIndexError, match=r"^model.py:12:9: error\[MLC0340\]: take: .* \(element 2"):
             f.fast(bad)
     assert f.fast(np.array([1, 2])).tolist() == [1, 2]
     # In place, a second run would find nothing wrong: the entry has overwritten what it complained about.
@@ -229,9 +230,9 @@ def test_other_types_take_the_slow_path() -> None:
 
 def test_entry_that_refuses() -> None:
     f = Function("always_small")
-    with pytest.raises(Exception, match=r"MLC0543.*status 1"):
+    with pytest.raises(Exception, match=r"MLC0563.*status 1"):
         f.slowly(np.float32(1)[...])
-    with pytest.raises(Exception, match=r"MLC0543.*status 7"):
+    with pytest.raises(Exception, match=r"MLC0563.*status 7"):
         Function("strange").slowly(np.float32(1)[...])
 
 
@@ -512,6 +513,7 @@ def test_code_names_no_address() -> None:
     from mlc.backends import link, object_code
     from mlc.backends.emit_llvm import emit
     interface = native.executable().entry("both").interface
+    verify(wrapper.wrapper_module(interface, True, True))
     text = emit(wrapper.wrapper_module(interface, True, True), host())
     assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True), host())
     undefined = set(link.undefined_symbols(object_code.compile_object(text, host(), 1)))

@@ -11,7 +11,6 @@ and its arena belong to one call at a time.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,7 @@ from typing import Any
 
 from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import UNKNOWN, BackendError, Loc
+from mlc.ir.diag import BackendError
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FunctionType, TensorType
@@ -83,7 +82,7 @@ class Interface:
             self._wrong(f"size {sorted(missing)[0]} is not among the symbols {list(self.symbols)}")
 
     def _wrong(self, what: str) -> None:
-        raise BackendError(f"interface of {self.name}: {what}", code="MLC0540")
+        raise BackendError(f"interface of {self.name}: {what}", code="MLC0560")
 
     @property
     def inputs(self) -> tuple[TensorType, ...]:
@@ -114,17 +113,11 @@ class Interface:
         name = self.arg_names[i] if i < len(self.arg_names) else ""
         return f"argument {i} ({name})" if name else f"argument {i}"
 
-    def error_site(self, number: int) -> tuple[Loc, str]:
-        """The place and message of an error record's number."""
+    def error_site(self, number: int) -> str:
+        """The place and message that an error record's number stands for."""
         if not 0 <= number < len(self.error_sites):
-            raise BackendError(f"{self.name} reports error {number} of {len(self.error_sites)}", code="MLC0541")
-        m = _SITE.match(self.error_sites[number])
-        if m is None:
-            return UNKNOWN, self.error_sites[number].removeprefix("<unknown>: ")
-        return Loc(m["file"], int(m["line"]), int(m["col"] or 0)), m["message"]
-
-
-_SITE = re.compile(r"(?P<file>[^\n]*?):(?P<line>\d+)(?::(?P<col>\d+))?: (?P<message>.*)", re.DOTALL)
+            raise BackendError(f"{self.name} reports error {number} of {len(self.error_sites)}", code="MLC0561")
+        return self.error_sites[number]
 
 
 def interface_of(entry: Op) -> Interface:
@@ -133,7 +126,7 @@ def interface_of(entry: Op) -> Interface:
     name = str(attrs["sym_name"])
     type = Parser(attrs["interface"], f"interface of @{name}").type()
     if not isinstance(type, FunctionType):
-        raise BackendError(f"interface of {name}: {type} is not a function of tensors", code="MLC0540")
+        raise BackendError(f"interface of {name}: {type} is not a function of tensors", code="MLC0560")
     work = attrs.get("work")
     return Interface(
         name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),

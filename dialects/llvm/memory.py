@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from mlc.dialects.llvm.arithmetic import constant
 from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
-from mlc.ir.interp import Interpreter, Pointer
+from mlc.ir.interp import NOWHERE, Heap, Interpreter, Pointer, start_of
 from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, from_numpy, i1, i8, i64, like, to_numpy
 
 if TYPE_CHECKING:
@@ -24,59 +23,14 @@ Array = np.ndarray[Any, Any]
 DYNAMIC = -(1 << 31)
 """Stands in a list of constant indices for one that an operand gives."""
 
-NOWHERE = np.empty(0, np.uint8)
 NULL = Pointer(NOWHERE, 0)
 """The null pointer: address 0, where nothing may be read."""
 
 
 # -- the interpreter's memory -----------------------------------------------------------------------------------------
-class Heap:
-    """The buffers whose addresses an interpretation knows, so that pointers can stand in memory as eight bytes.
-
-    Addresses are those of the arrays in this process: native code and the interpreter can work on one memory.
-    """
-
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.buffers: list[Array] = []
-
-    def pointer(self, array: Array) -> Pointer:
-        """A pointer to the first byte of a contiguous array, which becomes known."""
-        flat = array.reshape(-1)
-        assert np.shares_memory(flat, array) or not array.size, "a pointer needs contiguous memory"
-        buffer = flat.view(np.uint8)
-        self.know(buffer)
-        return Pointer(buffer)
-
-    def know(self, buffer: Array) -> None:
-        start = start_of(buffer)
-        at = bisect_right(self.starts, start)
-        if buffer.size and not (at and self.starts[at - 1] == start and self.buffers[at - 1].size >= buffer.size):
-            self.starts.insert(at, start)
-            self.buffers.insert(at, buffer)
-
-    def find(self, address: int) -> Pointer:
-        """The pointer that an address stands for; one to no known buffer cannot be read through."""
-        at = bisect_right(self.starts, address)
-        for i in range(at - 1, max(-1, at - 3), -1):
-            if address - self.starts[i] < self.buffers[i].size:
-                return Pointer(self.buffers[i], address - self.starts[i])
-        return Pointer(NOWHERE, address)
-
-    def address(self, pointer: Pointer) -> int:
-        self.know(pointer.buffer)
-        return start_of(pointer.buffer) + pointer.offset
-
-
-def start_of(buffer: Array) -> int:
-    """The address of a buffer's first byte; 0 for no buffer."""
-    return int(buffer.__array_interface__["data"][0]) if buffer.size else 0
-
-
 def heap(interpreter: Interpreter) -> Heap:
     """The memory of one interpretation."""
-    found: Heap = interpreter.globals.setdefault("llvm.heap", Heap())
-    return found
+    return interpreter.heap
 
 
 def _bytes(op: Op, pointer: Pointer, count: int, alignment: int = 1) -> Array:

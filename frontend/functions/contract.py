@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast as typed
+from typing import Any
+from typing import cast as typed
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E

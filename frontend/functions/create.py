@@ -14,9 +14,10 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Operand, Tensor, as_array, is_operand, wrap
-from mlc.frontend.trace import Tracer, as_user_error, current, emit, state, user_loc
+from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim

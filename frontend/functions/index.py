@@ -15,9 +15,9 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape import sliced
+from mlc.frontend.location import user_loc
 from mlc.frontend.operands import (
     axis,
-    boolean,
     broadcast_shapes,
     broadcast_to,
     integer,
@@ -28,7 +28,7 @@ from mlc.frontend.operands import (
 )
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, as_user_error, emit, state, user_loc
+from mlc.frontend.trace import Tracer, as_user_error, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -192,8 +192,9 @@ def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 
 def _static_python(k: Any) -> Any:
-    return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step))) if isinstance(
-        k, slice) else k if k is None else plain_int(k, "index")
+    if isinstance(k, slice):
+        return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step)))
+    return None if k is None else plain_int(k, "index")
 
 
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
@@ -207,8 +208,8 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     used = sum(1 for k in keys if k is not None and not isinstance(k, EllipsisType))
     dots = sum(1 for k in keys if isinstance(k, EllipsisType))
     if used > rank or dots > 1:
-        raise UserIndexError(f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index",
-                             code="MLC0366")
+        what = f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index"
+        raise UserIndexError(what, code="MLC0366")
     rest = [slice(None)] * (rank - used)
     if not dots:
         return [*keys, *rest]

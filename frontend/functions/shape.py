@@ -13,7 +13,6 @@ from mlc.frontend.operands import (
     full,
     number,
     plain_int,
-    reshape as to_shape,
     resolved,
     shape_of,
     size,
@@ -21,6 +20,9 @@ from mlc.frontend.operands import (
     tracer,
 )
 from mlc.frontend.operands import broadcast_to as to_size
+from mlc.frontend.operands import (
+    reshape as to_shape,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

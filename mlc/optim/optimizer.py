@@ -6,8 +6,8 @@ from typing import Any
 
 from mlc.frontend import tree
 from mlc.frontend.functions import create
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.frontend.trace import user_loc
 from mlc.ir.diag import UserError
 
 

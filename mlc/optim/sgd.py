@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand
-from mlc.frontend.trace import user_loc
 from mlc.ir.diag import UserError
 from mlc.optim.optimizer import Optimizer, leaves_of, trees_of, zeros_like
 

@@ -1,0 +1,111 @@
+"""What literals of the text stand for: strings, symbols, numbers, and attributes of the declared Python type."""
+
+from __future__ import annotations
+
+import re
+import struct
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from mlc.ir import sizes
+from mlc.ir.core import Op, Symbol
+from mlc.ir.diag import IRError
+from mlc.ir.sizes import Size
+from mlc.ir.types import FloatType, FunctionType, ScalarType, Type, to_numpy
+
+_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|[\\\"nt])")
+
+
+def unquote(text: str) -> str:
+    body = text[1:-1].encode()
+    plain = {b"\\": b"\\", b'"': b'"', b"n": b"\n", b"t": b"\t"}
+    return _ESCAPE.sub(lambda m: plain.get(m[1]) or bytes.fromhex(m[1].decode()), body).decode("utf-8", "replace")
+
+
+def symbol(text: str) -> Symbol:
+    return Symbol(unquote(text[1:]) if text.startswith('@"') else text[1:])
+
+
+def float_from_bits(bits: int, type: FloatType) -> float:
+    raw = bits.to_bytes(type.width // 8, "little")
+    return struct.unpack("<f", raw)[0] if type.width == 32 else float(np.frombuffer(raw, to_numpy(type))[0])
+
+
+def decode_numbers(body: Any, dtype: ScalarType) -> Any:
+    """Nested lists of number texts as nested lists of numbers."""
+    if isinstance(body, list):
+        return [decode_numbers(x, dtype) for x in body]
+    if body in ("true", "false"):
+        return body == "true"
+    if isinstance(dtype, FloatType):
+        return float_from_bits(int(body, 16), dtype) if body.startswith("0x") else float(body)
+    return int(body, 0)
+
+
+def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
+    """An attribute as the Python value the class declares; IRError where it cannot be one.
+
+    Sizes may be written as text, enumerations as numbers, and floats as integers.
+    """
+    if name in cls.enums and isinstance(value, int):
+        if not 0 <= value < len(cls.enums[name]):
+            raise IRError(f"{cls.name}: {name} = {value} is out of range", code="MLC0101")
+        return cls.enums[name][value]
+    declared = next((f.shape for f in cls.attr_fields if f.name == name), "")
+    if "Dim" in declared:
+        value = _sizes_in(value)
+    if declared.startswith("float") and "ndarray" not in declared and type(value) is int:
+        value = float(value)                    # a constant, whose value may be an array too, knows its own type
+    if name == "sym_name" and isinstance(value, str):
+        value = Symbol(value)                   # upstream writes a definition's name as a string
+    if not fits(value, declared):
+        raise IRError(f"{cls.name}: the attribute {name} is of another kind than {declared}", code="MLC0101")
+    return value
+
+
+def _sizes_in(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_sizes_in(v) for v in value)
+    return sizes.parse(value) if isinstance(value, str) else value
+
+
+_CLASSES: dict[str, tuple[type, ...]] = {
+    "int": (int,), "float": (float, int), "bool": (bool,), "str": (str,), "Symbol": (Symbol,), "Dim": (int, Size),
+    "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,), "FunctionType": (FunctionType,),
+    "Array": (np.ndarray,), "np.ndarray[Any, Any]": (np.ndarray,),
+}
+
+
+def fits(value: Any, annotation: str) -> bool:
+    """Whether `value` is what an attribute's annotation says; what cannot be checked fits.
+
+    >>> fits((1, 2), "tuple[int, ...]"), fits(True, "int"), fits(None, "str | None")
+    (True, False, True)
+    """
+    for kind in _alternatives(annotation):
+        if kind.startswith("tuple["):
+            parts = _alternatives(kind[6:-1], ",")
+            if isinstance(value, tuple):
+                kinds = (parts[0],) * len(value) if parts[-1] == "..." else parts
+                if len(kinds) == len(value) and all(fits(v, k) for v, k in zip(value, kinds)):
+                    return True
+        elif kind not in _CLASSES:
+            return True
+        elif isinstance(value, _CLASSES[kind]) and (not isinstance(value, bool) or kind == "bool"):
+            return True
+    return False
+
+
+@cache
+def _alternatives(annotation: str, separator: str = "|") -> tuple[str, ...]:
+    """The parts of an annotation between separators that stand outside of brackets."""
+    parts, depth = [""], 0
+    for c in annotation:
+        depth += (c == "[") - (c == "]")
+        if c == separator and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return tuple(part.strip() for part in parts)

@@ -1,0 +1,30 @@
+// test: verify
+
+func.func @f(%x: tensor<2x3xf32>, %y: tensor<4xf32>) {
+  %0 = tensor.add %x, %y : (tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x3xf32>  // error: error[MLC0111]: tensor.add: shapes [2, 3] and [4] do not broadcast
+  func.return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  %0 = tensor.exp %x : (tensor<2x3xf32>) -> tensor<3xf32>  // error: error[MLC0102]
+  func.return
+}
+
+// -----
+func.func @f(%x: tensor<2x3xf32>) {
+  %0 = tensor.reshape %x : tensor<2x3xf32> to tensor<7xf32>  // error: error[MLC0115]: tensor.reshape: [2, 3] has 6 elements, [7] has 7
+  func.return
+}
+
+// -----
+func.func @f() {
+  %0 = tensor.full 256 : tensor<ui8>  // error: error[MLC0116]: tensor.full: 256 is no ui8
+  func.return
+}
+
+// -----
+func.func @f(%x: tensor<Bxf32>) {
+  %0 = tensor.softmax %x {axis = 1} : tensor<Bxf32>  // error: error[MLC0114]: tensor.softmax: axis 1 is out of range for 1 dimensions
+  func.return
+}
