@@ -104,10 +104,10 @@ class Entry:
         self._slow_calls = 0
         self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
         self._free: deque[_Arena] = deque()       # appends and pops are atomic: no lock that a fork could leave held
-        self._arguments = [(type, to_numpy(type.dtype)) for type in interface.inputs]
-        self._results = [(type, to_numpy(type.dtype)) for type in interface.results]
+        plain: dict[Dim, str] = {sym(name): name for name in interface.symbols}
+        self._inputs, self._results = ([(type, to_numpy(type.dtype), tuple(plain.get(d, d) for d in type.shape))
+                                        for type in types] for types in (interface.inputs, interface.results))
         self._donated = frozenset(interface.donated)
-        self._plain: dict[Dim, str] = {sym(name): name for name in interface.symbols}
 
     @property
     def calls(self) -> int:
@@ -117,8 +117,8 @@ class Entry:
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
         """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
         interface = self.interface
-        if len(arrays) != len(self._arguments):
-            raise UserTypeError(f"{interface.name} takes {len(self._arguments)} arguments, got {len(arrays)}",
+        if len(arrays) != len(self._inputs):
+            raise UserTypeError(f"{interface.name} takes {len(self._inputs)} arguments, got {len(arrays)}",
                                 code="MLC0321")
         inputs = [self._array(i, array) for i, array in enumerate(arrays)]
         env = self._bind(inputs, sizes or {})
@@ -127,7 +127,7 @@ class Entry:
         if self._donated:
             self._check_overlap(inputs, pointers)
         results = [inputs[a] if a >= 0 else new_array(shape, dtype)
-                   for a, shape, (_, dtype) in zip(interface.aliases, shapes, self._results)]
+                   for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results
@@ -135,7 +135,7 @@ class Entry:
     # -- what a caller passes -------------------------------------------------------------------------------------
     def _array(self, i: int, array: Any) -> Array:
         """Argument `i` as compiled code takes it: native, contiguous, aligned. A donated one cannot be a copy."""
-        type, dtype = self._arguments[i]
+        type, dtype, _ = self._inputs[i]
         if not isinstance(array, _ndarray):
             raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
                                 code="MLC0324")
@@ -169,21 +169,21 @@ class Entry:
                 i, axis = interface.binders[name]
                 raise UserError(f"{interface.argument(i)} has size {env[name]} on axis {axis}, expected {name} = "
                                 f"{given[name]}", code="MLC0323")
-        for i, (array, (type, _)) in enumerate(zip(inputs, self._arguments)):
-            for axis, (dim, n) in enumerate(zip(type.shape, array.shape)):
+        for i, (array, (_, _, dims)) in enumerate(zip(inputs, self._inputs)):
+            for axis, (dim, n) in enumerate(zip(dims, array.shape)):
                 expected = self._evaluate(dim, env)
                 if expected != n:
-                    told = f" = {expected}" if isinstance(dim, Size) else ""
+                    told = "" if isinstance(dim, int) else f" = {expected}"
                     raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{told}",
                                     code="MLC0323")
         return env
 
-    def _evaluate(self, dim: int | Size, env: Mapping[str, int]) -> int:
-        """The number of a size: most are a number or a symbol by itself, and cost no arithmetic."""
+    def _evaluate(self, dim: int | str | Size, env: Mapping[str, int]) -> int:
+        """The number of a size; most are a number, or a symbol by itself, here its name."""
         if isinstance(dim, int):
             return dim
-        if name := self._plain.get(dim):
-            return env[name]
+        if isinstance(dim, str):
+            return env[dim]
         try:
             return evaluate(dim, env)
         except ZeroDivisionError:
@@ -191,8 +191,8 @@ class Entry:
 
     def _result_shapes(self, env: Mapping[str, int]) -> list[tuple[int, ...]]:
         out = []
-        for k, (type, dtype) in enumerate(self._results):
-            shape = tuple([self._evaluate(d, env) for d in type.shape])
+        for k, (_, dtype, dims) in enumerate(self._results):
+            shape = tuple([self._evaluate(d, env) for d in dims])
             count = dtype.itemsize
             for n in shape:
                 count *= max(n, 1)

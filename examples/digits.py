@@ -41,7 +41,8 @@ class Classifier(nn.Module):
     def forward(self, images: mlc.Tensor) -> mlc.Tensor:
         x = mlc.relu(self.hidden(images))
         x = mlc.relu(self.narrow(x))
-        return self.scores(x)
+        scores: mlc.Tensor = self.scores(x)
+        return scores
 
 
 optimizer = mlc.optim.AdamW(lr=2e-3, weight_decay=0.1)
@@ -58,7 +59,8 @@ def training_step(model: Classifier, state: Any, images: mlc.Tensor, labels: mlc
 
 
 def answers(model: Classifier, images: mlc.Tensor) -> mlc.Tensor:
-    return model(images).argmax(1)
+    scores: mlc.Tensor = model(images)
+    return scores.argmax(1)
 
 
 train = mlc.compile(training_step, donate=("model", "state"))

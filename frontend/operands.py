@@ -97,10 +97,10 @@ def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None =
 
 def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     """x as floats: in `dtype` if one is given; integers become float32."""
-    x = tracer(x)
+    out = tracer(x)
     if dtype is not None:
-        return cast(x, as_ir(dtype))
-    return x if x.type.dtype.is_float else cast(x, f64 if x.weak else f32, x.weak)
+        return cast(out, as_ir(dtype))
+    return out if out.type.dtype.is_float else cast(out, f64 if out.weak else f32, out.weak)
 
 
 def boolean(x: Operand) -> Tracer:
@@ -110,10 +110,10 @@ def boolean(x: Operand) -> Tracer:
 
 def integer(x: Operand, what: str) -> Tracer:
     """An operand that must be of an integer type."""
-    x = tracer(x)
-    if not isinstance(x.type.dtype, IntType) or x.type.dtype.is_bool:
-        raise UserTypeError(f"{what} has element type {x.dtype}, expected an integer type", code="MLC0354")
-    return x
+    out = tracer(x)
+    if not isinstance(out.type.dtype, IntType) or out.type.dtype.is_bool:
+        raise UserTypeError(f"{what} has element type {out.dtype}, expected an integer type", code="MLC0354")
+    return out
 
 
 def signed(x: Tracer) -> bool:

@@ -52,7 +52,8 @@ def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     """
     dims: list[Dim] = []
     for d in shape:
-        if isinstance(d, bool) or not isinstance(d, int | str | Size) or (isinstance(d, int) and d < 0):
+        known: Any = d
+        if isinstance(known, bool) or not isinstance(known, int | str | Size) or (isinstance(known, int) and known < 0):
             raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(),
                                 hint='use a number, a symbol such as "B", or an expression such as "2*B"')
         try:

@@ -91,7 +91,8 @@ class Tracer(Tensor):
     def __repr__(self) -> str:
         return f"tensor(<{self.type}, being recorded>)"
 
-    __format__ = object.__format__
+    def __format__(self, spec: str) -> str:
+        return repr(self)
 
 
 class _State(threading.local):
@@ -114,7 +115,7 @@ class Trace:
         self.parent = parent
         self.root: Trace = parent.root if parent is not None else self
         self.lifts = lifts
-        self.module = parent.module if parent is not None else builtin.module()
+        self.module: builtin.Module = parent.module if parent is not None else builtin.module()
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one

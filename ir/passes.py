@@ -60,7 +60,8 @@ class Pass:
 
     @property
     def name(self) -> str:
-        return self.run.__module__.rsplit(".", 1)[-1]
+        """How a pipeline names it: a user's own pass by its full module name."""
+        return self.run.__module__.removeprefix("mlc.passes.")
 
     @property
     def summary(self) -> str:

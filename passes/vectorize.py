@@ -20,21 +20,21 @@ from mlc.ir.sizes import Dim, Size
 from mlc.passes.forms import LOOP
 
 
-def run(module: Op, bits: int = 512, rows: int = 6, columns: int = 4) -> None:
+def run(module: Op, bits: int = 512, rows: int = 6, columns: int = 4, vectors: int = 4) -> None:
     """Schedule every kernel for registers of `bits`; a contraction takes `rows` x (`columns` vectors)."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule:
-            schedule(kernel, bits, rows, columns)
+            schedule(kernel, bits, rows, columns, vectors)
 
 
-def schedule(kernel: Kernel, bits: int, rows: int, columns: int) -> None:
+def schedule(kernel: Kernel, bits: int, rows: int, columns: int, vectors: int) -> None:
     """The default schedule of one kernel."""
     lanes = max(1, bits // element_width(kernel))
     contraction = next(kernel.inside(loop.Contract), None)
     if contraction is not None:
         schedule_contraction(kernel, lanes, rows, columns, bits)
     elif kernel.vector < 0 and (dim := best_dimension(kernel)) is not None:
-        block(kernel, dim, fit(kernel.domain[dim], lanes, 2), vector=True)
+        block(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
 
 
 def block(kernel: Kernel, dim: int, size: int, vector: bool = False) -> None:

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.func import Func, Return, function
 from mlc.dialects.builtin import Module, module
+from mlc.dialects.func import Func, Return, function
 from mlc.dialects.tensor.map import map_elements
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.parser import Parser
-from mlc.ir.sizes import Dim, evaluate, sym, symbols
+from mlc.ir.sizes import evaluate, sym
 from mlc.ir.types import FloatType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy, ui8
 from tests.arrays import Array
 
@@ -172,12 +172,14 @@ def _shape() -> list[Sample]:
         ("1xi1", "3xi1"))]
     out += [Sample((t("Bx1xf64"), t("Cxf64")), lambda x, _: tensor.BroadcastTo(x, (C, B, 3)))]
     out += [Sample((t(a),), lambda x, s=s: tensor.Slice(x, *s)) for a, s in (
-        ("f64", ((), (), ())), ("7xf64", ((1,), (6,), (2,))), ("7xf64", ((1,), (7,), (3,))), ("7xf64", ((3,), (3,), (1,))),
-        ("0xf64", ((0,), (0,), (2,))), ("1xf64", ((0,), (1,), (3,))), ("7xf64", ((6,), (-1,), (-1,))), ("7xf64", ((5,), (0,), (-2,))),
+        ("f64", ((), (), ())), ("7xf64", ((1,), (6,), (2,))), ("7xf64", ((1,), (7,), (3,))),
+        ("7xf64", ((3,), (3,), (1,))), ("0xf64", ((0,), (0,), (2,))), ("1xf64", ((0,), (1,), (3,))),
+        ("7xf64", ((6,), (-1,), (-1,))), ("7xf64", ((5,), (0,), (-2,))),
         ("7xf64", ((4,), (4,), (-3,))), ("0xf64", ((-1,), (-1,), (-2,))), ("2x7xi32", ((0, 2), (2, 7), (1, 2))),
         ("Bx7xf64", ((1, 0), (B, 7), (1, 2))), ("BxCxf64", ((0, C - 1), (B, -1), (2, -1))))]
     out += [Sample((t(a), t("f64")), lambda x, v, p=p: tensor.Pad(x, v, *p)) for a, p in (
-        ("f64", ((), (), ())), ("7xf64", ((1,), (2,), (0,))), ("3xf64", ((0,), (-2,), (2,))), ("1xf64", ((2,), (0,), (1,))),
+        ("f64", ((), (), ())), ("7xf64", ((1,), (2,), (0,))), ("3xf64", ((0,), (-2,), (2,))),
+        ("1xf64", ((2,), (0,), (1,))),
         ("0xf64", ((2,), (3,), (1,))), ("0xf64", ((0,), (0,), (2,))), ("2x3xf64", ((1, 0), (0, 2), (1, 0))),
         ("BxCxf64", ((B, 0), (1, C), (0, 1))))]
     out += [Sample((t("3xi8"), t("i8")), lambda x, v: tensor.Pad(x, v, (1,), (1,), (0,)))]
@@ -212,7 +214,8 @@ def _contract() -> list[Sample]:
     for x, y, batch, contract in (
             ("f64", "f64", (), ()), ("3xf64", "3xf64", (), ((0, 0),)), ("3xf64", "2xf64", (), ()),
             ("2x3xf64", "3x5xf64", (), ((1, 0),)), ("3x2xf64", "3x5xf64", (), ((0, 0),)),
-            ("2x0xf64", "0x3xf64", (), ((1, 0),)), ("0x2xf64", "2x3xf64", (), ((1, 0),)), ("1x1xf64", "1x1xf64", (), ((1, 0),)),
+            ("2x0xf64", "0x3xf64", (), ((1, 0),)), ("0x2xf64", "2x3xf64", (), ((1, 0),)),
+            ("1x1xf64", "1x1xf64", (), ((1, 0),)),
             ("5x2x3xf64", "5x3x7xf64", ((0, 0),), ((2, 1),)), ("2x5x3xf64", "3x7x2xf64", ((0, 2),), ((2, 0),)),
             ("2x3x5xf64", "5x4x3xf64", (), ((2, 0), (1, 2))), ("Bx3xf64", "3xCxf64", (), ((1, 0),)),
             ("CxBx3xf64", "CxBx3xf64", ((0, 0),), ((2, 2),))):
@@ -227,21 +230,22 @@ def _contract() -> list[Sample]:
 
 def _source() -> list[Sample]:
     out = []
-    arrays: tuple[Any, ...] = (np.float64(1.5), np.zeros((0, 3)), np.array([1.0, np.inf, -0.0, np.nan]),
-                               np.arange(40.0).reshape(5, 8), np.array([True, False]), np.array([2**64 - 1], np.uint64),
-                               np.array([[1, -1]], np.int8), np.array([1.5, 2.5], to_numpy(bf16)), np.full(7, 0.1, np.float32))
+    arrays: tuple[Any, ...] = (
+        np.float64(1.5), np.zeros((0, 3)), np.array([1.0, np.inf, -0.0, np.nan]), np.arange(40.0).reshape(5, 8),
+        np.array([True, False]), np.array([2**64 - 1], np.uint64), np.array([[1, -1]], np.int8),
+        np.array([1.5, 2.5], to_numpy(bf16)), np.full(7, 0.1, np.float32))
     out += [Sample((), lambda a=a: tensor.Constant(np.asarray(a))) for a in arrays]
     numbers: tuple[tuple[Any, str], ...] = (
-        (1.0, "f64"), (0.1, "7xf32"), (float("inf"), "1xf16"), (float("nan"), "3xbf16"), (-0.0, "0xf64"), (True, "3xi1"),
-        (-5, "2x3xi8"), (255, "ui8"), (2**64 - 1, "ui64"), (1e300, "2xf32"))
+        (1.0, "f64"), (0.1, "7xf32"), (float("inf"), "1xf16"), (float("nan"), "3xbf16"), (-0.0, "0xf64"),
+        (True, "3xi1"), (-5, "2x3xi8"), (255, "ui8"), (2**64 - 1, "ui64"), (1e300, "2xf32"))
     out += [Sample((), lambda n=n, s=s: tensor.Full(n, t(s).shape, t(s).dtype)) for n, s in numbers]
     out += [Sample((), lambda s=s, a=a: tensor.Iota(t(s).shape, a, t(s).dtype)) for s, a in (
         ("7xi64", 0), ("0xi32", 0), ("1xf32", 0), ("2x3xi8", 1), ("2x3x5xf64", 1))]
     out += [Sample((), lambda d=d, s=s: tensor.Size(d, s)) for d, s in ((7, i64), (0, i32), (300, i8))]
     # symbols get their numbers from an argument
     x = (t("BxCxf64"),)
-    out += [Sample(x, lambda _: tensor.Full(2.5, (B, 2 * C + 1), f32)), Sample(x, lambda _: tensor.Iota((B, C), 0, i32)),
-            Sample(x, lambda _: tensor.Size(B * C - 1, i64))]
+    out += [Sample(x, lambda _: tensor.Full(2.5, (B, 2 * C + 1), f32)),
+            Sample(x, lambda _: tensor.Iota((B, C), 0, i32)), Sample(x, lambda _: tensor.Size(B * C - 1, i64))]
     return out
 
 
@@ -260,7 +264,8 @@ def _composite() -> list[Sample]:
            for s, axis in one]
     out += [Sample((t("2x4xi32"),), lambda x, cls=cls: cls(x, 1)) for cls in (tensor.ArgMax, tensor.ArgMin)]
     out += [Sample((t(s),), lambda x, n=n, d=d: tensor.OneHot(x, n, d), 0, 4) for s, n, d in (
-        ("i64", 5, f32), ("7xi64", 5, i1), ("0xi32", 3, f64), ("2x3xui8", 4, i64), ("1xi64", 1, f32), ("Bxi64", B, f32))]
+        ("i64", 5, f32), ("7xi64", 5, i1), ("0xi32", 3, f64), ("2x3xui8", 4, i64), ("1xi64", 1, f32),
+        ("Bxi64", B, f32))]
     over: tuple[tuple[str, tuple[int, ...]], ...] = (
         ("7xf64", (0,)), ("1xf64", (0,)), ("0xf64", (0,)), ("2x3xf64", (0,)), ("2x3x5xf64", (0, 2)), ("Bx3xf64", (0,)),
         ("BxCxf64", (0, 1)), ("7xf32", (0,)), ("7xf16", (0,)), ("7xbf16", (0,)))
@@ -268,7 +273,8 @@ def _composite() -> list[Sample]:
     out += [Sample((t(s),), lambda x, axes=axes, c=c: tensor.Var(x, axes, c)) for s, axes in over for c in (0, 1)]
     norms: tuple[tuple[str, str, tuple[int, ...]], ...] = (
         ("7xf64", "7xf64", (0,)), ("2x3xf64", "3xf64", (1,)), ("0x3xf64", "3xf64", (1,)), ("1x5xf64", "5xf64", (1,)),
-        ("2x3x5xf64", "2x5xf64", (0, 2)), ("Bx5xf64", "5xf64", (1,)), ("2x5xf32", "5xf32", (1,)), ("2x5xf16", "5xf16", (1,)))
+        ("2x3x5xf64", "2x5xf64", (0, 2)), ("Bx5xf64", "5xf64", (1,)), ("2x5xf32", "5xf32", (1,)),
+        ("2x5xf16", "5xf16", (1,)))
     for x, w, axes in norms:
         out += [Sample((t(x), t(w), t(w)), lambda x, w, b, axes=axes: tensor.LayerNorm(x, w, b, axes)),
                 Sample((t(x), t(w)), lambda x, b, axes=axes: tensor.LayerNorm(x, None, b, axes, 1e-3)),
@@ -281,7 +287,8 @@ def _composite() -> list[Sample]:
     out += [Sample((t(f"{s}f64"),), make, -4, 4) for make in activations for s in SHAPES]
     out += [Sample((t(f"7x{d}"),), make, -4, 4) for make in activations for d in FLOATS[:3]]
     classes: tuple[tuple[str, str, int, Any], ...] = (
-        ("5xf64", "i64", 0, 3), ("2x5xf64", "2xi64", 1, [4, 0]), ("0x5xf64", "0xi32", 1, []), ("1x1xf64", "1xui8", 1, [0]),
+        ("5xf64", "i64", 0, 3), ("2x5xf64", "2xi64", 1, [4, 0]), ("0x5xf64", "0xi32", 1, []),
+        ("1x1xf64", "1xui8", 1, [0]),
         ("2x5x3xf64", "2x3xi64", 1, [[1, 2, 4], [0, 0, 3]]), ("Bx5xf64", "Bxi64", 1, [1, 0, 4]),
         ("2x5xf32", "2xi64", 1, [4, 0]), ("2x5xf16", "2xi64", 1, [4, 0]))
     for x, y, axis, labels in classes:
@@ -291,8 +298,8 @@ def _composite() -> list[Sample]:
     out += [Sample((t(f"{a}f64"), t(f"{b}f64")), lambda x, y, cls=cls, how=how: cls(x, y, how))
             for cls in (tensor.MseLoss, tensor.L1Loss, tensor.BinaryCrossEntropy) for a, b in PAIRS
             for how in ("none", "mean", "sum")]
-    out += [Sample((t(f"7x{d}"), t(f"7x{d}")), cls) for cls in (tensor.MseLoss, tensor.L1Loss, tensor.BinaryCrossEntropy)
-            for d in FLOATS[:3]]
+    out += [Sample((t(f"7x{d}"), t(f"7x{d}")), cls)
+            for cls in (tensor.MseLoss, tensor.L1Loss, tensor.BinaryCrossEntropy) for d in FLOATS[:3]]
     return out
 
 
@@ -304,8 +311,3 @@ SAMPLES: tuple[Sample, ...] = (
 def samples_of(name: str) -> list[Sample]:
     """The samples of one operation."""
     return [s for s in SAMPLES if s.op == name]
-
-
-def numbers_for(dims: Sequence[Dim]) -> dict[str, int]:
-    """The numbers of the symbols in `dims`."""
-    return {name: NUMBERS[name] for d in dims for name in symbols(d)}

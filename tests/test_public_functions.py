@@ -56,7 +56,7 @@ def D(*shape: int) -> Input:
     """Probabilities along the last dimension."""
     def make(r: np.random.Generator) -> Array:
         x = r.uniform(0.1, 1, shape)
-        return (x / x.sum(-1, keepdims=True)).astype(np.float32)
+        return np.asarray(x / x.sum(-1, keepdims=True), np.float32)
     return Input(make)
 
 

@@ -97,3 +97,9 @@ def scratch_file(name: str) -> Path:
     while (path := folder / f"{stem}{f'-{number}' if number else ''}{suffix}").exists():
         number += 1
     return Path(os.path.relpath(path)) if folder == Path.cwd() else path
+
+
+def find_modules_here() -> None:
+    """Let passes of the user's own be found by their module's name in the current folder."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())

@@ -6,13 +6,13 @@ import argparse
 import pkgutil
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from mlc.ir import rewrite
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Pipeline, Step, find_pass, parse_pipeline, reproducer_pipeline
+from mlc.ir.passes import Instruments, Pipeline, parse_pipeline, reproducer_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.tools import diagnostics, files, report
@@ -28,7 +28,7 @@ SEPARATOR = re.compile(r"(?m)^[ \t]*// -----[ \t]*$")
 
 
 def parser() -> argparse.ArgumentParser:
-    p = report.Parser("opt", "Run passes over a module and print it.", EXAMPLES)
+    p = _Parser("opt", "Run passes over a module and print it.", EXAMPLES)
     add = p.add_argument
     add("file", nargs="?", default="-", help="a .mlir file, or - for stdin (the default)")
     add("-p", "--pipeline", "--pass-pipeline", action="append", default=[], metavar="PASSES",
@@ -52,21 +52,17 @@ def parser() -> argparse.ArgumentParser:
     add("--crash-reproducer", "--mlir-pass-pipeline-crash-reproducer", metavar="FILE",
         help="where a crash leaves what replays it (default: mlc-crash.mlir)")
     add("--mlir-disable-threading", action="store_true", help=argparse.SUPPRESS)
-    return _WithPassOptions(p)
+    return p
 
 
-class _WithPassOptions(argparse.ArgumentParser):
-    """The parser, after spellings such as `-canonicalize` and `--fuse=max_ops=3` became pipelines."""
-
-    def __init__(self, inner: argparse.ArgumentParser) -> None:
-        super().__init__(prog=inner.prog, add_help=False)
-        self.inner = inner
+class _Parser(report.Parser):
+    """Understands upstream's `-canonicalize` and `--fuse=max_ops=3` too."""
 
     def parse_args(self, args: Sequence[str], namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
-        return self.inner.parse_args(short_passes(args, self.inner._option_string_actions))
+        return super().parse_args(short_passes(args, self._option_string_actions), namespace)
 
 
-def short_passes(words: Sequence[str], options: object = ()) -> list[str]:
+def short_passes(words: Sequence[str], options: Container[str] = ()) -> list[str]:
     """`-cse` and `--cse` as `-p cse`, where that is the name of a pass and of no option."""
     import mlc.passes
     known = {m.name for m in pkgutil.iter_modules(mlc.passes.__path__)}
@@ -74,7 +70,7 @@ def short_passes(words: Sequence[str], options: object = ()) -> list[str]:
     for word in words:
         head, _, value = word.lstrip("-").partition("=")
         name = head.replace("-", "_")
-        if word.startswith("-") and name in known and word.split("=")[0] not in options:  # type: ignore[operator]
+        if word.startswith("-") and name in known and word.split("=")[0] not in options:
             out.append("--pipeline=" + (f"{name}{{{value.strip(chr(34)).strip(chr(39))}}}" if value else name))
         else:
             out.append(word)
@@ -82,6 +78,7 @@ def short_passes(words: Sequence[str], options: object = ()) -> list[str]:
 
 
 def main(options: argparse.Namespace) -> int:
+    files.find_modules_here()
     text, name = files.read_text(options.file)
     parts = split(text) if options.split_input_file else [text]
     outputs, failures = list[str](), list[Error]()
@@ -174,6 +171,3 @@ def rule_stats(earlier: dict[int, tuple[int, int, float]], instruments: Instrume
     for step, counts in instruments.rules.items():
         lines.append(f"{step}: " + ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda c: -c[1])))
     return "\n".join(lines)
-
-
-__all__ = ["EXAMPLES", "Step", "find_pass", "main", "parser", "short_passes", "split"]

@@ -9,12 +9,12 @@ import shlex
 import sys
 import traceback
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
 from mlc.tools.cli import DEFECT, OK, USAGE, WRONG_INPUT
 
-USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0501", "MLC0502",
+USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0388", "MLC0399", "MLC0501", "MLC0502",
                          *(f"MLC039{n}" for n in range(8))})
 """Errors about options, files and the machine rather than about what the files say: exit status 2."""
 
@@ -141,19 +141,24 @@ def colored(text: str) -> str:
     return re.sub(r"(?m)^  help:", "\033[1;32m\\g<0>\033[0m", text)
 
 
-def users_fault(error: BaseException, files: tuple[str, ...]) -> Error:
-    """An exception that the user's own program raised, at the innermost line of one of its files."""
+def users_fault(error: BaseException) -> Error:
+    """An exception that the user's own program raised, at the innermost of its lines."""
     if isinstance(error, Error):
         return error
     loc = UNKNOWN
     if isinstance(error, SyntaxError) and error.filename:
-        loc = Loc(error.filename, error.lineno or 0, error.offset or 0)
-        text: Any = error.msg
+        loc, text = Loc(error.filename, error.lineno or 0, error.offset or 0), error.msg
     else:
-        frames = traceback.extract_tb(error.__traceback__)
-        own = [f for f in frames if any(f.filename.startswith(folder) for folder in files)]
-        if own:
-            loc = Loc(own[-1].filename, own[-1].lineno or 0)
-        text = error
-    return UserError(f"{type(error).__name__}: {text}" if str(text) else type(error).__name__, code="MLC0398", loc=loc,
+        own = [f for f in traceback.extract_tb(error.__traceback__) if not _is_ours(f.filename)]
+        loc, text = (Loc(own[-1].filename, own[-1].lineno or 0) if own else UNKNOWN), str(error)
+    return UserError(f"{type(error).__name__}: {text}" if text else type(error).__name__, code="MLC0398", loc=loc,
                      hint="--debug shows the traceback")
+
+
+def _is_ours(file: str) -> bool:
+    """Whether a frame is of mlc, of Python, or of an installed package."""
+    import sysconfig
+
+    import mlc
+    folders = [*mlc.__path__, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))]
+    return file.startswith("<frozen") or any(file.startswith(folder + os.sep) for folder in folders)

@@ -118,8 +118,10 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
         return dispatcher.fast_path
     with _adding:
         before: Any = dispatcher.slow_path
-        following, depth = before, 0
-        while type(following) is _callable_type():
+        following: Any = before
+        depth = 0
+        kind: Any = _callable_type()
+        while isinstance(following, kind):
             following, depth = following.slow_path, depth + 1
         if depth >= MAX_FAST_PATHS:
             return f"the function has {depth} signatures with a fast path already"

@@ -161,13 +161,13 @@ def accumulator(dtype: ScalarType) -> ScalarType:
 
 def rounded(x: Any, dtype: ScalarType) -> Array:
     """Numbers in element type `dtype`, floats with a single rounding to nearest even."""
-    x, target = np.asarray(x), to_numpy(dtype)
-    if x.dtype == target:
-        return x
+    array: Array = np.asarray(x)
+    if array.dtype == to_numpy(dtype):
+        return array
     with np.errstate(all="ignore"):
-        if dtype == bf16 and x.dtype.itemsize == 8:
-            x = _to_odd_f32(x)
-        return np.asarray(x.astype(target))
+        if dtype == bf16 and array.dtype.itemsize == 8:
+            array = _to_odd_f32(array)
+        return array.astype(to_numpy(dtype))
 
 
 def _to_odd_f32(x: Array) -> Array:
@@ -191,7 +191,7 @@ def constant_array(value: Value) -> Array | None:
     """The array a value is known to be, unless it is unknown, symbolic or large."""
     op = value.op
     if isinstance(op, tensor.Constant):
-        return np.asarray(op.value)
+        return op.value
     if isinstance(op, tensor.Full | tensor.Iota) and op.result.type.is_static and (
             int_size(op.result.type) <= FOLDED_ELEMENTS):
         return np.asarray(op.ref())

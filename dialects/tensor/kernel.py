@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def stored(dtype: ScalarType) -> ScalarType:
-    """The element of a buffer that holds tensors of `dtype`: a bool is a byte, and integers have no sign of their own."""
+    """The element of a buffer of tensors of `dtype`: a bool is a byte, and integers have no sign of their own."""
     from mlc.ir.types import IntType
     return i8 if dtype == i1 else IntType(dtype.width) if isinstance(dtype, IntType) else dtype
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from mlc.dialects import tensor as T
@@ -12,7 +13,12 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.types import i64
+from mlc.ir.types import ScalarType, bf16, f16, f32, f64, i64
+
+LARGEST: dict[ScalarType, float] = {
+    f16: 65504.0, bf16: (2 - 2.0**-7) * 2.0**127, f32: (2 - 2.0**-23) * 2.0**127, f64: sys.float_info.max,
+}
+"""The greatest finite number of each float type."""
 
 
 def _one(cls: Any, x: Tracer) -> Tensor:
@@ -25,10 +31,10 @@ def _two(cls: Any, a: Operand, b: Operand, floating: bool = False) -> Tensor:
 
 
 def _numeric(x: Operand, name: str) -> Tracer:
-    x = tracer(x)
-    if x.type.dtype.is_bool:
+    out = tracer(x)
+    if out.type.dtype.is_bool:
         raise UserTypeError(f"{name} is not defined on bool", code="MLC0359", hint="cast it first: x.to(mlc.int64)")
-    return x
+    return out
 
 
 # -- one operand ------------------------------------------------------------------------------------------------------
@@ -293,14 +299,7 @@ def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, negin
     x = tracer(input)
     if not x.type.dtype.is_float:
         return x
-    import numpy as np
-
-    from mlc.ir.types import to_numpy
-    if to_numpy(x.type.dtype).kind == "f":
-        largest = float(np.finfo(to_numpy(x.type.dtype)).max)
-    else:
-        import ml_dtypes
-        largest = float(ml_dtypes.finfo(to_numpy(x.type.dtype)).max)
+    largest = LARGEST[x.type.dtype]
     out = where(isnan(x), nan, x)
     out = where(x == math.inf, largest if posinf is None else posinf, out)
     return where(x == -math.inf, -largest if neginf is None else neginf, out)

@@ -20,8 +20,10 @@ from mlc.frontend.operands import (
     axis,
     broadcast_shapes,
     broadcast_to,
+    cast,
     integer,
     is_tensor,
+    number,
     plain_int,
     reshape,
     tracer,
@@ -39,7 +41,7 @@ def from_the_front(index: Tracer, n: Dim) -> Tracer:
     """Indices with n added to the negative ones."""
     if getattr(index.type.dtype, "unsigned", False):
         return index
-    wide = E.cast(index, i64)
+    wide = cast(index, i64)
     return tracer(E.where(wide < 0, wide + (n if isinstance(n, int) else tracer(n)), wide))
 
 
@@ -108,7 +110,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
                         hint="pass num_classes")
     shape = [*x.shape, n]
     classes = emit(T.Iota, tuple(shape), len(shape) - 1, x.type.dtype)
-    return E.cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
+    return cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
 
 
 @operation()
@@ -149,7 +151,7 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
     row = emit(T.Iota, (size, size), 0, i64)
     column = emit(T.Iota, (size, size), 1, i64)
     low, high = (0, size - x.shape[0]) if diagonal < 0 else (size - x.shape[0], 0)
-    zero = E.number(0, x.type.dtype)
+    zero = number(0, x.type.dtype)
     along = emit(T.Pad, x, zero, (low,), (high,), (0,))
     return E.where(column - row == diagonal, along, zero)
 
@@ -326,14 +328,13 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
         raise UserError("the step of a slice is 0", code="MLC0366")
     if isinstance(n, int) and not isinstance(start, Size) and not isinstance(stop, Size):
         first, last, by = slice(start, stop, step).indices(n)
-        if (last - first) * by <= 0:
-            last = first = 0 if not n else min(first, n - 1)
-        return first, last, by
+        empty = 0 if not n else min(first, n - 1)
+        return (first, last, by) if (last - first) * by > 0 else (empty, empty, by)
     if step < 0 and (start is not None or stop is not None):
         raise UserError(f"a slice with a negative step and bounds needs a size that is known, found {n}",
                         code="MLC0365")
     if step < 0:
         return n - 1, -1, step
-    first = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
-    last = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
-    return first, last, step
+    low: Dim = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
+    high: Dim = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
+    return low, high, step

@@ -9,7 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import floating, integer, plain_int, reshape, together, tracer
+from mlc.frontend.operands import cast, floating, integer, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -87,7 +87,7 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         return _soft_cross_entropy(x, t, weight, reduction, label_smoothing)
     at = _classes(x, t, "cross_entropy")
     if plain and ignore_index == -100 and reduction == "mean":
-        return typed(Tensor, emit(T.CrossEntropy, x, E.cast(t, i64), at))
+        return typed(Tensor, emit(T.CrossEntropy, x, cast(t, i64), at))
     logs = tracer(N.log_softmax(x, at))
     hard = nll_loss(logs, t, weight, ignore_index, reduction)
     if not label_smoothing:
@@ -102,11 +102,11 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         smooth = R.sum(smooth) / _total_weight(t, valid, weight, x)
     elif reduction == "sum":
         smooth = R.sum(smooth)
-    return (1 - label_smoothing) * hard + scale * smooth
+    return E.add(E.mul(hard, 1 - label_smoothing), E.mul(smooth, scale))
 
 
 def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
-    w = E.cast(tracer(weight), x.type.dtype)
+    w = cast(tracer(weight), x.type.dtype)
     return reshape(w, [w.shape[0] if i == at else 1 for i in range(x.ndim)])
 
 
@@ -126,8 +126,8 @@ def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: s
 def _total_weight(t: Tracer, valid: Tensor, weight: Operand, x: Tracer) -> Tensor:
     """What the mean of a classification loss divides by."""
     if weight is None:
-        return E.cast(tracer(R.sum(valid)), x.type.dtype)
-    chosen = _of_class(E.cast(tracer(weight), x.type.dtype), t, valid)
+        return cast(tracer(R.sum(valid)), x.type.dtype)
+    chosen = _of_class(cast(tracer(weight), x.type.dtype), t, valid)
     return R.sum(E.where(valid, chosen, 0.0))
 
 
@@ -142,13 +142,13 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
     """-input[target], where dimension 1 holds the classes' log probabilities"""
     x, t = floating(input), integer(target, "the target")
     at = _classes(x, t, "nll_loss")
-    t = E.cast(t, i64)
+    t = cast(t, i64)
     valid = t != plain_int(ignore_index, "ignore_index")
     index = reshape(tracer(E.where(valid, t, 0)), [*x.shape[:at], 1, *x.shape[at + 1:]])
     picked = reshape(emit(T.TakeAlong, x, index, at), t.shape)
     loss = -picked
     if weight is not None:
-        loss = loss * _of_class(E.cast(tracer(weight), x.type.dtype), t, valid)
+        loss = loss * _of_class(cast(tracer(weight), x.type.dtype), t, valid)
     loss = E.where(valid, loss, 0.0)
     if reduction == "mean":
         return R.sum(loss) / _total_weight(t, valid, weight, x)
@@ -203,7 +203,7 @@ def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool 
                       reduction: str = "mean") -> Tensor:
     """(log(var) + (input - target) ** 2 / var) / 2, with var at least eps"""
     x, t = together(input, target, floating=True)
-    v = E.cast(tracer(var), x.type.dtype)
+    v = cast(tracer(var), x.type.dtype)
     if v.ndim == x.ndim - 1:
         v = reshape(v, [*v.shape, 1])
     v = tracer(v + E.detach(E.maximum(v, eps) - v))        # the derivative passes as if var were not clamped

@@ -10,7 +10,7 @@ from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.operands import axis, floating, number, reshape, together, tracer
+from mlc.frontend.operands import axis, cast, floating, number, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -157,7 +157,7 @@ def hardswish(input: Operand) -> Tensor:
 def threshold(input: Operand, threshold: float, value: float) -> Tensor:
     """input above the threshold, value elsewhere"""
     x = tracer(input)
-    return E.where(x > threshold, x, E.cast(number(value, x.type.dtype), x.type.dtype))
+    return E.where(x > threshold, x, cast(number(value, x.type.dtype), x.type.dtype))
 
 
 @operation()
@@ -198,7 +198,7 @@ def layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand 
     x, shape = _last_dimensions(input, normalized_shape)
     extra: list[Tracer | None] = []
     for name, p in (("weight", weight), ("bias", bias)):
-        p = None if p is None else E.cast(tracer(p), x.type.dtype)
+        p = None if p is None else cast(tracer(p), x.type.dtype)
         if p is not None and p.shape != shape:
             raise UserError(f"the {name} has shape {list(p.shape)}, expected {list(shape)}", code="MLC0367")
         extra.append(p)

@@ -1,19 +1,20 @@
 """arith and math: one instruction or intrinsic each, except where LLVM would call a library.
 
-The 16-bit floats compute in f32, which rounds + - * / and the square root of either exactly as their own arithmetic
-would (24 bits are at least 2*11 + 2), and convert by instructions of ours: LLVM calls a library for most conversions,
-or flushes denormals to zero (AVX512_BF16).
+The 16-bit floats are kept as their bits, in i16. They compute in f32, which rounds + - * / and the square root of
+either exactly as their own arithmetic would (24 bits are at least 2*11 + 2), and convert by instructions of ours: LLVM
+calls a library for most conversions, or flushes denormals to zero (AVX512_BF16).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from mlc.dialects import arith, llvm, math
 from mlc.ir.core import Op, Value
-from mlc.ir.types import FloatType, Type, VectorType, bf16, element, f16, f32, f64, i1, i16
+from mlc.ir.types import ScalarType, Type, VectorType, element, f16, f32, f64, i1, i16
 from mlc.passes.scf_to_llvm.lowering import (
     RULES,
     Lowering,
@@ -73,19 +74,25 @@ def _elementwise(low: Lowering, op: Op) -> list[Parts]:
 def _constant(low: Lowering, op: arith.Constant) -> list[Parts]:
     type, = set(convert(op.type))
     if not isinstance(op.type, VectorType):
-        return [[llvm.constant(op.value, type)]]
-    if np.ndim(op.value) == 0:
-        return [[llvm.constant(op.value, type) for _ in convert(op.type)]]
+        return [[llvm.constant(_bits(op.ref(), op.type) if is_narrow(op.type) else op.value, type)]]
     lines = np.asarray(op.ref()).reshape(-1, op.type.shape[-1])
-    return [[llvm.constant(line, type) for line in lines]]
+    if is_narrow(op.type):
+        lines = np.ascontiguousarray(lines).view(np.int16)
+    same = [line.tobytes() == line[:1].tobytes() * line.size for line in lines]
+    return [[llvm.constant(line[0].item() if splat else line, type) for line, splat in zip(lines, same)]]
+
+
+def _bits(value: Any, type: Type) -> int:
+    return int(np.asarray(value).view(np.int16))
 
 
 @rows(*DIRECT)
 def _direct(low: Lowering, op: Op, *xs: Value) -> Value:
     cls = DIRECT[type(op)]
-    if not is_narrow(xs[0].type):
+    kind = element(op.operands[0].type)
+    if not is_narrow(kind):
         return cls(*xs).result
-    return narrow(cls(*(widen(x) for x in xs)).result, element(xs[0].type))
+    return narrow(cls(*(widen(x, kind) for x in xs)).result, kind)
 
 
 @rows(*CASTS)
@@ -120,7 +127,8 @@ def _compare(low: Lowering, op: arith.CmpI, a: Value, b: Value) -> Value:
 
 @rows(arith.CmpF)
 def _compare_floats(low: Lowering, op: arith.CmpF, a: Value, b: Value) -> Value:
-    a, b = (widen(x) if is_narrow(x.type) else x for x in (a, b))
+    kind = element(op.lhs.type)
+    a, b = (widen(x, kind) if is_narrow(kind) else x for x in (a, b))
     return llvm.FCmp({"true": "_true", "false": "_false"}.get(op.predicate, op.predicate), a, b).result
 
 
@@ -135,28 +143,24 @@ def _select(low: Lowering, op: arith.Select) -> list[Parts]:
 
 @rows(*BITWISE)
 def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
-    """On 16-bit floats by integer operations: LLVM's way leads through f32 and back."""
-    floats = xs[0].type
-    if not is_narrow(floats):
+    if not is_narrow(op.operands[0].type):
         return BITWISE[type(op)](*xs).result
-    bits = [llvm.Bitcast(x, as_int(floats)).result for x in xs]
-    sign, rest = (llvm.constant(n, as_int(floats)) for n in (-0x8000, 0x7FFF))
+    sign, rest = (llvm.constant(n, xs[0].type) for n in (-0x8000, 0x7FFF))
     if isinstance(op, arith.NegF):
-        out = llvm.Xor(bits[0], sign).result
-    else:
-        out = llvm.And(bits[0], rest).result
-        if isinstance(op, math.CopySign):
-            out = llvm.Or(out, llvm.And(bits[1], sign).result).result
-    return llvm.Bitcast(out, floats).result
+        return llvm.Xor(xs[0], sign).result
+    magnitude = llvm.And(xs[0], rest).result
+    if isinstance(op, math.AbsF):
+        return magnitude
+    return llvm.Or(magnitude, llvm.And(xs[1], sign).result).result
 
 
 @rows(math.Fma)
 def _fma(low: Lowering, op: Op, a: Value, b: Value, c: Value) -> Value:
     """For 16-bit floats: the product is exact in f64, and the sum rounds to odd there before it rounds to 16 bits."""
-    if not is_narrow(a.type):
+    kind = element(op.operands[0].type)
+    if not is_narrow(kind):
         return llvm.FMA(a, b, c).result
-    kind = element(a.type)
-    a, b, c = (llvm.FPExt(widen(x), with_element(x.type, f64)).result for x in (a, b, c))
+    a, b, c = (llvm.FPExt(widen(x, kind), with_element(x.type, f64)).result for x in (a, b, c))
     product = llvm.FMul(a, b).result
     total = llvm.FAdd(product, c).result
     part = llvm.FSub(total, product).result
@@ -170,36 +174,42 @@ def _fma(low: Lowering, op: Op, a: Value, b: Value, c: Value) -> Value:
 @rows(arith.RemF)
 def _remainder(low: Lowering, op: Op, a: Value, b: Value) -> Value:
     """The remainder of two 16-bit floats is one itself, so computing it in f32 rounds nothing."""
-    if is_narrow(a.type):
-        return narrow(remainder(low, widen(a), widen(b)), element(a.type))
+    kind = element(op.operands[0].type)
+    if is_narrow(kind):
+        return narrow(remainder(low, widen(a, kind), widen(b, kind)), kind)
     return remainder(low, a, b)
 
 
 # -- conversions ------------------------------------------------------------------------------------------------------
+def target_scalar(op: arith.Cast) -> ScalarType:
+    """The element type of a cast's result."""
+    return element(op.result.type)
+
+
 @rows(arith.ExtF)
 def _extend(low: Lowering, op: arith.ExtF, x: Value) -> Value:
-    x = widen(x) if is_narrow(x.type) else x
+    x = _wide(op, x)
     target = target_type(op, x)
     return x if x.type == target else llvm.FPExt(x, target).result
 
 
 @rows(arith.TruncF)
 def _truncate(low: Lowering, op: arith.TruncF, x: Value) -> Value:
-    target = target_type(op, x)
-    return narrow(x, element(target)) if is_narrow(target) else llvm.FPTrunc(x, target).result
+    if is_narrow(op.result.type):
+        return narrow(x, target_scalar(op))
+    return llvm.FPTrunc(x, target_type(op, x)).result
 
 
 @rows(arith.SIToFP, arith.UIToFP)
 def _to_float(low: Lowering, op: arith.Cast, x: Value) -> Value:
     cls = llvm.SIToFP if isinstance(op, arith.SIToFP) else llvm.UIToFP
-    target = target_type(op, x)
-    if not is_narrow(target):
-        return cls(x, target).result
+    if not is_narrow(op.result.type):
+        return cls(x, target_type(op, x)).result
     if width(x) < 24:                                                     # exact in f32
-        return narrow(cls(x, with_element(x.type, f32)).result, element(target))
+        return narrow(cls(x, with_element(x.type, f32)).result, target_scalar(op))
     if width(x) == 64:
         x = _collect(x, signed=cls is llvm.SIToFP)
-    return narrow(cls(x, with_element(x.type, f64)).result, element(target))
+    return narrow(cls(x, with_element(x.type, f64)).result, target_scalar(op))
 
 
 def _collect(x: Value, signed: bool) -> Value:
@@ -217,7 +227,7 @@ def _collect(x: Value, signed: bool) -> Value:
 
 @rows(arith.FPToSI, arith.FPToUI)
 def _to_int(low: Lowering, op: arith.Cast, x: Value) -> Value:
-    x = widen(x) if is_narrow(x.type) else x
+    x = _wide(op, x)
     return (llvm.FPToSI if isinstance(op, arith.FPToSI) else llvm.FPToUI)(x, target_type(op, x)).result
 
 
@@ -234,26 +244,32 @@ def _index_cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
 
 @rows(arith.Bitcast)
 def _bitcast(low: Lowering, op: arith.Cast, x: Value) -> Value:
-    return llvm.Bitcast(x, target_type(op, x)).result
+    target = target_type(op, x)
+    return x if x.type == target else llvm.Bitcast(x, target).result
 
 
 # -- 16-bit floats ----------------------------------------------------------------------------------------------------
-def widen(x: Value) -> Value:
-    """A 16-bit float as f32, exactly. A bfloat16 is the high half of a float."""
+def widen(x: Value, kind: ScalarType) -> Value:
+    """The bits of a 16-bit float as f32, exactly. A bfloat16 is the high half of a float."""
     target = with_element(x.type, f32)
-    if element(x.type) == f16:
-        return llvm.FPExt(x, target).result
-    bits = llvm.ZExt(llvm.Bitcast(x, as_int(x.type)).result, as_int(target)).result
+    if kind == f16:
+        return llvm.FPExt(llvm.Bitcast(x, with_element(x.type, f16)).result, target).result
+    bits = llvm.ZExt(x, as_int(target)).result
     return llvm.Bitcast(llvm.Shl(bits, llvm.constant(16, as_int(target))).result, target).result
 
 
-def narrow(x: Value, kind: Type) -> Value:
-    """An f32 or f64 rounded to a 16-bit float, to nearest even."""
-    assert isinstance(kind, FloatType)
+def _wide(op: Op, x: Value) -> Value:
+    """The operand of an operation as f32 if it is a 16-bit float, else as it is."""
+    kind = element(op.operands[0].type)
+    return widen(x, kind) if is_narrow(kind) else x
+
+
+def narrow(x: Value, kind: ScalarType) -> Value:
+    """The bits of an f32 or f64 rounded to a 16-bit float, to nearest even."""
     if element(x.type) == f64:
         x = _odd_f32(x)
     if kind == f16:
-        return llvm.FPTrunc(x, with_element(x.type, f16)).result
+        return llvm.Bitcast(llvm.FPTrunc(x, with_element(x.type, f16)).result, with_element(x.type, i16)).result
     ints = as_int(x.type)
     bits = llvm.Bitcast(x, ints).result
 
@@ -263,7 +279,7 @@ def narrow(x: Value, kind: Type) -> Value:
     rounded = llvm.LShr(llvm.Add(bits, llvm.Add(odd, number(0x7FFF)).result).result, number(16)).result
     quiet = llvm.Or(llvm.LShr(bits, number(16)).result, number(0x40)).result   # rounding could carry a NaN to infinity
     chosen = llvm.Select(llvm.FCmp("uno", x, x).result, quiet, rounded).result
-    return llvm.Bitcast(llvm.Trunc(chosen, with_element(x.type, i16)).result, with_element(x.type, bf16)).result
+    return llvm.Trunc(chosen, with_element(x.type, i16)).result
 
 
 def _odd_f32(x: Value) -> Value:

@@ -12,7 +12,7 @@ from mlc.dialects import llvm
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Block, Op, Region, Value, at_end, insertion
 from mlc.ir.diag import BackendError, Loc
-from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, VectorType, element, i64, index
+from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, VectorType, element, i16, i64, index
 
 NAME = "scf_to_llvm"
 Number = int | Value
@@ -184,8 +184,11 @@ def known(value: Value) -> Number:
 
 
 def convert_scalar(type: ScalarType) -> ScalarType:
-    """The machine's type for an element: index is i64."""
-    return i64 if type == index else type
+    """The machine's type for an element: index is i64, and a 16-bit float its bits.
+
+    LLVM splits, selects and stores vectors of bfloat through f32 and back, with library calls.
+    """
+    return i64 if type == index else i16 if is_narrow(type) else type
 
 
 def convert(type: Type) -> list[Type]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from mlc.dialects import llvm, memref, vector
 from mlc.ir.core import Op, Symbol, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import ScalarType, Type, element, i1, i8, i64
-from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, rule
+from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
 
 def _address(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:
@@ -159,6 +161,9 @@ def lower_global(op: memref.Global) -> llvm.Global:
     for n in reversed(memory.shape):
         assert n is not None
         type = llvm.ArrayType(n, type)
+    held = op.initial_value
+    if held is not None and is_narrow(memory.dtype):
+        held = np.ascontiguousarray(held).view(np.int16)
     return llvm.Global.make([], {
-        "sym_name": Symbol(op.sym_name), "global_type": type, "linkage": "internal", "value": op.initial_value,
+        "sym_name": Symbol(op.sym_name), "global_type": type, "linkage": "internal", "value": held,
         "constant": op.constant, "alignment": op.alignment or 64, "addr_space": 0}, [], [Region()], loc=op.loc)

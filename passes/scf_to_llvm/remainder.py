@@ -12,7 +12,7 @@ from mlc.ir.parser import Parser
 from mlc.ir.types import VectorType, element, f32, i64
 from mlc.passes.scf_to_llvm.lowering import Lowering
 
-# With |a| = x * 2^i and |b| = y * 2^j, x and y integers: while i > j, double x modulo y. Then x is the remainder in
+# With |a| = x * 2^i and |b| = y * 2^j, x and y integers: x mod y, doubled modulo y i - j times, is the remainder in
 # units of 2^j. Denormals have exponent 1 and no hidden bit; NaN or infinity in the wrong place gives NaN.
 _TEXT = """
 llvm.func internal @{name}(%a: {F}, %b: {F}) -> {F} {{
@@ -56,17 +56,18 @@ llvm.func internal @{name}(%a: {F}, %b: {F}) -> {F} {{
   %b_low = llvm.and %xb, %fraction : {I}
   %ma = llvm.or %a_low, %a_hidden : {I}
   %mb = llvm.or %b_low, %b_hidden : {I}
-  llvm.br ^divide(%ma, %ea : {I}, {I})
-^divide(%x: {I}, %e: {I}):
-  %rest = llvm.sub %x, %mb : {I}
-  %fits = llvm.icmp uge %x, %mb : {I}
-  %r = llvm.select %fits, %rest, %x : i1, {I}
+  %start = llvm.urem %ma, %mb : {I}
+  llvm.br ^double(%start, %ea : {I}, {I})
+^double(%r: {I}, %e: {I}):
   %more = llvm.icmp ugt %e, %eb : {I}
-  llvm.cond_br %more, ^shift, ^found
-^shift:
-  %doubled = llvm.shl %r, %one : {I}
+  llvm.cond_br %more, ^step, ^found
+^step:
+  %twice = llvm.shl %r, %one : {I}
+  %rest = llvm.sub %twice, %mb : {I}
+  %fits = llvm.icmp uge %twice, %mb : {I}
+  %next = llvm.select %fits, %rest, %twice : i1, {I}
   %lower = llvm.sub %e, %one : {I}
-  llvm.br ^divide(%doubled, %lower : {I}, {I})
+  llvm.br ^double(%next, %lower : {I}, {I})
 ^found:
   %nothing = llvm.icmp eq %r, %zero : {I}
   llvm.cond_br %nothing, ^pack(%zero : {I}), ^normalise(%r, %eb : {I}, {I})

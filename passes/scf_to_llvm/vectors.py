@@ -12,7 +12,8 @@ from mlc.dialects import arith, llvm, vector
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import VectorType, i32, i64
-from mlc.passes.scf_to_llvm.lowering import Lowering, Number, Parts, convert, rule
+from mlc.passes.scf_to_llvm.arithmetic import narrow, widen
+from mlc.passes.scf_to_llvm.lowering import Lowering, Number, Parts, convert, is_narrow, rule
 
 _REDUCTIONS: dict[str, type[llvm.Reduce]] = {cls.kind: cls for cls in (
     llvm.ReduceAdd, llvm.ReduceMul, llvm.ReduceAnd, llvm.ReduceOr, llvm.ReduceXor, llvm.ReduceSMax, llvm.ReduceSMin,
@@ -130,7 +131,12 @@ def _step(low: Lowering, op: vector.Step) -> list[Value]:
 
 @rule(vector.Reduction)
 def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
-    joined = _REDUCTIONS[op.kind](low.one(op.vector)).result
-    if op.acc is None:
-        return [joined]
-    return [_JOINS[vector.KINDS[op.kind]](joined, low.one(op.acc)).result]
+    """A 16-bit float is compared as f32."""
+    kind = op.result.type
+    values = [low.one(v) for v in op.operands]
+    if is_narrow(kind):
+        values = [widen(v, kind) for v in values]
+    joined = _REDUCTIONS[op.kind](values[0]).result
+    if op.acc is not None:
+        joined = _JOINS[vector.KINDS[op.kind]](joined, values[1]).result
+    return [narrow(joined, kind) if is_narrow(kind) else joined]

@@ -1,0 +1,1 @@
+"""Programs that measure; each prints what it compares with."""

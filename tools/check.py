@@ -1,0 +1,240 @@
+"""Check a compilation by execution: interpret after every pass, compare, and name the pass and rule that is to blame.
+
+Above fix_numerics a pass may round differently, within the tolerance; from there on results agree to the bit, down to
+native code. Each pass is compared with what it was given, so small differences do not add up to a false alarm.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects.tensor import DotGeneral
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.interp import run_function
+from mlc.ir.passes import Form, Step
+from mlc.ir.printer import to_text
+from mlc.ir.rewrite import Counters
+from mlc.ir.types import TensorType
+from mlc.ir.verify import verify
+from mlc.passes import pipeline
+from mlc.tools import files, inputs
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
+"""Relative and absolute, by dtype; everything else agrees exactly. A sum of K terms adds 2 K eps of the largest."""
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+@dataclass
+class Outcome:
+    """What a call gives: arrays, or the error that it raises."""
+
+    results: list[Array] = field(default_factory=list)
+    error: UserError | None = None
+
+    def difference(self, other: Outcome, exact: bool, terms: int) -> str | None:
+        """None if this agrees with the `other`, else where it does not."""
+        if self.error is not None or other.error is not None:
+            mine, theirs = (e.message if e is not None else "results" for e in (self.error, other.error))
+            return None if type(self.error) is type(other.error) else f"{mine} in place of {theirs}"
+        if len(self.results) != len(other.results):
+            return f"{len(self.results)} results in place of {len(other.results)}"
+        for i, (got, want) in enumerate(zip(self.results, other.results)):
+            if message := difference(got, want, exact, terms):
+                return f"result {i} is {message}"
+        return None
+
+
+def difference(got: Array, want: Array, exact: bool, terms: int = 1) -> str | None:
+    """None if two arrays agree, else where they do not. NaNs are alike; exactly, the two zeros differ."""
+    got, want = np.asarray(got), np.asarray(want)
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"
+    if got.dtype.name not in TOLERANCES:
+        same = got == want
+    else:
+        a, b = got.astype(np.float64), want.astype(np.float64)
+        both_nan = np.isnan(a) & np.isnan(b)
+        if exact:
+            same = (a == b) & (np.signbit(a) == np.signbit(b)) | both_nan
+        else:
+            rtol, atol = TOLERANCES[got.dtype.name]
+            finite = np.abs(b[np.isfinite(b)])
+            atol += 2 * terms * EPSILON[got.dtype.name] * float(finite.max(initial=0.0)) if terms > 1 else 0.0
+            same = np.isclose(a, b, rtol=rtol, atol=atol) | both_nan
+    if np.all(same):
+        return None
+    at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
+    return f"{got[at]} in place of {want[at]} at {list(at)} ({int((~same).sum())} of {same.size} differ)"
+
+
+def longest_sum(module: Op, arrays: Sequence[Any], types: Sequence[Any]) -> int:
+    """The most terms that one sum of the module adds, as far as sizes of the arguments tell."""
+    env = dict[str, int]()
+    for type, array in zip(types, arrays):
+        for d, n in zip(type.shape if isinstance(type, TensorType) else (), np.shape(array)):
+            if (name := sizes.symbol_name(d)) is not None:
+                env[name] = n
+    most = 1
+    for op in module.walk():
+        if isinstance(op, Reduce):
+            reduced = [op.x.type.shape[a] for a in op.axes]
+        elif isinstance(op, DotGeneral):
+            reduced = [op.lhs.type.shape[i] for i, _ in op.contract]
+        else:
+            continue
+        if all(set(sizes.symbols(d)) <= env.keys() for d in reduced):
+            most = max(most, sizes.evaluate(sizes.product(reduced), env))
+    return most
+
+
+class Check:
+    """One entry of one module on one set of arrays, through any number of passes.
+
+    say     is told, pass by pass, what has been found
+    exact   results agree to the bit from here on
+    """
+
+    def __init__(self, module: Op, entry: str, arrays: Sequence[Any], exact: bool = False,
+                 say: Callable[[str], None] = lambda text: None) -> None:
+        self.module = module
+        self.entry = entry
+        self.arrays = [np.array(a) for a in arrays]
+        self.types = inputs.entries(module)[entry].inputs
+        self.exact = exact or pipeline.stage(module) > _row("fix_numerics")
+        self.say = say
+        self.form: Form | None = None
+        self.terms = 1
+        self.outcome = self.interpret(module)
+
+    def interpret(self, module: Op) -> Outcome:
+        """What the entry of a module means on the arrays."""
+        try:
+            results = run_function(module, self.entry, [a.copy() for a in self.arrays])
+            return Outcome([np.asarray(r) for r in results])
+        except UserError as error:
+            return Outcome(error=error)
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Run passes, each checked; InternalError at the first that changes what the entry means."""
+        for step in steps:
+            before = self.module.clone()
+            self.terms = max(self.terms, longest_sum(self.module, self.arrays, self.types)) if not self.exact else 1
+            broken = self._try(step, self.module)
+            if broken is not None:
+                raise self._guilty(step, before, broken)
+            self.form = step.transform.gives or self.form
+            self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
+            self.exact = self.exact or step.transform.name == "fix_numerics"
+            self.outcome = self.interpret(self.module)
+
+    def _try(self, step: Step, module: Op, **more: Any) -> str | None:
+        """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
+        step.transform.run(module, **{**dict(step.options), **more})
+        return self.wrong(module, step.transform.gives or self.form)
+
+    def wrong(self, module: Op, form: Form | None = None) -> str | None:
+        """What is wrong with a module that should mean the same."""
+        try:
+            verify(module)
+            if form is not None:
+                form.check(module)
+            return self.interpret(module).difference(self.outcome, self.exact, self.terms)
+        except IRError as error:
+            return f"ill-formed: {error.message} [{error.code}]"
+        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError,
+                AssertionError) as error:
+            return f"not interpretable: {type(error).__name__}: {error}"
+
+    def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
+        """The error that names the pass, the rule if there is one, and the line that replays it."""
+        rule = guilty_rule(before, step, self._try)
+        notes = list[str]()
+        if rule is not None:
+            number, total, name = rule
+            notes.append(f"rule {name} does it: firing {number} of {total}")
+            step = Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
+        error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {broken}",
+                              code="MLC0901", notes=tuple(notes))
+        return self.leave(error, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
+
+    def leave(self, error: InternalError, before: Op, steps: str, name: str) -> InternalError:
+        """Write what replays `error`, and say so in it."""
+        path: Path = files.scratch_file(name)
+        text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types, self.exact)
+        files.write(str(path), text)
+        error.reproducer = f"mlc run {path} --check"
+        error.hint = f"replay it with: {error.reproducer}"
+        return error
+
+    def native(self) -> list[Array]:
+        """Run the module, which is at the llvm level, as native code; it gives the interpreter's bits."""
+        from mlc.backends.executable import build
+        from mlc.backends.target import host
+        found = Outcome()
+        try:
+            found.results = build(self.module, host()).entry(self.entry).call([a.copy() for a in self.arrays])
+        except UserError as error:
+            found.error = error
+        if broken := found.difference(self.outcome, True, 1):
+            error = InternalError(f"native code of @{self.entry} differs from its meaning: {broken}", code="MLC0902")
+            raise self.leave(error, self.module, "", "mlc-wrong-native.mlir")
+        self.say("  native code: same to the bit")
+        if found.error is not None:
+            raise found.error
+        return found.results
+
+
+def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> tuple[int, int, str] | None:
+    """(firing, of how many, `pass/rule@place`) of the rewrite with which a pass first goes wrong, found by bisection.
+
+    None where the pass applies no rules, or is wrong without any.
+    """
+    if "limit" not in inspect.signature(step.transform.run).parameters:
+        return None
+    counters = step.transform.run(before.clone(), **dict(step.options))
+    if not isinstance(counters, Counters) or counters.total == 0 or attempt(step, before.clone(), limit=0):
+        return None
+    good, bad = 0, counters.total
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if attempt(step, before.clone(), limit=middle):
+            bad = middle
+        else:
+            good = middle
+    log = step.transform.run(before.clone(), **{**dict(step.options), "limit": bad}).log
+    return bad, counters.total, log[-1].split("/", 1)[1].replace("@", " at ", 1)
+
+
+def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] | None = None, exact: bool = False,
+          native: bool = True, say: Callable[[str], None] = lambda text: None) -> list[Array]:
+    """Check `steps` and then, if `native`, the rest of the way to native code; the results of the entry.
+
+    `module` is taken down with it. An error that the entry raises by itself is raised.
+    """
+    run = Check(module, entry, arrays, exact, say)
+    run.run(steps or ())
+    if native:
+        from mlc.backends.target import host
+        run.run(pipeline.remaining(module, "llvm", host().vector_bits))
+        return run.native()
+    if run.outcome.error is not None:
+        raise run.outcome.error
+    return run.outcome.results
+
+
+def _row(name: str) -> int:
+    return [text.split("{")[0] for _, text, _ in pipeline.ORDER].index(name)
+
+
+__all__ = ["Check", "Error", "check", "difference", "guilty_rule"]

@@ -1,0 +1,2 @@
+"""The table of error codes."""
+def load(): return {}

@@ -1,0 +1,236 @@
+"""mlc compile: a function of a Python or .mlir file, down to any level."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlc.ir.core import Op, Symbol
+from mlc.ir.diag import UserError
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Instruments, Pipeline
+from mlc.ir.printer import to_text
+from mlc.ir.verify import verify
+from mlc.passes import pipeline
+from mlc.tools import files, report
+
+EXAMPLES = """examples:
+  mlc compile model.py:predict --emit=loop
+  mlc compile model.py:scale --args 'f32[B,16]' --emit=tensor,asm,obj -o build
+  mlc compile model.mlir:main --emit=obj -o model.o --target x86-64-v3
+  mlc compile model.py:predict --emit=low --generic -o -
+"""
+SUFFIXES = {"trace": ".trace.mlir", "tensor": ".tensor.mlir", "loop": ".loop.mlir", "low": ".low.mlir",
+            "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o"}
+"""What can be emitted, in the order in which it is made, and the ending of its file."""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
+    add = p.add_argument
+    add("function", metavar="FILE:FUNCTION", help="a function of a .py or .mlir file; without :FUNCTION all of a .mlir")
+    add("--emit", default="obj", metavar="LEVEL,...",
+        help="what to write: " + ", ".join(SUFFIXES) + " (default obj)")
+    add("-o", "--output", metavar="OUT", help="file, - for stdout, or the folder for several (default: stdout, and "
+        "FUNCTION.o for obj)")
+    add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
+        "(x: mlc.spec(\"B\", 16)) do not tell")
+    add("--target", default="host", help="host (the default), x86-64-v3 or x86-64-v4")
+    add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
+    add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
+    add("--locations", action="store_true", help="print where each operation came from")
+    add("--dump-dir", metavar="D", help="write the module after each pass into this folder")
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    from mlc.backends.target import Target
+    wanted = levels(options.emit)
+    target = Target.parse(options.target)
+    path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
+    given = None
+    if options.args is not None:
+        from mlc.tools import inputs
+        given = inputs.parse_args(options.args)
+    if path.endswith(".py"):
+        module = trace(path, name, given)
+    else:
+        module = from_text(path, name)
+    outputs = emit(module, wanted, target, options)
+    store(outputs, options.output, name or Path(path).stem)
+    return 0
+
+
+def levels(text: str) -> list[str]:
+    """`tensor,asm` as names of what to emit, in the order of making."""
+    asked = [w.strip() for w in text.split(",") if w.strip()]
+    for word in asked:
+        if word not in SUFFIXES:
+            from difflib import get_close_matches
+            near = get_close_matches(word, SUFFIXES, 1)
+            raise report.usage_error(f"--emit: there is no {word!r}", f"did you mean {near[0]}?" if near else
+                                     "one of " + ", ".join(SUFFIXES), "MLC0391")
+    if not asked:
+        raise report.usage_error("--emit: nothing to emit", "one of " + ", ".join(SUFFIXES), "MLC0391")
+    return [level for level in SUFFIXES if level in asked]
+
+
+# -- where the module comes from --------------------------------------------------------------------------------------
+def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
+    """The function of a Python file, recorded."""
+    if not name:
+        raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
+    function = load(path, name)
+    import mlc.api as api
+    specs = [api.Spec(t) for t in given] if given is not None else annotated(function, f"{path}:{name}")
+    try:
+        if isinstance(function, api.Compiled):
+            return function.lower(*specs, level="trace").module
+        return api.lower(function, specs, level="trace").module
+    except Exception as error:
+        raise report.users_fault(error) from error
+
+
+def load(path: str, name: str) -> Callable[..., Any]:
+    """An attribute of the user's file, which is imported by its path."""
+    if not os.path.isfile(path):
+        raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py or .mlir file", "MLC0392")
+    stem = Path(path).stem
+    spec = importlib.util.spec_from_file_location(stem, path)
+    assert spec is not None and spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(stem, loaded)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    try:
+        spec.loader.exec_module(loaded)
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise report.users_fault(error) from error
+    found: Any = loaded
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise _no_function(path, name, [n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_")])
+    return found  # type: ignore[no-any-return]
+
+
+def _no_function(path: str, name: str, known: Sequence[str]) -> UserError:
+    from difflib import get_close_matches
+    near = get_close_matches(name, known, 1)
+    return report.usage_error(f"{path} has no function {name}", f"did you mean {path}:{near[0]}?" if near else
+                              "it has " + (", ".join(known) or "none"), "MLC0399")
+
+
+def annotated(function: Any, where: str) -> list[Any]:
+    """The specification of each parameter, by annotation."""
+    import inspect
+
+    import mlc.api as api
+    f = function.f if isinstance(function, api.Compiled) else function
+    specs, missing = list[Any](), list[str]()
+    try:
+        parameters = inspect.signature(f, eval_str=True).parameters
+    except Exception as error:                   # an annotation that does not evaluate
+        raise report.users_fault(error) from error
+    for name, p in parameters.items():
+        if isinstance(p.annotation, api.Spec):
+            specs.append(p.annotation)
+        elif p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            missing.append(name)
+    if missing:
+        raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+                                 f'annotate it, def {f.__name__}({missing[0]}: mlc.spec("B", 16)), or give --args',
+                                 "MLC0388")
+    return specs
+
+
+def from_text(path: str, name: str) -> Op:
+    """A module of a .mlir file, with nothing in it but one function and what it needs."""
+    text, file = files.read_text(path)
+    module = parse_module(text, file)
+    verify(module)
+    if name:
+        from mlc.tools import inputs
+        keep_only(module, inputs.choose_entry(module, name))
+    return module
+
+
+def keep_only(module: Op, name: str) -> None:
+    """Remove functions and globals that @name does not need."""
+    table = {str(op.attrs["sym_name"]): op for op in module.regions[0].block if op.attrs.get("sym_name")}
+    work = [n for n in (name, f"{name}_entry", f"{name}_arena_bytes") if n in table]
+    needed = set(work)
+    while work:
+        for op in table[work.pop()].walk():
+            for value in op.attrs.values():
+                if isinstance(value, Symbol) and value in table and value not in needed:
+                    needed.add(value)
+                    work.append(value)
+    for other, op in table.items():
+        if other not in needed:
+            op.erase()
+
+
+# -- what is made of it -----------------------------------------------------------------------------------------------
+def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Namespace) -> dict[str, str | bytes]:
+    """Everything that is wanted, by name, made in one way down."""
+    out = dict[str, str | bytes]()
+    if "trace" in wanted:
+        out["trace"] = to_text(module, options.generic, options.locations)
+    last = next((level for level in reversed(pipeline.LEVELS) if level in wanted), None)
+    if any(w in ("llvm-ir", "asm", "obj") for w in wanted):
+        last = "llvm"
+    if last is None:
+        return out
+    ways = {level: pipeline.remaining(module, level, target.vector_bits) for level in pipeline.LEVELS
+            if level in wanted or level == last}
+    instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
+                              reproducer=files.scratch_file("mlc-crash.mlir"))
+    done = 0
+    for level, steps in ways.items():
+        Pipeline(steps[done:]).run(module, instruments)
+        done = len(steps)
+        if level in wanted:
+            out[level] = to_text(module, options.generic, options.locations)
+    if {"llvm-ir", "asm", "obj"} & set(wanted):
+        out |= native(module, wanted, target, options.opt_level)
+    return out
+
+
+def native(module: Op, wanted: Sequence[str], target: Any, opt_level: int) -> dict[str, str | bytes]:
+    """LLVM IR, assembly and object code of a module of the llvm dialect."""
+    from mlc.backends import object_code
+    from mlc.backends.emit_llvm import emit as emit_llvm
+    text = emit_llvm(module, target)
+    out = dict[str, str | bytes]()
+    if "llvm-ir" in wanted:
+        out["llvm-ir"] = text
+    if "asm" in wanted:
+        out["asm"] = object_code.assembly(text, target, opt_level)
+    if "obj" in wanted:
+        out["obj"] = object_code.compile_object(text, target, opt_level)
+    return out
+
+
+def store(outputs: dict[str, str | bytes], where: str | None, name: str) -> None:
+    """One output to a file or stdout, several to a folder."""
+    if len(outputs) == 1 and not (where and where != "-" and os.path.isdir(where)):
+        (kind, data), = outputs.items()
+        if kind == "obj" and (where is None or (where == "-" and sys.stdout.isatty())):
+            where = name + SUFFIXES[kind]        # no binary on a terminal
+        files.write(where, data)
+        return
+    if where is None or where == "-":
+        raise report.usage_error(f"{len(outputs)} outputs need a folder", "give one with -o DIR", "MLC0391")
+    try:
+        os.makedirs(where, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write {where}: {error.strerror}", code="MLC0393") from None
+    for kind, data in outputs.items():
+        files.write(os.path.join(where, name + SUFFIXES[kind]), data)

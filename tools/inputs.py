@@ -1,0 +1,203 @@
+"""What an entry is called with: its types, and arrays from files, from a seed, or from a reproducer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import ParseError, UserError
+from mlc.ir.parser import Parser
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import SCALARS, FunctionType, ScalarType, ShapedType, TensorType, Type, element, to_numpy
+from mlc.tools import files, report
+
+Array = np.ndarray[Any, Any]
+
+SIZES = (3, 2, 5, 4)
+"""Numbers for size symbols that nothing tells, in order of appearance."""
+
+_ARGUMENT = re.compile(r"\s*(\w+)\s*(?:\[([^\]]*)\])?\s*(,|$)")
+
+
+def entries(module: Op) -> dict[str, FunctionType]:
+    """The functions of a module that can be called, with what they take and give as arrays."""
+    out = dict[str, FunctionType]()
+    companions = set[str]()
+    for op in module.regions[0].block:
+        name, type = str(op.attrs.get("sym_name", "")), op.attrs.get("function_type")
+        if interface := op.attrs.get("interface"):
+            name = name.removesuffix("_entry") if op.name.startswith("llvm.") else name
+            companions |= {f"{name}_arena_bytes", f"{name}_entry"}
+            type = Parser(interface, f"interface of @{name}").type()
+        if isinstance(type, FunctionType) and op.regions and op.attrs.get("sym_visibility") != "private":
+            out[name] = type
+    return {name: type for name, type in out.items() if name not in companions}
+
+
+def has_interface(module: Op, name: str) -> bool:
+    """Whether a function takes tensors, at the level of tensors or by its interface below."""
+    return all(isinstance(t, TensorType) for t in entries(module)[name].inputs)
+
+
+def choose_entry(module: Op, wanted: str | None) -> str:
+    """The function that is meant: the one asked for, @main, or the only one."""
+    known = entries(module)
+    name = wanted.removeprefix("@") if wanted is not None else "main" if "main" in known or len(known) != 1 \
+        else next(iter(known))
+    if name not in known:
+        from difflib import get_close_matches
+        near = get_close_matches(name, known, 1)
+        raise UserError(f"the module has no function @{name}", code="MLC0399",
+                        hint=f"did you mean @{near[0]}?" if near else
+                        "it has " + (", ".join(f"@{n}" for n in known) or "none that can be called"))
+    return name
+
+
+def parse_args(text: str) -> list[TensorType]:
+    """`f32[B,16],i64[B],f32` as tensor types."""
+    out, at = list[TensorType](), 0
+    while at < len(text):
+        m = _ARGUMENT.match(text, at)
+        if m is None or m[1] not in SCALARS or (m[3] == "," and m.end() == len(text)):
+            raise _bad_args(text[at:at + 24])
+        try:
+            shape: list[Dim] = [sizes.parse(d) for d in m[2].split(",")] if (m[2] or "").strip() else []
+        except ParseError:
+            raise _bad_args(m[0]) from None
+        if any(isinstance(d, int) and d < 0 for d in shape):
+            raise _bad_args(m[0])
+        out.append(TensorType(tuple(shape), SCALARS[m[1]]))
+        at = m.end()
+    return out
+
+
+def _bad_args(text: str) -> UserError:
+    return report.usage_error(f"--args: {text.strip()!r} is no argument type",
+                              "write TYPE[SIZE,...],..., for example 'f32[B,16],i64[B]'; types are "
+                              + ", ".join(t for t in SCALARS if t != "index"), "MLC0397")
+
+
+def parse_sizes(text: str | None) -> dict[str, int]:
+    """`B=4,N=8`."""
+    out = dict[str, int]()
+    for item in re.split(r"[\s,]+", (text or "").strip()):
+        if not item:
+            continue
+        m = re.fullmatch(r"([A-Za-z_]\w*)=(\d{1,18})", item)
+        if m is None:
+            raise report.usage_error(f"--sizes: {item!r} gives no size", "write B=4,N=8", "MLC0397")
+        out[m[1]] = int(m[2])
+    return out
+
+
+def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
+                  given: Sequence[TensorType] = ()) -> list[Any]:
+    """Arguments of these types: normal floats, integers 0 and 1. `given` types fix sizes."""
+    rng, env = np.random.default_rng(seed), dict(numbers)
+    for type, told in zip(types, given):
+        if isinstance(type, TensorType) and type.rank == told.rank:
+            for d, n in zip(type.shape, told.shape):
+                if isinstance(n, int) and (name := sizes.symbol_name(d)) is not None:
+                    env.setdefault(name, n)
+    return [_random(rng, type, env) for type in types]
+
+
+def _random(rng: np.random.Generator, type: Type, env: dict[str, int]) -> Any:
+    scalar = element(type) if isinstance(type, ScalarType | ShapedType) else None
+    if scalar is None:
+        raise UserError(f"there are no random values of type {type}", code="MLC0389")
+    shape = tuple(_size(d, env) for d in type.shape) if isinstance(type, ShapedType) else ()
+    if scalar.is_float:
+        return np.asarray(rng.standard_normal(shape)).astype(to_numpy(scalar))
+    return np.asarray(rng.integers(0, 2, shape)).astype(to_numpy(scalar))
+
+
+def _size(dim: int | Size | None, env: dict[str, int]) -> int:
+    if dim is None:
+        return SIZES[0]
+    for symbol in sorted(sizes.symbols(dim)):
+        env.setdefault(symbol, SIZES[len(env) % len(SIZES)])
+    number = sizes.evaluate(dim, env)
+    if not 0 <= number < 1 << 40:
+        raise report.usage_error(f"size {dim} would be {number}", "choose the symbols with --sizes", "MLC0397")
+    return number
+
+
+def load_arrays(text: str) -> list[Array]:
+    """The arrays of `x.npy,rest.npz`, in order; nothing is unpickled."""
+    out = list[Array]()
+    for path in filter(None, (p.strip() for p in text.split(","))):
+        try:
+            found = np.load(path, allow_pickle=False)
+            out += [found] if isinstance(found, np.ndarray) else [found[name] for name in found.files]
+        except OSError as error:
+            raise report.usage_error(f"cannot read {path}: {error.strerror or error}", "give .npy or .npz files",
+                                     "MLC0392") from None
+        except Exception as error:               # whatever a damaged file makes of numpy's reader
+            raise UserError(f"{path} is no array file: {error}", code="MLC0387",
+                            hint="write it with numpy.save or numpy.savez") from None
+    return out
+
+
+# -- reproducers: the arrays stand in the file, beside the pipeline ----------------------------------------------------
+_CHECK = re.compile(r"mlc_check:\s*\{(.*?)\n\s*\}", re.S)
+_FIELD = re.compile(r'(\w+):\s*(?:"([^"]*)"|(\w+))')
+
+
+def reproducer(text: str, pipeline: str, entry: str, arrays: Sequence[Any], types: Sequence[Type], exact: bool) -> str:
+    """MLIR's reproducer file with one more resource: what to call, with which arrays, and how to compare."""
+    rows = [f'entry: "{entry}"', f"exact: {'true' if exact else 'false'}"]
+    for i, (array, type) in enumerate(zip(arrays, types)):
+        scalar = element(type)
+        array = np.ascontiguousarray(np.asarray(array, to_numpy(scalar)))
+        shape = "x".join([*map(str, np.shape(array)), str(scalar)])
+        rows.append(f'arg{i}: "{shape} 0x{array.tobytes().hex().upper()}"')
+    return (f"{text}\n{{-#\n  external_resources: {{\n    mlir_reproducer: {{\n"
+            f'      pipeline: "builtin.module({pipeline})",\n      disable_threading: true,\n      verify_each: true\n'
+            "    },\n    mlc_check: {\n      " + ",\n      ".join(rows) + "\n    }\n  }\n#-}\n")
+
+
+def held_call(text: str) -> tuple[str, list[Array], bool] | None:
+    """(entry, arrays, exact) that a reproducer holds."""
+    found = _CHECK.search(text, text.find("{-#") if "{-#" in text else len(text))
+    if found is None:
+        return None
+    fields = {m[1]: m[2] if m[2] is not None else m[3] for m in _FIELD.finditer(found[1])}
+    arrays = list[Array]()
+    try:
+        while (held := fields.get(f"arg{len(arrays)}")) is not None:
+            *shape, dtype = held.split(" ")[0].split("x")
+            data = bytes.fromhex(held.split(" 0x")[1])
+            arrays.append(np.frombuffer(data, to_numpy(SCALARS[dtype])).reshape([int(n) for n in shape]))
+        return fields["entry"], arrays, fields.get("exact") == "true"
+    except (KeyError, IndexError, ValueError) as error:
+        raise ParseError(f"the reproducer's arrays are damaged: {error}", code="MLC0203") from None
+
+
+def show(results: Sequence[Any], types: Sequence[Type]) -> str:
+    """Results for people: the type of each, and its elements."""
+    lines = list[str]()
+    with np.printoptions(threshold=1000, linewidth=120):
+        for i, (array, type) in enumerate(zip(results, types)):
+            array = np.asarray(array)
+            lines.append(f"result {i}: {element(type)}{list(array.shape)}\n{array}")
+    return "\n".join(lines) + ("\n" if lines else "")
+
+
+def save(path: str, results: Sequence[Any]) -> None:
+    """The results as .npy (one) or .npz (any number), whole or not at all."""
+    import io
+    buffer = io.BytesIO()
+    if path.endswith(".npy") and len(results) == 1:
+        np.save(buffer, np.asarray(results[0]), allow_pickle=False)
+    elif path.endswith(".npz"):
+        np.savez(buffer, *[np.asarray(r) for r in results])
+    else:
+        raise report.usage_error(f"cannot write {len(results)} results to {path}",
+                                 "give a name ending in .npz, or in .npy for one result", "MLC0397")
+    files.write(path, buffer.getvalue())
