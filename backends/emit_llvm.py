@@ -174,7 +174,7 @@ class _Writer:
         """A value as an operand, with its type."""
         return f"{type_text(value.type)} {self.v(value)}"
 
-    def list(self, values: Sequence[Value]) -> str:
+    def ts(self, values: Sequence[Value]) -> str:
         return ", ".join([self.t(v) for v in values])
 
     def label(self, block: Block) -> str:
@@ -230,7 +230,7 @@ class _Writer:
         if not op.body.blocks:
             self.declare(op.sym_name, type.result, type.params)
             return ""
-        head = f"define {_linkage(op)}{type_text(type.result)} {_symbol(op.sym_name)}({self.list(op.args)})"
+        head = f"define {_linkage(op)}{type_text(type.result)} {_symbol(op.sym_name)}({self.ts(op.args)})"
         extra = "".join(" " + (f'"{a[0]}"="{a[1]}"' if isinstance(a, tuple) else a) for a in op.passthrough or ())
         lines = [f"{head}{extra} #0 {{"]
         edges = self._edges()
@@ -337,12 +337,12 @@ def _masked(w: _Writer, o: Any, name: str, order: Sequence[Value], lanes: Value,
 def _call(w: _Writer, o: llvm.Call) -> str:
     result = o.results[0].type if o.results else None
     called, args = (_symbol(o.callee), o.args) if o.callee is not None else (w.v(o.args[0]), o.args[1:])
-    return f"call {type_text(result)} {called}({w.list(args)})"
+    return f"call {type_text(result)} {called}({w.ts(args)})"
 
 
 def _call_intrinsic(w: _Writer, o: llvm.CallIntrinsic) -> str:
     result = o.results[0].type if o.results else None
-    return f"call {type_text(result)} {w.declare(o.intrin, result, [v.type for v in o.args])}({w.list(o.args)})"
+    return f"call {type_text(result)} {w.declare(o.intrin, result, [v.type for v in o.args])}({w.ts(o.args)})"
 
 
 def _switch(w: _Writer, o: llvm.Switch) -> str:
@@ -373,14 +373,14 @@ ROWS: dict[type[Op], Row] = {
     llvm.FNeg: lambda w, o: f"fneg {w.t(o.x)}",
     llvm.ICmp: lambda w, o: f"icmp {o.predicate} {w.t(o.lhs)}, {w.v(o.rhs)}",
     llvm.FCmp: lambda w, o: f"fcmp {o.predicate.removeprefix('_')} {w.t(o.lhs)}, {w.v(o.rhs)}",
-    llvm.Select: lambda w, o: f"select {w.list(o.operands)}",
+    llvm.Select: lambda w, o: f"select {w.ts(o.operands)}",
     llvm.Freeze: lambda w, o: f"freeze {w.t(o.x)}",
     llvm.Trunc: _cast("trunc"), llvm.ZExt: _cast("zext"), llvm.SExt: _cast("sext"), llvm.FPTrunc: _cast("fptrunc"),
     llvm.FPExt: _cast("fpext"), llvm.SIToFP: _cast("sitofp"), llvm.UIToFP: _cast("uitofp"),
     llvm.FPToSI: _cast("fptosi"), llvm.FPToUI: _cast("fptoui"), llvm.Bitcast: _cast("bitcast"),
     llvm.PtrToInt: _cast("ptrtoint"), llvm.IntToPtr: _cast("inttoptr"),
-    llvm.InsertElement: lambda w, o: f"insertelement {w.list(o.operands)}",
-    llvm.ExtractElement: lambda w, o: f"extractelement {w.list(o.operands)}",
+    llvm.InsertElement: lambda w, o: f"insertelement {w.ts(o.operands)}",
+    llvm.ExtractElement: lambda w, o: f"extractelement {w.ts(o.operands)}",
     llvm.ShuffleVector: _shuffle,
     llvm.InsertValue: lambda w, o: f"insertvalue {w.t(o.container)}, {w.t(o.value)}, {', '.join(map(str, o.position))}",
     llvm.ExtractValue: lambda w, o: f"extractvalue {w.t(o.container)}, {', '.join(map(str, o.position))}",

@@ -85,7 +85,7 @@ class Constant(Op, name="arith.constant"):
     The value is a number, or an array for a vector; an array of one element fills the whole vector.
     """
 
-    value: float | np.ndarray[Any, Any]
+    value: bool | float | np.ndarray[Any, Any]
     type: ResultType
 
     def infer(self) -> Type:
@@ -97,7 +97,7 @@ class Constant(Op, name="arith.constant"):
         if isinstance(dtype, IntType | IndexType) and not given and (
                 self.value % 1 != 0 or not -(1 << dtype.width - 1) <= self.value < 1 << dtype.width):
             self.fail(f"{self.value} is no {dtype}", code="MLC0109")
-        return type
+        return type  # type: ignore[no-any-return]
 
     def ref(self) -> Any:
         if isinstance(self.type, ShapedType):
@@ -491,8 +491,8 @@ class Cast(Op):
 
     x: Value
     type: ResultType
-    source: ClassVar[tuple[type[ScalarType], ...]]
-    target: ClassVar[tuple[type[ScalarType], ...]]
+    source: ClassVar[tuple[Any, ...]]
+    target: ClassVar[tuple[Any, ...]]
     format = "$x attr-dict `:` type($x) `to` type(result)"
 
     def infer(self) -> Type:
@@ -598,7 +598,7 @@ class FPToUI(Cast, name="arith.fptoui"):
     source, target = (FloatType,), (IntType,)
 
     def ref(self, x: Any) -> Any:
-        wide = np.asarray(x).astype(_UNSIGNED[element(self.result.type).width])
+        wide: Any = np.asarray(x).astype(_UNSIGNED[element(self.result.type).width])
         return store(wide.view(to_numpy(element(self.result.type))), self.result.type)
 
 
@@ -628,8 +628,8 @@ class IndexCastUI(Cast, name="arith.index_castui"):
 
 def _to_bits(x: Any, type: Type) -> Any:
     """An integer modulo 2^width of `type`, which may be i1 or index."""
-    wide = np.asarray(x)
-    wide = wide.view(np.int64) if wide.dtype == np.uint64 else wide.astype(np.int64)
+    bits = np.asarray(x)
+    wide: Any = bits.view(np.int64) if bits.dtype == np.uint64 else bits.astype(np.int64)
     return store(wide & 1 if element(type) == i1 else wide, type)
 
 

@@ -388,7 +388,8 @@ def subview(source: Value, offsets: Sequence[Mixed], sizes: Sequence[Mixed], str
     """source[offsets + i * strides] for i below sizes."""
     static = [tuple(n if isinstance(n, int) else DYNAMIC for n in group) for group in (offsets, sizes, strides)]
     dynamic = [tuple(n for n in group if isinstance(n, Value)) for group in (offsets, sizes, strides)]
-    return SubView(source, *dynamic, *static, subview_type(source.type, *static)).result
+    type = subview_type(source.type, *static)
+    return SubView(source, *dynamic, *static, type).result  # type: ignore[call-arg, arg-type]
 
 
 def reinterpret(source: Value, offset: Mixed, sizes: Sequence[Mixed], strides: Sequence[Mixed]) -> Value:
@@ -397,7 +398,7 @@ def reinterpret(source: Value, offset: Mixed, sizes: Sequence[Mixed], strides: S
     dynamic = [tuple(n for n in group if isinstance(n, Value)) for group in ((offset,), sizes, strides)]
     known = [tuple(None if n == DYNAMIC else n for n in group) for group in static]
     type = MemRefType(known[1], source.type.dtype, known[2], known[0][0])
-    return ReinterpretCast(source, *dynamic, *static, type).result
+    return ReinterpretCast(source, *dynamic, *static, type).result  # type: ignore[call-arg, arg-type]
 
 
 class Global(Op, name="memref.global", pure=False):
@@ -415,6 +416,7 @@ class Global(Op, name="memref.global", pure=False):
         self.constant = self.constant or None               # upstream's unit attribute: there or not
         if not isinstance(type, MemRefType) or None in type.shape or type.strides is not None:
             self.fail(f"is contiguous memory of known size, not {type}", code="MLC0162")
+        assert isinstance(type, MemRefType)
         if held is not None and (from_numpy(held.dtype) != type.dtype or held.shape != type.shape):
             self.fail(f"an array of {held.dtype}{list(held.shape)} is no value of {type}", code="MLC0162")
         return ()

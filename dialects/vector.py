@@ -216,6 +216,7 @@ class _Positioned(Op):
         at = self.static_position
         if not isinstance(whole, VectorType) or len(at) > whole.rank or not at:
             self.fail(f"{list(at)} is no place in {whole}", code="MLC0164")
+        assert isinstance(whole, VectorType)
         if at.count(DYNAMIC) != len(self.dynamic_position) or any(
                 n != DYNAMIC and not 0 <= n < size for n, size in zip(at, whole.shape)):
             self.fail(f"{list(at)} is no place in {whole}", code="MLC0164")

@@ -210,9 +210,9 @@ def _identifier(path: str) -> str:
     return out if out[:1].isalpha() or out[:1] == "_" else ""
 
 
-def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc) -> None:
-    """Mark donated tensors: using one from now on is an error that names `loc`."""
-    mark = Consumed(loc)
+def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc, function: str) -> None:
+    """Mark donated tensors: using one from now on is an error that names the call."""
+    mark = Consumed(loc, function)
     for i in donated:
         if isinstance(given[i], Tensor):
             given[i]._array = mark

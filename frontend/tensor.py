@@ -38,12 +38,16 @@ OPERATIONS: dict[str, Callable[..., Any]] = {}
 
 
 class Consumed:
-    """In place of the array of a tensor whose memory a call took over."""
+    """In place of the array of a tensor whose memory a call took over; the fast path does not know its line."""
 
-    __slots__ = ("loc",)
+    __slots__ = ("function", "loc")
 
-    def __init__(self, loc: Loc) -> None:
+    def __init__(self, loc: Loc | None, function: str) -> None:
         self.loc = loc
+        self.function = function
+
+    def __str__(self) -> str:
+        return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
 class Tensor(Leaf):
@@ -65,8 +69,8 @@ class Tensor(Leaf):
         """The numpy array itself; UserError if a call has taken it over."""
         array = self._array
         if type(array) is not np.ndarray:
-            raise UserError("this tensor was donated to a call, which took over its memory", code="MLC0343",
-                            loc=user_loc(), notes=(f"donated at {array.loc}",),
+            raise UserError(f"this tensor was donated to {array}, which took over its memory", code="MLC0343",
+                            loc=user_loc(),
                             hint="use what the call returned, or pass a copy: mlc.tensor(x)")
         return array
 
@@ -148,7 +152,7 @@ class Tensor(Leaf):
 
     def __repr__(self) -> str:
         if type(self._array) is not np.ndarray:
-            return f"tensor(<donated at {self._array.loc}>)"
+            return f"tensor(<donated to {self._array}>)"
         prefix = "tensor("
         text = np.array2string(self._array, separator=", ", prefix=prefix)
         return f"{prefix}{text}, dtype={self.dtype})"

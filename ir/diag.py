@@ -29,6 +29,8 @@ class Loc:
 
 
 UNKNOWN = Loc("", 0)
+WIDEST = 140
+"""Characters of a source line that a message shows."""
 
 
 class Error(Exception):
@@ -101,10 +103,17 @@ def render(error: Error) -> str:
     head = f"{loc}: error[{error.code}]: {error.message}" if loc.file else f"error[{error.code}]: {error.message}"
     lines = [head]
     if loc.file and loc.line and (source := linecache.getline(loc.file, loc.line).rstrip()):
-        lines.append("    " + source.expandtabs(4))
-        if loc.col:
-            lines.append("    " + " " * len(source[: loc.col - 1].expandtabs(4)) + "^")
+        lines += _quoted(source.expandtabs(4), len(source[: loc.col - 1].expandtabs(4)) if loc.col else None)
     lines += [f"  note: {note}" for note in error.notes]
     if error.hint:
         lines.append(f"  help: {error.hint}")
     return "\n".join(lines)
+
+
+def _quoted(source: str, at: int | None) -> list[str]:
+    """A source line with a caret below column `at`; of a long one, the part around it."""
+    if len(source) <= WIDEST:
+        return ["    " + source] + (["    " + " " * at + "^"] if at is not None else [])
+    start = max(0, min((at or 0) - WIDEST // 2, len(source) - WIDEST))
+    part = ("..." if start else "") + source[start: start + WIDEST] + ("..." if start + WIDEST < len(source) else "")
+    return ["    " + part] + (["    " + " " * (at - start + (3 if start else 0)) + "^"] if at is not None else [])

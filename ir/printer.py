@@ -203,7 +203,7 @@ class Printer:
             results = f"{outer}:{len(op.results)} = " if len(op.results) > 1 else f"{outer} = "
         self.line(results)
         saved = None
-        if op.isolated:
+        if op.isolated and (not self.generic or op.name.split(".")[0] in UPSTREAM):  # a tool cannot know ours are
             saved = (self.names, self.taken, self.counters, self.labels)
             self.names, self.taken, self.counters, self.labels = dict(self.names), set(), {}, {}
         if self.generic:

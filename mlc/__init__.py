@@ -10,9 +10,11 @@ The names below are imported when they are first used: `import mlc` itself loads
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False                            # as typing's, which takes longer to import than all that `mlc --help` does
 if TYPE_CHECKING:
+    from typing import Any
+
     # isort: off
     from mlc import nn, optim
     from mlc.api import Compiled, compile, grad, lower, native_entries, spec, value_and_grad, vjp

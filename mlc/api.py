@@ -27,7 +27,7 @@ from mlc.frontend.signature import (
     roots,
     spec,
 )
-from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.tensor import OPERATIONS, Consumed, Tensor
 from mlc.frontend.trace import call as recorded_call
 from mlc.frontend.trace import state
 from mlc.ir.core import Op
@@ -94,6 +94,7 @@ class Compiled:
             raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
         self.specs = self._specifications(known, args)
         self._known: dict[Any, tuple[Recorded, Entry | None, tuple[int, ...]]] = {}
+        self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
         functools.update_wrapper(self, f, updated=())
 
@@ -138,10 +139,10 @@ class Compiled:
         try:
             results = entry.call(arguments.arrays)
         except UserIndexError:
-            consume(arguments.given, donated, user_loc())   # the code has run, and may have written to them
+            consume(arguments.given, donated, user_loc(), _name(self.f))   # the code has run, and may have written to them
             raise
         if donated:
-            consume(arguments.given, donated, user_loc())
+            consume(arguments.given, donated, user_loc(), _name(self.f))
         return recorded.result(results)
 
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
@@ -177,7 +178,22 @@ class Compiled:
             some = any(kind == "result" for kind, _ in recorded.outputs)
             entry = _entry(recorded.trace.module) if some else None
             self._known[arguments.key] = recorded, entry, donated
+            if entry is not None and self.dispatcher is not None and self._is_flat(arguments, recorded, args, keywords):
+                self._add_fast_path(entry)
             return self._known[arguments.key]
+
+    def _is_flat(self, arguments: Arguments, recorded: Recorded, args: tuple[Any, ...],
+                 keywords: dict[str, Any]) -> bool:
+        """Whether arguments and results are just arrays, as the emitted wrapper takes and returns them."""
+        count = len(recorded.outputs)
+        wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
+        tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
+        return (not keywords and not any(arguments.weak) and len(arguments.arrays) == len(args)
+                and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
+
+    def _add_fast_path(self, entry: Entry) -> None:
+        from mlc.backends.cpu.callable import add_fast_path
+        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, _name(self.f)))
 
     def _record(self, arguments: Arguments, args: tuple[Any, ...],
                 keywords: dict[str, Any]) -> tuple[Recorded, tuple[int, ...]]:
@@ -212,6 +228,11 @@ class Compiled:
         return Lowered(module, level)
 
     @property
+    def compiled(self) -> Compiled:
+        """This object, also when asked of the callable that `mlc.compile` returns for it."""
+        return self
+
+    @property
     def signatures(self) -> list[str]:
         """The types that code has been made for so far."""
         return [str(e.interface.type) for _, e, _ in self._known.values() if e is not None]
@@ -241,7 +262,18 @@ def compile(f: Callable[..., Any], donate: Iterable[str | int] = (), *, static: 
     args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
             annotation `def f(x: mlc.spec("B", 64))` gives too
     """
-    return Compiled(f, donate, static, args)
+    compiled = Compiled(f, donate, static, args)
+    if compiled.bound:
+        return compiled                                    # its parameters are not arguments one passes
+    from mlc.backends.cpu.callable import make_dispatcher
+    compiled.dispatcher = make_dispatcher(compiled)
+    return compiled.dispatcher  # type: ignore[no-any-return]
+
+
+def compiled_function(f: Any) -> Compiled | None:
+    """The `Compiled` behind what `mlc.compile` returned: that itself, or what it calls where it has no fast path."""
+    found = getattr(f, "compiled", None)
+    return found if isinstance(found, Compiled) else None
 
 
 class Lowered:
@@ -267,7 +299,7 @@ def lower(f: Callable[..., Any], args: Sequence[Any], level: str = "tensor") -> 
 
     "trace" is what was recorded, "tensor" what the passes of the tensor level make of it, then "loop", "low", "llvm".
     """
-    compiled = f if isinstance(f, Compiled) else Compiled(f)
+    compiled = compiled_function(f) or Compiled(f)
     return compiled.lower(*args, level=level)
 
 

@@ -105,7 +105,8 @@ DOMAINS: dict[type[Op], tuple[float, float]] = {
 
 
 def _elementwise() -> list[Sample]:
-    from mlc.dialects.tensor.elementwise import Binary, Unary
+    from mlc.dialects.tensor.binary import Binary
+    from mlc.dialects.tensor.elementwise import Unary
     from mlc.ir.core import REGISTRY
     out = []
     for cls in [c for n, c in REGISTRY.items() if n.startswith("tensor.")]:

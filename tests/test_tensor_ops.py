@@ -572,7 +572,8 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
     ("slice_everything", f'%r = tensor.slice %x {{starts = [0, 0], stops = ["B", 3], steps = [1, 1]}} : {F}'),
     ("slice_twice", f'%a = tensor.slice %x {{starts = [1, 0], stops = ["B", 3], steps = [1, 2]}} : ({F}) -> '
                     'tensor<(B - 1)x2xf32>\n'
-                    '%r = tensor.slice %a {starts = [1, 1], stops = ["B - 1", 2], steps = [1, 1]} : (tensor<(B - 1)x2xf32>) -> tensor<(B - 2)x1xf32>'),
+                    '%r = tensor.slice %a {starts = [1, 1], stops = ["B - 1", 2], steps = [1, 1]} : '
+                    '(tensor<(B - 1)x2xf32>) -> tensor<(B - 2)x1xf32>'),
     ("pad_with_nothing", "%c = tensor.full 0 : tensor<i32>\n"
                          "%r = tensor.pad %i, %c {low = [0], high = [0], interior = [0]} : "
                          "(tensor<3xi32>, tensor<i32>) -> tensor<3xi32>"),

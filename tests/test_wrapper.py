@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,13 @@ import pytest
 
 from mlc.backends import executable
 from mlc.backends.cpu import abi, layout, support, wrapper
-from mlc.backends.cpu import callable as compiled
 from mlc.backends.cpu.abi import Interface
-from mlc.backends.cpu.callable import SlowCallable, add_fast_path, make_callable, make_dispatcher
+from mlc.backends.cpu.callable import make_callable
 from mlc.backends.executable import Entry
 from mlc.backends.target import host
 from mlc.ir.diag import UserError, UserIndexError
-from mlc.ir.parser import Parser
+from mlc.ir.parser import Parser, parse_module
+from mlc.ir.printer import to_text
 from mlc.ir.types import bf16, to_numpy
 from mlc.ir.verify import verify
 from tests import native
@@ -260,126 +259,7 @@ def test_out_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert g(bigger, np.zeros((2**31, 0), np.int8)) == "slow"              # 2**64 bytes
 
 
-# -- an object among objects ------------------------------------------------------------------------------------------
-def test_attributes_are_the_slow_paths() -> None:
-    class Compiled:
-        """What a front end would attach."""
-
-        def __call__(self, *args: Any) -> Any:
-            return "slow"
-
-        def report(self) -> str:
-            return "a report"
-
-    slow = Compiled()
-    f = make_callable(native.executable().entry("add"), slow, "ndarray")
-    assert f.report() == "a report" and f.slow_path is slow and callable(f) and f(1) == "slow"
-    assert repr(f) == "<compiled add>" and f.fast_path == "yes" and f.__call__(1) == "slow"
-    with pytest.raises(AttributeError, match="'Compiled' object has no attribute 'nothing'"):
-        f.nothing  # noqa: B018
-    with pytest.raises(TypeError):
-        type(f)()
-    with pytest.raises(AttributeError):
-        f.slow_path = 1
-
-
-def test_the_slow_callable_looks_the_same() -> None:
-    f = make_callable(native.executable().entry("sized"), Function("add").slow_path, "ndarray")
-    assert type(f) is SlowCallable and f.fast_path == "no argument tells size N" and repr(f) == "<compiled sized>"
-    x = ramp(3)
-    assert f(x, x).tolist() == [0, 2, 4] and f(x=x, y=x).tolist() == [0, 2, 4]
-
-
-def test_a_tensor_type_without_the_slot() -> None:
-    class Other:
-        pass
-
-    f = make_callable(native.executable().entry("add"), print, "ndarray", Other)
-    assert "has no slot _array" in f.fast_path
-    with pytest.raises(ValueError, match="tensor_type"):
-        make_callable(native.executable().entry("add"), print)
-
-
-def test_unknown_layout_means_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "problem", lambda: "numpy changed")
-    f = make_callable(native.executable().entry("add"), lambda *args: "slow", "ndarray")
-    assert f.fast_path == "numpy changed" and f(1) == "slow"
-
-
-def test_dispatcher_learns_signatures() -> None:
-    calls = []
-
-    def slow(*args: Any, **keywords: Any) -> str:
-        """The function of the user."""
-        calls.append(args)
-        return "slow"
-
-    f, x = make_dispatcher(slow), ramp(3)
-    assert f(x, x) == "slow" and f(a=1) == "slow" and f.__name__ == "slow" and f.__doc__ == "The function of the user."
-    add, fixed = native.executable().entry("add"), native.executable().entry("fixed")
-    assert add_fast_path(f, add, "ndarray") == "yes" and add_fast_path(f, fixed, "ndarray") == "yes"
-    calls.clear()
-    assert f(x, x).tolist() == [0, 2, 4] and f(np.ones((2, 3), np.float32)).tolist() == [[2] * 3] * 2 and not calls
-    assert f(x) == "slow" and f(x, x.astype(int)) == "slow" and len(calls) == 2 and f.__name__ == "slow"
-    for _ in range(compiled.MAX_FAST_PATHS - 2):
-        assert add_fast_path(f, add, "ndarray") == "yes"
-    assert "8 signatures" in add_fast_path(f, add, "ndarray") and f(x, x).tolist() == [0, 2, 4]
-    assert "no argument tells" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
-
-
-def test_dispatchers_die() -> None:
-    class Slow:
-        compiled: Any
-
-        def __call__(self, *args: Any) -> Any:
-            return args
-
-    slow = Slow()
-    slow.compiled = make_dispatcher(slow)
-    add_fast_path(slow.compiled, native.executable().entry("add"), "ndarray")
-    watch, watch_compiled = weakref.ref(slow), weakref.ref(slow.compiled)
-    assert slow.compiled(1) == (1,)
-    del slow
-    gc.collect()
-    assert watch() is None and watch_compiled() is None
-
-
-def test_many_arguments_have_no_wrapper() -> None:
-    types = ", ".join(["tensor<f32>"] * compiled.MAX_VALUES)
-    wide = Interface("wide", Parser(f"({types}) -> tensor<f32>", "").type(), (), (-1,))  # type: ignore[arg-type]
-    assert compiled._unsuited(wide) == "257 arguments and results are more than 256"
-
-
-def test_callables_die() -> None:
-    class Slow:
-        def __call__(self, *args: Any) -> Any:
-            return args
-
-    slow = Slow()
-    watch_slow = weakref.ref(slow)
-    f = make_callable(native.executable().entry("arena"), slow, "ndarray")
-    f(ramp(1000))
-    watch = weakref.ref(f)
-    assert watch() is f and gc.is_tracked(f)
-    del f, slow
-    assert watch() is None and watch_slow() is None
-
-
-def test_cycles_through_the_slow_path_are_collected() -> None:
-    class Slow:
-        compiled: Any
-
-        def __call__(self, *args: Any) -> Any:
-            return args
-
-    slow = Slow()
-    slow.compiled = make_callable(native.executable().entry("add"), slow, "ndarray")
-    watch = weakref.ref(slow)
-    del slow
-    gc.collect()
-    assert watch() is None
-
-
+# -- what stays behind -------------------------------------------------------------------------------------------------
 def references(objects: list[Any]) -> list[int]:
     return [sys.getrefcount(o) for o in objects]
 
@@ -514,19 +394,14 @@ def test_code_names_no_address() -> None:
     from mlc.backends import link, object_code
     from mlc.backends.emit_llvm import emit
     interface = native.executable().entry("both").interface
-    verify(wrapper.wrapper_module(interface, True, True))
+    made = wrapper.wrapper_module(interface, True, True)
+    verify(made)
+    for generic in (False, True):
+        assert to_text(parse_module(to_text(made, generic)), generic) == to_text(made, generic)
     text = emit(wrapper.wrapper_module(interface, True, True), host())
     assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True), host())
     undefined = set(link.undefined_symbols(object_code.compile_object(text, host(), 1)))
     assert undefined <= support.EXTERNALS and "PyObject_Vectorcall" in undefined
-
-
-def test_wrappers_are_shared_by_signature() -> None:
-    before = compiled._wrapper.cache_info().misses
-    make_callable(native.executable().entry("add"), print, "ndarray")
-    made = compiled._wrapper.cache_info().misses
-    make_callable(native.executable().entry("add"), print, "ndarray")
-    assert made - before <= 1 and compiled._wrapper.cache_info().misses == made
 
 
 def test_largest_symbol() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from mlc.dialects.tensor import DotGeneral
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
 from mlc.ir.passes import Form, Step
 from mlc.ir.printer import to_text
@@ -101,18 +100,20 @@ def longest_sum(module: Op, arrays: Sequence[Any], types: Sequence[Any]) -> int:
 class Check:
     """One entry of one module on one set of arrays, through any number of passes.
 
-    say     is told, pass by pass, what has been found
     exact   results agree to the bit from here on
+    say     is told, pass by pass, what has been found
+    keep    leave a file that replays what goes wrong
     """
 
     def __init__(self, module: Op, entry: str, arrays: Sequence[Any], exact: bool = False,
-                 say: Callable[[str], None] = lambda text: None) -> None:
+                 say: Callable[[str], None] = lambda text: None, keep: bool = True) -> None:
         self.module = module
         self.entry = entry
         self.arrays = [np.array(a) for a in arrays]
         self.types = inputs.entries(module)[entry].inputs
         self.exact = exact or pipeline.stage(module) > _row("fix_numerics")
         self.say = say
+        self.keep = keep
         self.form: Form | None = None
         self.terms = 1
         self.outcome = self.interpret(module)
@@ -170,7 +171,9 @@ class Check:
 
     def leave(self, error: InternalError, before: Op, steps: str, name: str) -> InternalError:
         """Write what replays `error`, and say so in it."""
-        path: Path = files.scratch_file(name)
+        if not self.keep:
+            return error
+        path = files.scratch_file(name)
         text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types, self.exact)
         files.write(str(path), text)
         error.reproducer = f"mlc run {path} --check"
@@ -217,12 +220,12 @@ def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> t
 
 
 def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] | None = None, exact: bool = False,
-          native: bool = True, say: Callable[[str], None] = lambda text: None) -> list[Array]:
+          native: bool = True, say: Callable[[str], None] = lambda text: None, keep: bool = True) -> list[Array]:
     """Check `steps` and then, if `native`, the rest of the way to native code; the results of the entry.
 
     `module` is taken down with it. An error that the entry raises by itself is raised.
     """
-    run = Check(module, entry, arrays, exact, say)
+    run = Check(module, entry, arrays, exact, say, keep)
     run.run(steps or ())
     if native:
         from mlc.backends.target import host
@@ -235,6 +238,3 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
 
 def _row(name: str) -> int:
     return [text.split("{")[0] for _, text, _ in pipeline.ORDER].index(name)
-
-
-__all__ = ["Check", "Error", "check", "difference", "guilty_rule"]

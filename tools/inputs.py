@@ -138,8 +138,8 @@ def load_arrays(text: str) -> list[Array]:
         except OSError as error:
             raise report.usage_error(f"cannot read {path}: {error.strerror or error}", "give .npy or .npz files",
                                      "MLC0392") from None
-        except Exception as error:               # whatever a damaged file makes of numpy's reader
-            raise UserError(f"{path} is no array file: {error}", code="MLC0387",
+        except Exception:                        # whatever a damaged file makes of numpy's reader
+            raise UserError(f"{path} is no file of arrays, or a damaged one", code="MLC0387",
                             hint="write it with numpy.save or numpy.savez") from None
     return out
 

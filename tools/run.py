@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     p = report.Parser("run", "Run a Python program, or a function of a module at any level.", EXAMPLES)
     add = p.add_argument
     add("file", help="a .py program; a .mlir file, or - for stdin")
-    add("program_arguments", nargs="*", metavar="ARG", help="arguments of a Python program (after --)")
+    add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
     add("--entry", metavar="NAME", help="the function to call (default: main, or the only one)")
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
@@ -63,7 +63,7 @@ def main(options: argparse.Namespace) -> int:
         given = inputs.parse_args(options.args) if options.args else []
         arrays = inputs.random_arrays(type.inputs, options.seed, inputs.parse_sizes(options.sizes), given)
     if options.check:
-        results = checked(module, entry, arrays, steps, held[2] if held else False, options, replay=bool(held and steps))
+        results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
     else:
         Pipeline(steps).run(module)
         results = call(module, entry, arrays, options.exec)
@@ -75,16 +75,16 @@ def main(options: argparse.Namespace) -> int:
 
 
 def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any], exact: bool,
-            options: argparse.Namespace, replay: bool) -> list[Any]:
+            options: argparse.Namespace, held: bool) -> list[Any]:
     """Run with every pass checked, and report on stderr."""
     from mlc.tools import check, inputs
-    native = options.exec == "native" and not replay and inputs.has_interface(module, entry)
+    native = options.exec == "native" and not (held and steps) and inputs.has_interface(module, entry)
 
     def say(text: str) -> None:
         print(text, file=sys.stderr)
 
     say(f"checking @{entry}")
-    return check.check(module, entry, arrays, steps, exact, native, say)
+    return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
 def call(module: Op, entry: str, arrays: Sequence[Any], how: str) -> list[Any]:

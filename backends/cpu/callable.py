@@ -53,6 +53,8 @@ class SlowCallable:
         return self.slow_path(*args, **keywords)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "slow_path":                               # not set yet: a copy under construction
+            raise AttributeError(name)
         return getattr(self.slow_path, name)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

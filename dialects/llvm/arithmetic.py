@@ -34,7 +34,7 @@ class Constant(Op, name="llvm.mlir.constant"):
     The value is a number, or an array for a vector; an array of one element fills the whole vector.
     """
 
-    value: float | np.ndarray[Any, Any]
+    value: bool | float | np.ndarray[Any, Any]
     type: ResultType
 
     def infer(self) -> Type:

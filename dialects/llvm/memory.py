@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.llvm.arithmetic import constant
-from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of
+from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of, stored_bytes
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.interp import NOWHERE, Heap, Interpreter, Pointer, start_of
@@ -47,12 +47,11 @@ def _read(frame: Frame, op: Op, pointer: Pointer, type: Type, alignment: int = 1
     """The value of `type` at an address."""
     if isinstance(type, StructType):
         return tuple(_read(frame, op, pointer + member_offset(type, i), m) for i, m in enumerate(type.members))
-    raw = _bytes(op, pointer, size_of(type), alignment)
+    raw = _bytes(op, pointer, stored_bytes(type), alignment)
     if element(type) == ptr:
         found = [heap(frame.interpreter).find(int(a)) for a in raw.copy().view(np.int64)]
         return _objects(found) if isinstance(type, VectorType) else found[0]
-    count = type.shape[0] if isinstance(type, VectorType) else 1
-    values = raw[:count * to_numpy(element(type)).itemsize].copy().view(to_numpy(element(type)))
+    values = raw.copy().view(to_numpy(element(type)))
     return values if isinstance(type, VectorType) else values[0]
 
 
@@ -62,13 +61,13 @@ def _write(frame: Frame, op: Op, pointer: Pointer, type: Type, value: Any, align
         for i, member in enumerate(type.members):
             _write(frame, op, pointer + member_offset(type, i), member, value[i])
         return
-    raw = _bytes(op, pointer, size_of(type), alignment)
+    raw = _bytes(op, pointer, stored_bytes(type), alignment)
     if element(type) == ptr:
         addresses = [heap(frame.interpreter).address(p) for p in np.atleast_1d(np.asarray(value, object))]
         raw[...] = np.array(addresses, np.int64).view(np.uint8)
     else:
         bits = np.atleast_1d(np.asarray(value, to_numpy(element(type))))
-        raw[:bits.nbytes] = np.ascontiguousarray(bits).view(np.uint8)
+        raw[...] = np.ascontiguousarray(bits).view(np.uint8)
 
 
 def _objects(items: Sequence[Any]) -> Array:
@@ -171,7 +170,7 @@ class GetElementPtr(Op, name="llvm.getelementptr"):
             self.fail("needs an operand for each index that is not constant", code="MLC0167")
         if element(self.base.type) != ptr or len(lanes) > 1:
             self.fail(f"addresses {self.base.type} do not fit the indices", code="MLC0167")
-        return VectorType(*lanes, ptr) if lanes else ptr
+        return VectorType(lanes.pop(), ptr) if lanes else ptr
 
     @property
     def indices(self) -> list[int | Value]:
@@ -278,7 +277,7 @@ class _Masked(Op):
         """Lane and address, of the lanes that are on."""
         held, size = frame[addresses], dtype.itemsize
         return [(lane, held[lane] if isinstance(held, np.ndarray) else held + lane * size)
-                for lane in np.flatnonzero(frame[mask])]
+                for lane in map(int, np.flatnonzero(frame[mask]))]
 
 
 class MaskedLoad(_Masked, name="llvm.intr.masked.load"):
@@ -296,6 +295,8 @@ class MaskedLoad(_Masked, name="llvm.intr.masked.load"):
         return _check_masked(self, self.pass_thru, self.data, self.mask, self.scattered)
 
     def interpret(self, frame: Frame) -> Any:
+        if not self.scattered and frame[self.mask].all():
+            return _read(frame, self, frame[self.data], self.result.type, self.alignment)
         out, dtype = np.array(frame[self.pass_thru]), self.result.type.dtype
         for lane, pointer in self.lanes(frame, self.data, self.mask, dtype):
             out[lane] = _read(frame, self, pointer, dtype, self.alignment)
@@ -325,6 +326,9 @@ class MaskedStore(_Masked, name="llvm.intr.masked.store"):
 
     def interpret(self, frame: Frame) -> list[Any]:
         values, dtype = frame[self.value], self.value.type.dtype
+        if not self.scattered and frame[self.mask].all():
+            _write(frame, self, frame[self.data], self.value.type, values, self.alignment)
+            return []
         for lane, pointer in self.lanes(frame, self.data, self.mask, dtype):
             _write(frame, self, pointer, dtype, values[lane], self.alignment)
         return []

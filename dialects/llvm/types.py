@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from mlc.ir.diag import IRError
@@ -79,7 +80,9 @@ def alignment_of(type: Type) -> int:
     raise IRError(f"{type} has no place in memory", code="MLC0165")
 
 
+@cache
 def size_in_bits(type: VectorType) -> int:
+    """The bits of all lanes."""
     if type.dtype == i1:
         raise IRError(f"{type} has no place in memory: masks stay in registers", code="MLC0165")
     count = 1
@@ -88,6 +91,12 @@ def size_in_bits(type: VectorType) -> int:
     return count * type.dtype.width
 
 
+def stored_bytes(type: Type) -> int:
+    """The bytes that a number, an address or a vector of them takes up when it is loaded or stored."""
+    return size_in_bits(type) // 8 if isinstance(type, VectorType) else size_of(type)
+
+
+@cache
 def size_of(type: Type) -> int:
     """The bytes from one element of an array of a type to the next (x86-64)."""
     if isinstance(type, ArrayType):

@@ -298,7 +298,8 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
         at = axis(dim, x.ndim)
         n = x.shape[at]
         if not isinstance(n, int) or n > 1:
-            start = -plain_int(shift, "shifts") % n
+            shift = plain_int(shift, "shifts")
+            start = n - shift % n if shift > 0 else -shift % n      # what a modulo is taken of is not negative
             if start != 0:
                 x = emit(T.Concat, (sliced(x, at, start, n), sliced(x, at, 0, start)), at)
     return x

@@ -14,7 +14,7 @@ import numpy as np
 from mlc.dialects import llvm, memref, vector
 from mlc.ir.core import Op, Symbol, Value
 from mlc.ir.diag import BackendError
-from mlc.ir.types import ScalarType, Type, element, i1, i8, i64
+from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
 
@@ -155,7 +155,7 @@ def lower_global(op: memref.Global) -> llvm.Global:
     """The same memory as a global of the llvm dialect, detached."""
     from mlc.ir.core import Region
     memory = op.type
-    assert isinstance(memory, memref.MemRefType)
+    assert isinstance(memory, MemRefType)
     _check_element(op, memory.dtype)
     type: Type = convert_scalar(memory.dtype)
     for n in reversed(memory.shape):

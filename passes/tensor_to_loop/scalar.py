@@ -46,10 +46,9 @@ def _op(cls: type[Op]) -> Callable[..., Value]:
 
 
 def _float_sign(t: ScalarType, x: Value) -> Value:
-    """x where it is 0 or NaN, else 1 with the sign of x"""
-    unit = math.CopySign(_const(1.0, x), x).result
-    moved = arith.CmpF("one", x, _const(0.0, x)).result
-    return arith.Select(moved, unit, x).result
+    """0 where x is 0 or NaN, else 1 with the sign of x"""
+    unit, zero = math.CopySign(_const(1.0, x), x).result, _const(0.0, x)
+    return arith.Select(arith.CmpF("one", x, zero).result, unit, zero).result
 
 
 def _int_sign(t: ScalarType, x: Value) -> Value:

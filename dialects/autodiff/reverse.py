@@ -1,22 +1,18 @@
-"""autodiff: derivatives of functions as operations, and the reverse walk that gives them their meaning.
-
-`expand` replaces every derivative in a module by calls of two ordinary functions per differentiated function:
+"""autodiff, reverse: a function taken apart into a forward and a backward half, by one walk that names no operation.
 
     forward(primals)              -> results, saved values
     backward(cotangents, saved)   -> cotangents of the primals asked for
 
-The backward half is one walk over the function from its last operation to its first. The walk names no operation: an
-operation's `vjp` says which cotangents its operands get, and a call of a function that was itself taken apart calls
-its halves. Nothing is taken apart twice: halves are memoised by (function, primals, results). What the walk makes
-is ordinary IR, so a derivative of a derivative is the same walk over its own output.
+The walk goes from the last operation to the first. An operation's `vjp` says which cotangents its operands get, and a
+call of a function that was itself taken apart calls its halves. What the walk makes is ordinary IR, so a derivative
+of a derivative is the same walk over its own output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
-from weakref import WeakKeyDictionary
+from typing import Any, TypeGuard
 
 from mlc.dialects import func, tensor
 from mlc.dialects.builtin import Module
@@ -24,12 +20,8 @@ from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, ResultType, Symbol, Value, at_end, before, located
 from mlc.ir.diag import IRError, Loc, UserError
-from mlc.ir.interp import Interpreter
 from mlc.ir.sizes import Size
 from mlc.ir.types import FloatType, TensorType, Type
-
-if TYPE_CHECKING:
-    from mlc.ir.interp import Frame
 
 PASS_NAME = "grad"
 """What the locations of derivative operations say they went through."""
@@ -40,90 +32,14 @@ def has_cotangent(type: Type) -> TypeGuard[TensorType]:
     return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
 
 
-class _Derivative(Op):
-    """The results of `callee` at `primals`, followed by the cotangents of the primals that `wrt` lists."""
+class Derivative(Op):
+    """The results of `callee` at its primals, followed by the cotangents of the primals that `wrt` lists."""
 
     callee: Symbol
     args: tuple[Value, ...]
     wrt: tuple[int, ...]
     types: tuple[ResultType, ...]
     format = "$callee `(` $args `)` `wrt` $wrt attr-dict `:` functional-type"
-
-    def primals(self, function: Func) -> tuple[Value, ...]:
-        return self.args[: len(function.args)]
-
-    def verify_op(self) -> None:
-        function = next((f for f in func.enclosing_functions(self) if f.sym_name == self.callee), None)
-        if function is not None:
-            check(self, function, [v.type for v in self.args], self.wrt, [r.type for r in self.results])
-
-    def interpret(self, frame: Frame) -> list[Any]:
-        return _interpret(self, frame)
-
-
-class Vjp(_Derivative, name="autodiff.vjp", pure=False):
-    """results = callee(primals), then sum_j cotangent[j] * d callee[j] / d primal[i] for i in wrt
-
-    `args` are the primals, followed by one cotangent for each floating-point result of the callee.
-
-        %y, %dx = autodiff.vjp @f(%x, %dy) wrt [0] : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
-    """
-
-
-class Grad(_Derivative, name="autodiff.grad", pure=False):
-    """results = callee(primals), then d callee[0] / d primal[i] for i in wrt; callee[0] is a 0-d float tensor
-
-        %y, %dx = autodiff.grad @f(%x) wrt [0] : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
-    """
-
-
-def vjp(function: Func, primals: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
-    """The results of `function` and the cotangents of its arguments `wrt`; one cotangent per float result is given."""
-    args = (*primals, *cotangents)
-    return Vjp(function.sym_name, args, tuple(wrt), _result_types(function, primals, wrt)).results
-
-
-def grad(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
-    """The results of `function`, the first of which is a scalar, and its gradients by the arguments `wrt`."""
-    return Grad(function.sym_name, tuple(primals), tuple(wrt), _result_types(function, primals, wrt)).results
-
-
-def _result_types(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> tuple[Type, ...]:
-    inputs = [v.type for v in primals]
-    return (*func.result_types(function, inputs), *(inputs[i] for i in wrt if 0 <= i < len(inputs)))
-
-
-def check(op: _Derivative, function: Func, inputs: Sequence[Type], wrt: Sequence[int],
-          results: Sequence[Type]) -> None:
-    """Raise IRError where the operands, results or `wrt` of a derivative do not fit its function."""
-    count = len(function.args)
-    if not all(type(i) is int and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
-        op.fail(f"wrt = {list(wrt)} are no {len(wrt)} different arguments of @{op.callee}, which has {count}",
-                code="MLC0131")
-    for i in wrt:
-        if not has_cotangent(function.args[i].type):
-            op.fail(f"argument {i} of @{op.callee} has type {function.args[i].type}, which has no derivative",
-                    code="MLC0131")
-    primals = list(inputs[:count])
-    try:
-        returned = func.result_types(function, primals)
-    except IRError as error:
-        raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
-    given = tuple(inputs[count:])
-    if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0):
-        op.fail(f"the first result of @{op.callee} is {returned[0] if returned else 'missing'}, not a float scalar "
-                "such as tensor<f32>", code="MLC0131", hint="sum or average it, or use autodiff.vjp")
-    wanted = () if isinstance(op, Grad) else tuple(t for t in returned if has_cotangent(t))
-    if given != wanted:
-        op.fail(f"the cotangents have types ({_types(given)}), the float results of @{op.callee} ({_types(wanted)})",
-                code="MLC0131")
-    expected = (*returned, *(primals[i] for i in wrt))
-    if tuple(results) != expected:
-        op.fail(f"the results are ({_types(expected)}), not ({_types(results)})", code="MLC0131")
-
-
-def _types(types: Iterable[Type]) -> str:
-    return ", ".join(map(str, types))
 
 
 # -- what is asked for ------------------------------------------------------------------------------------------------
@@ -197,34 +113,6 @@ def _reversed(block: Block) -> Iterator[Op]:
 
 
 # -- taking functions apart -------------------------------------------------------------------------------------------
-def expand(module: Module) -> None:
-    """Replace every derivative operation of `module`, those in callees first."""
-    table = {f.sym_name: f for f in func.functions(module)}
-    made: dict[Request, Halves] = {}
-    for function in func.callees_first(module):
-        for op in list(function.inside(_Derivative)):
-            if op.callee not in table:
-                op.fail(f"@{op.callee} is not defined", code="MLC0106")
-            _expand_op(op, table[op.callee], module, made)
-
-
-def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Request, Halves]) -> None:
-    check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
-    count = len(function.args)
-    primals, cotangents = op.args[:count], op.args[count:]
-    of = (0,) if isinstance(op, Grad) else tuple(
-        j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
-    halves = take_apart(module, Request(op.callee, tuple(sorted(op.wrt)), of), made, op.loc)
-    with before(op, op.loc.through(PASS_NAME)):
-        results = func.call(halves.forward, primals)
-        if isinstance(op, Grad):
-            cotangents = (_full(1.0, op.results[0].type),)
-        gradients = halves.call_backward(primals, results, cotangents)
-    position = {i: k for k, i in enumerate(halves.request.wrt)}
-    own = len(op.results) - len(op.wrt)
-    op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
-
-
 def take_apart(module: Module, request: Request, made: dict[Request, Halves], asked: Loc) -> Halves:
     """The halves that `request` asks for, and before them those that calls inside ask for; `made` is the memo."""
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
@@ -257,7 +145,7 @@ def _differentiable(function: Func, asked: Loc) -> None:
     if len(function.body.blocks) != 1:
         raise UserError(f"@{function.sym_name} has branches between blocks, which have no derivative", code="MLC0132",
                         loc=function.loc, notes=(_asked(asked),))
-    for op in function.inside(_Derivative):
+    for op in function.inside(Derivative):
         raise UserError(f"{op.name} @{op.callee} takes part in a circle of calls: a recursive function has no "
                         "derivative", code="MLC0132", loc=op.loc, notes=(_asked(asked),))
 
@@ -285,13 +173,13 @@ def _halves(function: Func, request: Request, made: dict[Request, Halves], asked
     assert module is not None
     for half, suffix in ((forward, "forward"), (backward, "backward")):
         half.sym_visibility = "private"
-        half.sym_name = _free_name(module, f"{name}_{suffix}")
+        half.sym_name = free_name(module, f"{name}_{suffix}")
         half.update_type()
         module.insert(half, function.next)
     return Halves(request, forward, backward, saved)
 
 
-def _free_name(module: Block, name: str) -> Symbol:
+def free_name(module: Block, name: str) -> Symbol:
     taken = {op.attrs.get("sym_name") for op in module}
     return Symbol(next(n for n in (name, *(f"{name}_{i}" for i in range(len(taken) + 1))) if n not in taken))
 
@@ -349,10 +237,10 @@ def _call_rule(call: Op, halves: Halves) -> Rule:
 
 
 def _given(cotangent: Value | None, type: Type) -> Value:
-    return cotangent if cotangent is not None else _full(0.0, type)
+    return cotangent if cotangent is not None else full(0.0, type)
 
 
-def _full(value: float, type: Type) -> Value:
+def full(value: float, type: Type) -> Value:
     """A tensor of one number."""
     assert isinstance(type, TensorType), type
     return tensor.Full(value, type.shape, type.dtype).result
@@ -492,37 +380,3 @@ def _symbols_of(op: Op) -> Iterator[str]:
             work += value
         elif isinstance(value, TensorType):
             work += value.shape
-
-
-# -- meaning ----------------------------------------------------------------------------------------------------------
-_EXPANDED: WeakKeyDictionary[Interpreter, dict[Any, tuple[Interpreter, str]]] = WeakKeyDictionary()
-"""For each interpreter, those of the modules in which one derivative is a function of its own and expanded."""
-
-
-def _interpret(op: _Derivative, frame: Frame) -> list[Any]:
-    """The meaning of a derivative: that of its expansion, at the sizes that the operands have now."""
-    inputs = tuple(_sized(v.type, frame) for v in op.operands)
-    known = _EXPANDED.setdefault(frame.interpreter, {})
-    if (op, inputs) not in known:
-        known[op, inputs] = _expanded(op, inputs, [_sized(r.type, frame) for r in op.results], frame.interpreter)
-    interpreter, name = known[op, inputs]
-    return interpreter.call(name, frame.all(op.operands))
-
-
-def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
-              interpreter: Interpreter) -> tuple[Interpreter, str]:
-    """An interpreter of a copy of the module in which `op` is a function of its own and expanded, and its name."""
-    module = interpreter.module.clone()
-    assert isinstance(module, Module)
-    entry = func.function(_free_name(module.body.block, "derivative"), inputs)
-    entry.body.block.insert(type(op).make(entry.args, dict(op.attrs), results, loc=op.loc))
-    with at_end(entry.block, op.loc):
-        func.Return(tuple(entry.block.terminator.results))
-    entry.update_type()
-    module.body.block.insert(entry)
-    expand(module)
-    return Interpreter(module, interpreter.watch), entry.sym_name
-
-
-def _sized(type: Type, frame: Frame) -> Type:
-    return type.with_shape(frame.shape(type.shape)) if isinstance(type, TensorType) else type

@@ -1,0 +1,168 @@
+"""autodiff, operations: derivatives of functions by name, what they take and give, and how they are expanded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from mlc.dialects import func
+from mlc.dialects.autodiff.reverse import (
+    PASS_NAME,
+    Derivative,
+    Halves,
+    Request,
+    free_name,
+    full,
+    has_cotangent,
+    take_apart,
+)
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.ir.core import Value, at_end, before
+from mlc.ir.diag import IRError
+from mlc.ir.interp import Interpreter
+from mlc.ir.types import TensorType, Type
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+class _Derivative(Derivative):
+    """What both operations share: the check against the callee, and the meaning."""
+
+    def verify_op(self) -> None:
+        function = next((f for f in func.enclosing_functions(self) if f.sym_name == self.callee), None)
+        if function is not None:
+            check(self, function, [v.type for v in self.args], self.wrt, [r.type for r in self.results])
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        return _interpret(self, frame)
+
+
+class Vjp(_Derivative, name="autodiff.vjp", pure=False):
+    """results = callee(primals), then sum_j cotangent[j] * d callee[j] / d primal[i] for i in wrt
+
+    `args` are the primals, followed by one cotangent for each floating-point result of the callee.
+
+        %y, %dx = autodiff.vjp @f(%x, %dy) wrt [0] : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    """
+
+
+class Grad(_Derivative, name="autodiff.grad", pure=False):
+    """results = callee(primals), then d callee[0] / d primal[i] for i in wrt; callee[0] is a 0-d float tensor
+
+        %y, %dx = autodiff.grad @f(%x) wrt [0] : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
+    """
+
+
+def vjp(function: Func, primals: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
+    """The results of `function` and the cotangents of its arguments `wrt`; one cotangent per float result is given."""
+    args = (*primals, *cotangents)
+    return Vjp(function.sym_name, args, tuple(wrt), _result_types(function, primals, wrt)).results
+
+
+def grad(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
+    """The results of `function`, the first of which is a scalar, and its gradients by the arguments `wrt`."""
+    return Grad(function.sym_name, tuple(primals), tuple(wrt), _result_types(function, primals, wrt)).results
+
+
+def _result_types(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> tuple[Type, ...]:
+    inputs = [v.type for v in primals]
+    return (*func.result_types(function, inputs), *(inputs[i] for i in wrt if 0 <= i < len(inputs)))
+
+
+def check(op: _Derivative, function: Func, inputs: Sequence[Type], wrt: Sequence[int],
+          results: Sequence[Type]) -> None:
+    """Raise IRError where the operands, results or `wrt` of a derivative do not fit its function."""
+    count = len(function.args)
+    if not all(type(i) is int and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
+        op.fail(f"wrt = {list(wrt)} are no {len(wrt)} different arguments of @{op.callee}, which has {count}",
+                code="MLC0131")
+    for i in wrt:
+        if not has_cotangent(function.args[i].type):
+            op.fail(f"argument {i} of @{op.callee} has type {function.args[i].type}, which has no derivative",
+                    code="MLC0131")
+    primals = list(inputs[:count])
+    try:
+        returned = func.result_types(function, primals)
+    except IRError as error:
+        raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
+    given = tuple(inputs[count:])
+    if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0):
+        op.fail(f"the first result of @{op.callee} is {returned[0] if returned else 'missing'}, not a float scalar "
+                "such as tensor<f32>", code="MLC0131", hint="sum or average it, or use autodiff.vjp")
+    wanted = () if isinstance(op, Grad) else tuple(t for t in returned if has_cotangent(t))
+    if given != wanted:
+        op.fail(f"the cotangents have types ({_types(given)}), the float results of @{op.callee} ({_types(wanted)})",
+                code="MLC0131")
+    expected = (*returned, *(primals[i] for i in wrt))
+    if tuple(results) != expected:
+        op.fail(f"the results are ({_types(expected)}), not ({_types(results)})", code="MLC0131")
+
+
+def _types(types: Iterable[Type]) -> str:
+    return ", ".join(map(str, types))
+
+
+# -- expansion --------------------------------------------------------------------------------------------------------
+def expand(module: Module) -> None:
+    """Replace every derivative operation of `module`, those in callees first."""
+    table = {f.sym_name: f for f in func.functions(module)}
+    made: dict[Request, Halves] = {}
+    for function in func.callees_first(module):
+        for op in list(function.inside(_Derivative)):
+            if op.callee not in table:
+                op.fail(f"@{op.callee} is not defined", code="MLC0106")
+            _expand_op(op, table[op.callee], module, made)
+
+
+def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Request, Halves]) -> None:
+    check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
+    count = len(function.args)
+    primals, cotangents = op.args[:count], op.args[count:]
+    of = (0,) if isinstance(op, Grad) else tuple(
+        j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
+    halves = take_apart(module, Request(op.callee, tuple(sorted(op.wrt)), of), made, op.loc)
+    with before(op, op.loc.through(PASS_NAME)):
+        results = func.call(halves.forward, primals)
+        if isinstance(op, Grad):
+            cotangents = (full(1.0, op.results[0].type),)
+        gradients = halves.call_backward(primals, results, cotangents)
+    position = {i: k for k, i in enumerate(halves.request.wrt)}
+    own = len(op.results) - len(op.wrt)
+    op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
+
+
+# -- meaning ----------------------------------------------------------------------------------------------------------
+_EXPANDED: WeakKeyDictionary[Interpreter, dict[Any, tuple[Interpreter, str]]] = WeakKeyDictionary()
+"""For each interpreter, those of the modules in which one derivative is a function of its own and expanded."""
+
+
+def _interpret(op: _Derivative, frame: Frame) -> list[Any]:
+    """The meaning of a derivative: that of its expansion, at the sizes that the operands have now."""
+    inputs = tuple(_sized(v.type, frame) for v in op.operands)
+    known = _EXPANDED.setdefault(frame.interpreter, {})
+    if (op, inputs) not in known:
+        known[op, inputs] = _expanded(op, inputs, [_sized(r.type, frame) for r in op.results], frame.interpreter)
+    interpreter, name = known[op, inputs]
+    return interpreter.call(name, frame.all(op.operands))
+
+
+def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
+              interpreter: Interpreter) -> tuple[Interpreter, str]:
+    """An interpreter of a copy of the module in which `op` is a function of its own and expanded, and its name."""
+    module = interpreter.module.clone()
+    assert isinstance(module, Module)
+    entry = func.function(free_name(module.body.block, "derivative"), inputs)
+    entry.body.block.insert(type(op).make(entry.args, dict(op.attrs), results, loc=op.loc))
+    with at_end(entry.block, op.loc):
+        func.Return(tuple(entry.block.terminator.results))
+    entry.update_type()
+    module.body.block.insert(entry)
+    expand(module)
+    return Interpreter(module, interpreter.watch), entry.sym_name
+
+
+def _sized(type: Type, frame: Frame) -> Type:
+    return type.with_shape(frame.shape(type.shape)) if isinstance(type, TensorType) else type

@@ -1,0 +1,179 @@
+"""tensor, activations: composites of one operand, element by element."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, cast, compare, full, select
+from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
+from mlc.dialects.tensor.elementwise import Erf
+from mlc.ir.core import Value
+from mlc.ir.types import TensorType
+
+
+class _Activation(Composite):
+    """A function of single elements; `emit` and `slope`, its derivative, work in the accumulator's type."""
+
+    x: Value
+
+    def infer(self) -> TensorType:
+        return self.floats()[0]
+
+    def emit(self, x: Value) -> Value:
+        raise NotImplementedError
+
+    def decompose(self) -> Value:
+        return cast(self.emit(widened(self.x)), self.x.type.dtype)
+
+
+class _SmoothActivation(_Activation):
+    def slope(self, x: Value) -> Value:
+        raise NotImplementedError
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [cast(widened(ct) * self.slope(widened(self.x)), self.x.type.dtype)]
+
+
+class Relu(_Activation, name="tensor.relu"):
+    """result[i] = max(x[i], 0), with derivative 0 at 0
+
+        %r = tensor.relu %x : tensor<3xf32>
+    """
+
+    def define(self, x: Array) -> Any:
+        return np.maximum(x, 0)
+
+    def decompose(self) -> Value:
+        zero = full(0, self.x)
+        return select(compare("le", self.x, zero), zero, self.x)       # a NaN stays
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        zero = full(0, ct)
+        return [select(compare("le", self.x, zero), zero, ct)]
+
+
+class LeakyRelu(_Activation, name="tensor.leaky_relu"):
+    """result[i] = x[i] > 0 ? x[i] : slope * x[i]
+
+        %r = tensor.leaky_relu %x : tensor<3xf32>
+    """
+
+    x: Value
+    slope: float = 0.01
+
+    def define(self, x: Array) -> Any:
+        return np.where(x > 0, x, self.slope * x)
+
+    def emit(self, x: Value) -> Value:
+        return select(compare("gt", x, full(0, x)), x, x * self.slope)
+
+
+class Elu(_Activation, name="tensor.elu"):
+    """result[i] = x[i] > 0 ? x[i] : alpha * (e^x[i] - 1)
+
+        %r = tensor.elu %x : tensor<3xf32>
+    """
+
+    x: Value
+    alpha: float = 1.0
+
+    def define(self, x: Array) -> Any:
+        return np.where(x > 0, x, self.alpha * np.expm1(x))
+
+    def emit(self, x: Value) -> Value:
+        positive, zero = compare("gt", x, full(0, x)), full(0, x)
+        low = tensor.Expm1(select(positive, zero, x)).result           # no overflow where it is not selected
+        return select(positive, x, low * self.alpha)
+
+
+class Gelu(_SmoothActivation, name="tensor.gelu"):
+    """result[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2; or by tanh(sqrt(2/pi) * (x + 0.044715 x^3))
+
+        %r = tensor.gelu %x {approximate = "tanh"} : tensor<3xf32>
+    """
+
+    x: Value
+    approximate: str = "none"
+
+    def infer(self) -> TensorType:
+        if self.approximate not in ("none", "tanh"):
+            self.refuse(f"approximate is {self.approximate!r}, neither 'none' nor 'tanh'", "MLC0116")
+        return super().infer()
+
+    def define(self, x: Array) -> Any:
+        if self.approximate == "tanh":
+            return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+        return 0.5 * x * (1 + Erf.f(x / math.sqrt(2)))
+
+    def _twice_cdf(self, x: Value) -> Value:
+        """1 + erf(x / sqrt(2)), or its approximation by tanh."""
+        if self.approximate == "tanh":
+            inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
+            return tensor.Tanh(inner).result + 1
+        return tensor.Erf(x * math.sqrt(0.5)).result + 1
+
+    def emit(self, x: Value) -> Value:
+        return x * 0.5 * self._twice_cdf(x)
+
+    def slope(self, x: Value) -> Value:
+        """cdf(x) + x * cdf'(x)"""
+        twice = self._twice_cdf(x)
+        if self.approximate == "tanh":
+            inner = (x * x * (3 * 0.044715) + 1) * (0.5 * math.sqrt(2 / math.pi))
+            density = inner * (twice * (2 - twice))                    # 1 - tanh^2 = (1 + tanh) (1 - tanh)
+        else:
+            density = exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+        return twice * 0.5 + x * density
+
+
+class Silu(_SmoothActivation, name="tensor.silu"):
+    """result[i] = x[i] / (1 + e^-x[i])
+
+        %r = tensor.silu %x : tensor<3xf32>
+    """
+
+    def define(self, x: Array) -> Any:
+        return x * tensor.Sigmoid.f(x)
+
+    def emit(self, x: Value) -> Value:
+        return x * tensor.Sigmoid(x).result
+
+    def slope(self, x: Value) -> Value:
+        s = tensor.Sigmoid(x).result
+        return s * (x * (1 - s) + 1)
+
+
+class Softplus(_SmoothActivation, name="tensor.softplus"):
+    """result[i] = log(1 + e^x[i])
+
+        %r = tensor.softplus %x : tensor<3xf32>
+    """
+
+    def define(self, x: Array) -> Any:
+        return np.logaddexp(0, x)
+
+    def emit(self, x: Value) -> Value:
+        return softplus(x)
+
+    def slope(self, x: Value) -> Value:
+        return tensor.Sigmoid(x).result
+
+
+class LogSigmoid(_SmoothActivation, name="tensor.log_sigmoid"):
+    """result[i] = -log(1 + e^-x[i])
+
+        %r = tensor.log_sigmoid %x : tensor<3xf32>
+    """
+
+    def define(self, x: Array) -> Any:
+        return -np.logaddexp(0, -x)
+
+    def emit(self, x: Value) -> Value:
+        return -softplus(-x)
+
+    def slope(self, x: Value) -> Value:
+        return tensor.Sigmoid(-x).result

@@ -1,0 +1,185 @@
+"""tensor, losses: how far predictions are from what they should be, reduced to a number or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import (
+    Array,
+    broadcast,
+    broadcast_to,
+    cast,
+    compare,
+    full,
+    keep_axes,
+    kind,
+    reshape,
+    rounded,
+    select,
+    shape_text,
+    unbroadcast,
+)
+from mlc.dialects.tensor.composite import Composite, exp, log_softmax, maximum, softmax, widened
+from mlc.dialects.tensor.index import positions
+from mlc.dialects.tensor.source import Iota, size
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, i64
+
+
+class _Loss(Composite):
+    """Losses of single elements, and what `reduction` makes of them: `none`, their `mean` or their `sum`."""
+
+    def reduced(self, type: TensorType, reduction: str) -> TensorType:
+        if reduction not in ("none", "mean", "sum"):
+            self.refuse(f"reduction is {reduction!r}, not 'none', 'mean' or 'sum'", "MLC0116")
+        return type if reduction == "none" else type.with_shape(())
+
+    def reduce(self, x: Value, reduction: str) -> Value:
+        if reduction == "none":
+            return x
+        total = tensor.ReduceSum(x, tuple(range(x.type.rank))).result
+        return total if reduction == "sum" else total / size(x.type.size, x.type.dtype)
+
+    def define_reduced(self, x: Array, reduction: str) -> Any:
+        return x if reduction == "none" else x.sum() if reduction == "sum" else x.sum() / np.float64(x.size)
+
+    def spread(self, ct: Value, shape: Sequence[Dim], reduction: str) -> Value:
+        """The cotangent of each single loss, to be broadcast."""
+        return ct / size(sizes.product(shape), ct.type.dtype) if reduction == "mean" else ct
+
+
+class CrossEntropy(_Loss, name="tensor.cross_entropy"):
+    """result[i] = -log_softmax(x[i])[labels[i]], the classes along axis, and the reduction of that
+
+        %r = tensor.cross_entropy %x, %y {axis = 1} : (tensor<Bx10xf32>, tensor<Bxi64>) -> tensor<f32>
+    """
+
+    logits: Value
+    labels: Value
+    axis: int
+    reduction: str = "mean"
+    format = "$logits `,` $labels attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x, labels = self.tensors()
+        if kind(x.dtype) != "float":
+            self.refuse(f"the logits have {x.dtype} elements, not floats", "MLC0113")
+        if kind(labels.dtype) != "int":
+            self.refuse(f"the labels have {labels.dtype} elements, not integers", "MLC0113")
+        self.check_axis(self.axis, x.rank)
+        shape = tuple(d for a, d in enumerate(x.shape) if a != self.axis)
+        if labels.shape != shape:
+            self.refuse(f"labels of shape {shape_text(labels.shape)} do not fit logits of shape "
+                        f"{shape_text(x.shape)} without axis {self.axis}", "MLC0115")
+        return self.reduced(x.with_shape(shape), self.reduction)
+
+    def ref(self, x: Any, labels: Any) -> Array:
+        x = np.asarray(x).astype(np.float64)
+        with np.errstate(all="ignore"):
+            shifted = x - x.max(self.axis, keepdims=True, initial=-np.inf)
+            losses = np.log(np.exp(shifted).sum(self.axis)) - np.squeeze(
+                np.take_along_axis(shifted, self._positions(x, labels), self.axis), self.axis)
+            return rounded(self.define_reduced(losses, self.reduction), self.logits.type.dtype)
+
+    def _positions(self, x: Array, labels: Array) -> Array:
+        """The labels with the class axis put back; a label out of range is the user's error."""
+        return positions(self, x, np.expand_dims(np.asarray(labels), self.axis), self.axis)
+
+    def _lifted(self) -> Value:
+        return keep_axes(self.labels, (self.axis,), self.logits.type.shape)
+
+    def decompose(self) -> Value:
+        picked = tensor.TakeAlong(log_softmax(widened(self.logits), self.axis), self._lifted(), self.axis).result
+        losses = -reshape(picked, self.labels.type.shape)
+        return cast(self.reduce(losses, self.reduction), self.logits.type.dtype)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        shape = self.logits.type.shape
+        rows = tuple(d if a == self.axis else 1 for a, d in enumerate(shape))
+        hit = compare("eq", Iota(rows, self.axis, i64).result, cast(self._lifted(), i64))
+        probabilities = softmax(widened(self.logits), self.axis)
+        slope = probabilities - select(hit, full(1, probabilities), full(0, probabilities))
+        each = self.spread(cast(ct, probabilities.type.dtype), self.labels.type.shape, self.reduction)
+        if self.reduction == "none":
+            each = keep_axes(each, (self.axis,), shape)
+        return [cast(slope * each, self.logits.type.dtype), None]
+
+
+class _PairLoss(_Loss):
+    """A loss of the elements of x and y, which broadcast."""
+
+    x: Value
+    y: Value
+    reduction: str = "mean"
+    format = "$x `,` $y attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        types = self.floats()
+        return self.reduced(types[0].with_shape(broadcast(self, types)), self.reduction)
+
+    def define(self, x: Array, y: Array) -> Any:
+        return self.define_reduced(np.asarray(self.single(x, y)), self.reduction)
+
+    def single(self, x: Array, y: Array) -> Any:
+        raise NotImplementedError
+
+    def emit(self, x: Value, y: Value) -> Value:
+        raise NotImplementedError
+
+    def decompose(self) -> Value:
+        losses = self.emit(widened(self.x), widened(self.y))
+        return cast(self.reduce(losses, self.reduction), self.x.type.dtype)
+
+
+class MseLoss(_PairLoss, name="tensor.mse_loss"):
+    """result[i] = (x[i] - y[i])^2, and the reduction of that
+
+        %r = tensor.mse_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
+    """
+
+    def single(self, x: Array, y: Array) -> Any:
+        return np.square(x - y)
+
+    def emit(self, x: Value, y: Value) -> Value:
+        difference = x - y
+        return difference * difference
+
+
+class L1Loss(_PairLoss, name="tensor.l1_loss"):
+    """result[i] = |x[i] - y[i]|, and the reduction of that
+
+        %r = tensor.l1_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
+    """
+
+    def single(self, x: Array, y: Array) -> Any:
+        return np.abs(x - y)
+
+    def emit(self, x: Value, y: Value) -> Value:
+        return tensor.Abs(x - y).result
+
+
+class BinaryCrossEntropy(_PairLoss, name="tensor.binary_cross_entropy_with_logits"):
+    """result[i] = log(1 + e^x[i]) - x[i] * y[i], and the reduction of that
+
+        %r = tensor.binary_cross_entropy_with_logits %x, %y : (tensor<Bxf32>, tensor<Bxf32>) -> tensor<f32>
+    """
+
+    def single(self, x: Array, y: Array) -> Any:
+        return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
+
+    def emit(self, x: Value, y: Value) -> Value:
+        return maximum(x, full(0, x)) - x * y + tensor.Log1p(exp(-tensor.Abs(x).result)).result
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """dx = sigmoid(x) - y, dy = -x"""
+        x, y = widened(self.x), widened(self.y)
+        difference = tensor.Sigmoid(x).result - y
+        ct = self.spread(cast(ct, x.type.dtype), difference.type.shape, self.reduction)
+        dx, dy = ct * difference, broadcast_to(-(ct * x), difference.type.shape)
+        return [cast(unbroadcast(dx, self.x), self.x.type.dtype), cast(unbroadcast(dy, self.y), self.y.type.dtype)]

@@ -1,0 +1,151 @@
+"""tensor, composites over axes: mean, variance, and normalisation by them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, cast, full, reshape, shape_text
+from mlc.dialects.tensor.composite import Composite, maximum, mean_kept, sum_kept, widened
+from mlc.dialects.tensor.source import size
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.types import TensorType
+
+
+class _OverAxes(Composite):
+    x: Value
+    axes: tuple[int, ...]
+
+    def infer(self) -> TensorType:
+        x, = self.floats()
+        self.check_axes(self.axes, x.rank)
+        return x.with_shape(d for a, d in enumerate(x.shape) if a not in self.axes)
+
+    def narrowed(self, x: Value) -> Value:
+        """A value with the axes kept, without them and in the result's element type."""
+        return cast(reshape(x, self.result.type.shape), self.x.type.dtype)
+
+
+class Mean(_OverAxes, name="tensor.mean"):
+    """result = the sum over j of x[j] / n, over the n indices j along axes
+
+        %r = tensor.mean %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    def define(self, x: Array) -> Any:
+        return x.sum(self.axes) / np.float64(math.prod(x.shape[a] for a in self.axes))
+
+    def decompose(self) -> Value:
+        return self.narrowed(mean_kept(widened(self.x), self.axes))
+
+
+class Var(_OverAxes, name="tensor.var"):
+    """result = the sum over j of (x[j] - mean(x))^2 / max(0, n - correction), over the n indices j along axes
+
+        %r = tensor.var %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
+    """
+
+    x: Value
+    axes: tuple[int, ...]
+    correction: int = 1
+
+    def define(self, x: Array) -> Any:
+        n = math.prod(x.shape[a] for a in self.axes)
+        mean = x.sum(self.axes, keepdims=True) / np.float64(n)
+        return np.square(x - mean).sum(self.axes) / np.float64(max(0, n - self.correction))
+
+    def decompose(self) -> Value:
+        x = widened(self.x)
+        centred = x - mean_kept(x, self.axes)
+        count = sizes.product(x.type.shape[a] for a in self.axes) - self.correction
+        divisor = size(max(0, count) if isinstance(count, int) else count, x.type.dtype)
+        if not isinstance(count, int):
+            divisor = maximum(divisor, full(0, divisor))
+        return self.narrowed(sum_kept(centred * centred, self.axes) / divisor)
+
+
+class _Norm(Composite):
+    """x scaled over its axes `axes`, which weight and bias have the sizes of."""
+
+    def check_parameters(self, x: TensorType, axes: Sequence[int], parameters: Sequence[TensorType]) -> TensorType:
+        self.check_axes(axes, x.rank)
+        shape = tuple(x.shape[a] for a in axes)
+        for p in parameters:
+            if p.shape != shape:
+                self.refuse(f"weight or bias of shape {shape_text(p.shape)} does not fit the normalised axes "
+                            f"{shape_text(shape)}", "MLC0115")
+        return x
+
+    def lifted(self, parameter: Value, x: Value, axes: Sequence[int]) -> Value:
+        """weight or bias with size 1 along the other axes of x, in the type of x."""
+        shape = [d if a in axes else 1 for a, d in enumerate(x.type.shape)]
+        return cast(reshape(parameter, shape), x.type.dtype)
+
+
+class LayerNorm(_Norm, name="tensor.layer_norm"):
+    """result = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias, mean and variance over axes
+
+        %r = tensor.layer_norm %x, %w, %b {axes = [0], operandSegmentSizes = [1, 1, 1]} : tensor<3xf32>
+    """
+
+    x: Value
+    weight: Value | None
+    bias: Value | None
+    axes: tuple[int, ...]
+    eps: float = 1e-5
+
+    def infer(self) -> TensorType:
+        x, *parameters = self.floats()
+        return self.check_parameters(x, self.axes, parameters)
+
+    def define(self, x: Array, *parameters: Array) -> Any:
+        centred = x - x.mean(self.axes, keepdims=True)
+        out = centred / np.sqrt(np.square(centred).mean(self.axes, keepdims=True) + self.eps)
+        shape = [d if a in self.axes else 1 for a, d in enumerate(x.shape)]
+        given = list(parameters)
+        if self.weight is not None:
+            out = out * given.pop(0).reshape(shape)
+        return out + given.pop(0).reshape(shape) if given else out
+
+    def decompose(self) -> Value:
+        x = widened(self.x)
+        centred = x - mean_kept(x, self.axes)
+        out = centred * tensor.Rsqrt(mean_kept(centred * centred, self.axes) + self.eps).result
+        if self.weight is not None:
+            out = out * self.lifted(self.weight, x, self.axes)
+        if self.bias is not None:
+            out = out + self.lifted(self.bias, x, self.axes)
+        return cast(out, self.x.type.dtype)
+
+
+class RmsNorm(_Norm, name="tensor.rms_norm"):
+    """result = x / sqrt(mean(x^2) + eps) * weight, the mean over axes
+
+        %r = tensor.rms_norm %x, %w {axes = [1]} : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
+    """
+
+    x: Value
+    weight: Value | None
+    axes: tuple[int, ...]
+    eps: float = 1e-6
+
+    def infer(self) -> TensorType:
+        x, *parameters = self.floats()
+        return self.check_parameters(x, self.axes, parameters)
+
+    def define(self, x: Array, *parameters: Array) -> Any:
+        out = x / np.sqrt(np.square(x).mean(self.axes, keepdims=True) + self.eps)
+        shape = [d if a in self.axes else 1 for a, d in enumerate(x.shape)]
+        return out * parameters[0].reshape(shape) if parameters else out
+
+    def decompose(self) -> Value:
+        x = widened(self.x)
+        out = x * tensor.Rsqrt(mean_kept(x * x, self.axes) + self.eps).result
+        if self.weight is not None:
+            out = out * self.lifted(self.weight, x, self.axes)
+        return cast(out, self.x.type.dtype)
