@@ -15,7 +15,7 @@ format describes overrides `print_form(self, printer)` and `parse_form(cls, pars
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlc.ir.core import Block, Op, Region, Value
@@ -29,7 +29,7 @@ _DIRECTIVE = re.compile(r"\s*(?:`([^`]*)`|type\(\$?(\w+)\)|(functional-type|attr
 _GLUED = frozenset(",)]>([<")
 
 
-@lru_cache(maxsize=None)
+@cache
 def directives(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     """The format of a class as (kind, argument) pairs: literal, type, functional-type, attr-dict, or a field kind."""
     kinds = {f.name: f.kind for f in cls.fields}

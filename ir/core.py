@@ -29,7 +29,7 @@ from mlc.ir.diag import UNKNOWN, Error, IRError, Loc
 from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, substitute, substitute_attr
 
-O = TypeVar("O", bound="Op")  # noqa: E741
+O = TypeVar("O", bound="Op")
 ResultType = Type
 """Annotation of a constructor argument that is a result's type and not an attribute."""
 

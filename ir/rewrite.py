@@ -95,7 +95,8 @@ def _apply(root: Op, pass_name: str, rules: Callable[[type[Op]], list[Rule]], co
         op, _ = work.popitem()
         if op.parent is None:
             continue
-        if (op.pure or op.reads) and not op.terminator and not op.regions and op.results and all(not r.uses for r in op.results):
+        removable = (op.pure or op.reads) and not op.terminator and not op.regions and op.results
+        if removable and all(not r.uses for r in op.results):
             work.update(_definitions(op))
             op.erase()
             continue

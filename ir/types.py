@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -109,7 +109,7 @@ def from_numpy(dtype: np.dtype[Any]) -> ScalarType:
                   hint="use one of " + ", ".join(_NUMPY_NAMES))
 
 
-@lru_cache(maxsize=None)
+@cache
 def to_numpy(type: ScalarType) -> np.dtype[Any]:
     """The numpy dtype that holds one element; `index` is int64."""
     if type == bf16:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mlc.ir.core import Block, Op, Region, Symbol, Value
-from mlc.ir.diag import IRError
 
 
 def verify(root: Op) -> None:

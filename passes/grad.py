@@ -4,7 +4,7 @@ takes  TENSOR
 gives  DIFFERENTIATED: no operation of `autodiff` is left
 why    everything below knows functions and calls, and nothing of derivatives
 
-Reverse mode, one walk per differentiated function; dialects/autodiff.py has the algorithm, because the interpreter
+Reverse mode, one walk per differentiated function; dialects/autodiff has the algorithm, because the interpreter
 needs it for the meaning of a derivative that has not been expanded.
 """
 

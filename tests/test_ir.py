@@ -95,7 +95,8 @@ def test_replace_by_hands_over_the_name_and_all_uses() -> None:
     with before(first):
         made = arith.MulI(f.args[0], arith.constant(2, i32)).result
     first.replace_by(made)
-    assert made.name == "twice" and made.op is not None and made.op.loc == HERE
+    assert made.name == "twice"
+    assert [op.loc for op in f.block][:2] == [HERE, HERE]
     verify(module)
 
 

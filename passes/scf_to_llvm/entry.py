@@ -59,7 +59,7 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
         for field in (ERROR_OP, ERROR_ELEMENT):
             llvm.Store(llvm.constant(-1, i64), _at(ctx, field), 8)
         capacity = _load(ctx, CAPACITY)
-        llvm.CondBr(llvm.ICmp("sgt", needed, capacity).result, (), (), too_small, run)
+        llvm.CondBr(llvm.ICmp("ugt", needed, capacity).result, (), (), too_small, run)
     with at_end(too_small, loc):
         llvm.Return(llvm.constant(ARENA_TOO_SMALL, i32))
     with at_end(run, loc):

@@ -1,2 +1,65 @@
-"""The table of error codes."""
-def load(): return {}
+"""The table of error codes: what each means, an example that raises it, and what to do about it.
+
+The texts are in the modules of this package, by the part of mlc that raises them. An entry is
+
+    MLC0105 The title: one sentence.
+    Why it is an error, in a paragraph.
+    example mlir:
+        the input that raises it
+    fix: what to do.
+
+and the word after `example` says what the input is: `mlir` is parsed and verified, `mlir PASSES` goes through passes as
+well, `python` is run as a program, `shell` is a command line. A test runs them all. `text` shows what it looks like
+where no small input raises it: files that are damaged, another machine, a defect.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from dataclasses import dataclass
+from functools import cache
+
+_ENTRY = re.compile(r"(?m)^(MLC\d{4}) (.+)\n(?=((?:(?!MLC\d{4} ).*\n?)*))")
+_BODY = re.compile(r"(?P<why>.*?)^example (?P<kind>\w+)(?: (?P<passes>[^\n]*?))?:\n(?P<example>.*?)^fix: (?P<fix>.*)",
+                   re.S | re.M)
+
+
+@dataclass(frozen=True)
+class Code:
+    """One error code. `kind` is mlir, python, shell or text; `passes` are those that a mlir example goes through."""
+
+    name: str
+    title: str
+    why: str
+    kind: str
+    passes: str
+    example: str
+    fix: str
+
+    def text(self) -> str:
+        """All of it, for people."""
+        how = {"mlir": f"example (mlc opt -{f' -p {self.passes}' * bool(self.passes)}):", "python": "example:",
+               "shell": "example:", "text": "what it looks like:"}[self.kind]
+        return (f"{self.name}: {self.title}\n\n{textwrap.fill(self.why, 100)}\n\n{how}\n\n"
+                f"{textwrap.indent(self.example, '    ')}\n"
+                f"{textwrap.fill(self.fix, 100, initial_indent='fix: ', subsequent_indent='     ')}\n")
+
+
+@cache
+def load() -> dict[str, Code]:
+    """Every code, in order of number."""
+    from mlc.tools.codes import backend, command, frontend, general, levels, tensor, text
+    found = [code for module in (general, tensor, levels, text, frontend, command, backend) for code in read(module.TEXT)]
+    return {code.name: code for code in sorted(found, key=lambda c: c.name)}
+
+
+def read(text: str) -> list[Code]:
+    """The entries of a text."""
+    out = list[Code]()
+    for m in _ENTRY.finditer(text):
+        body = _BODY.fullmatch(m[3])
+        assert body is not None, f"{m[1]} has not the form of an entry"
+        out.append(Code(m[1], m[2], " ".join(body["why"].split()), body["kind"], body["passes"] or "",
+                        textwrap.dedent(body["example"]), " ".join(body["fix"].split())))
+    return out

@@ -1,0 +1,125 @@
+"""Codes of code generation, linking, loading and defects."""
+
+TEXT = r'''
+MLC0500 Code generation failed, in a way that has no code of its own.
+The fallback of the backends.
+example text:
+    error[MLC0500]: ...
+fix: the message says what failed.
+
+MLC0501 There is no such target.
+example shell:
+    mlc info --target pentium
+fix: use host, x86-64-v3 or x86-64-v4.
+
+MLC0502 This machine cannot run native code of mlc.
+example text:
+    error[MLC0502]: no native code for arm64 on darwin: only x86-64 Linux so far
+fix: mlc run --exec=interp works everywhere; --target x86-64-v3 compiles for another machine.
+
+MLC0510 LLVM text nests too deeply.
+LLVM's reader would overflow its stack and take the process with it.
+example python:
+    from mlc.backends.object_code import check_nesting
+    check_nesting("{" * 20000)
+fix: this text was not made by mlc; it is not read.
+
+MLC0511 LLVM refuses the text that was made for it.
+example python:
+    from mlc.backends.object_code import compile_object
+    from mlc.backends.target import host
+    compile_object("define nonsense", host())
+fix: report it, with the module at the llvm level (mlc compile --emit=llvm).
+
+MLC0512 LLVM cannot generate code for the target.
+example python:
+    from mlc.backends.object_code import compile_object
+    from mlc.backends.target import host
+    compile_object("", host(), opt_level=9)
+fix: choose another --target, or an --opt-level from 0 to 3.
+
+MLC0520 An object file is damaged.
+example python:
+    from mlc.backends.link import link
+    link(b"not an object", [])
+fix: compile it again.
+
+MLC0521 An object file has something that the linker does not know.
+example text:
+    error[MLC0521]: cannot link: relocation type 5
+fix: report it, with the object (mlc compile --emit=obj).
+
+MLC0522 Compiled code uses a symbol that it may not import.
+Compiled code stands alone but for a few functions of the C library (mlc info lists them).
+example text:
+    error[MLC0522]: the code uses external symbol 'expf', which it may not import
+fix: report it; the operation should have been expanded.
+
+MLC0523 A function that should be exported is not in the object.
+example text:
+    error[MLC0523]: cannot export 'f_entry': the object has no such public definition
+fix: report it, with the module at the llvm level.
+
+MLC0530 A library is damaged: its contents are not what was written.
+A flipped bit in machine code can give silently wrong numbers, so the hash is checked before loading.
+example python:
+    from mlc.backends.load import load
+    load(b"", "0" * 64)
+fix: delete the file and compile again.
+
+MLC0531 The system refuses to load a library.
+example python:
+    from mlc.backends.load import load
+    load(b"not a library")
+fix: the message is the system's; a library for another machine has to be compiled for this one.
+
+MLC0532 A library does not export a function.
+example text:
+    error[MLC0532]: the library exports no 'f_entry'
+fix: compile it again with this version of mlc.
+
+MLC0550 An operation or type cannot be written as LLVM IR.
+example text:
+    error[MLC0550]: arith.addf cannot be written as LLVM IR
+fix: run the pipeline down to the llvm level first; only its dialect is written.
+
+MLC0560 The interface of a compiled function is ill-formed.
+example python:
+    from mlc.backends.cpu.abi import Interface
+    from mlc.ir.types import FunctionType, f32
+    Interface("f", FunctionType((f32,), ()))
+fix: entries take and give tensors; keep `interface`, `symbols` and `aliases` in step when you edit a dump.
+
+MLC0561 Compiled code reports an error that its interface does not list.
+example text:
+    error[MLC0561]: f reports error 3 of 2
+fix: keep `error_sites` when you edit a dump; if you did not, report it.
+
+MLC0562 This machine cannot run code made for that target.
+example text:
+    error[MLC0562]: this machine cannot run code made for x86-64-v4
+fix: compile with --target host.
+
+MLC0563 A compiled function returned a status that means nothing.
+example text:
+    error[MLC0563]: f returned status 7
+fix: report it, with the module.
+
+MLC0900 A defect of mlc.
+Something failed that no input should make fail. The message has a line that replays it.
+example text:
+    error[MLC0900]: pass fuse failed: AssertionError
+fix: report it, with the file that was left and the line that replays it.
+
+MLC0901 A pass changes the answer.
+mlc run --check interprets the program after every pass. Above fix_numerics results agree within the tolerance, below it
+to the bit.
+example text:
+    error[MLC0901]: pass canonicalize changes the answer of @main: result 0 is 2.0 in place of 1.0 at [0]
+fix: report it, with the file that was left; the note names the rule, and canonicalize{limit=N} stops before it.
+
+MLC0902 Native code gives other results than the interpreter.
+example text:
+    error[MLC0902]: native code of @main differs from its meaning: result 0 is 2.0 in place of 1.0 at [0]
+fix: report it, with the file that was left.
+'''

@@ -1,0 +1,103 @@
+"""Codes of pipelines and of the mlc command."""
+
+TEXT = r'''
+MLC0330 There is no pass of this name.
+example shell:
+    mlc opt model.mlir -p canonicalise
+fix: mlc passes lists them; a pass of your own is named by its module, package.module.
+
+MLC0331 Two passes do not fit: the second does not take the form that the first leaves.
+example shell:
+    mlc opt model.mlir -p 'bufferize,fix_numerics'
+fix: mlc passes shows what each pass takes and gives; put what is missing between them.
+
+MLC0332 A pipeline is not written as one.
+example shell:
+    mlc opt model.mlir -p 'fuse{'
+fix: write PASS{option=value},PASS,...
+
+MLC0333 A pass has no such option.
+example shell:
+    mlc opt model.mlir -p 'fuse{max=3}'
+fix: mlc passes NAME lists the options.
+
+MLC0334 There is no such level.
+example python:
+    import mlc, numpy as np
+    mlc.lower(lambda x: x + 1, [np.zeros(3, np.float32)], level="assembly")
+fix: the levels are tensor, loop, low and llvm; mlc compile --emit also knows llvm-ir, asm and obj.
+
+MLC0335 A module is already past the level that is asked for.
+Passes only go down.
+example text:
+    error[MLC0335]: the module is at level low already, past loop
+fix: start from an earlier dump.
+
+MLC0387 A file holds no arrays, or is damaged.
+example shell:
+    mlc run model.mlir --inputs model.mlir
+fix: write it with numpy.save or numpy.savez; pickled objects are not read.
+
+MLC0388 Nothing tells the types of a function's arguments.
+example shell:
+    mlc compile model.py:scale
+fix: annotate the parameter, x: mlc.spec("B", 16), or give --args 'f32[B,16]'.
+
+MLC0389 A function cannot be called with arrays.
+Native code is entered by functions of tensors, or below by those with an `interface`; others run in the interpreter.
+example shell:
+    mlc run scalars.mlir
+fix: mlc run --exec=interp runs it in the interpreter.
+
+MLC0390 There is no such command.
+example shell:
+    mlc optt model.mlir
+fix: mlc --help lists the commands.
+
+MLC0391 The options of a command are wrong.
+example shell:
+    mlc opt model.mlir --genric
+fix: the command's --help lists them, with examples.
+
+MLC0392 A file cannot be used.
+example shell:
+    mlc run no-such-file.py
+fix: check the path and its permissions.
+
+MLC0393 An output cannot be written.
+Nothing is left half-written: the old file, if there was one, is as it was.
+example shell:
+    mlc opt model.mlir -o no-such-folder/out.mlir
+fix: check that the folder exists and may be written to.
+
+MLC0394 --run-reproducer is given a file that holds no pipeline.
+example shell:
+    mlc opt model.mlir --run-reproducer
+fix: only files that a crash or mlc run --check left hold one; give the passes with -p.
+
+MLC0395 There is no such operation or dialect.
+example shell:
+    mlc ops tensor.expp
+fix: mlc ops lists them.
+
+MLC0396 There is no such error code.
+example shell:
+    mlc explain-error MLC9999
+fix: mlc explain-error --list shows all.
+
+MLC0397 --args, --sizes or the name of an output file is ill-formed.
+example shell:
+    mlc run model.mlir --args 'float[3]'
+fix: write --args 'f32[4,16],i64[4]', --sizes B=4,N=8 and -o results.npz.
+
+MLC0398 The program itself raised an exception.
+mlc was running your Python file; the location is the innermost line of it.
+example shell:
+    mlc run fails.py
+fix: mlc run --debug shows the whole traceback.
+
+MLC0399 There is no such function in the file or module.
+example shell:
+    mlc compile model.py:predikt
+fix: write FILE:FUNCTION with a function that the file defines at its top level.
+'''

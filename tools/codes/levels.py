@@ -1,0 +1,166 @@
+"""Codes of the levels below tensors: loop, scf, memref, vector, llvm and the passes between them."""
+
+TEXT = r'''
+MLC0150 The domain, block sizes or symbols of a loop.kernel do not fit each other.
+example mlir:
+    func.func @f() {
+      loop.kernel {symbols = [], domain = [5, 3], parallel = 2, tile = [1], vector = -1, label = "k"} {
+        loop.end
+      }
+      func.return
+    }
+fix: give one block size per dimension of the domain; `parallel` counts the leading dimensions, `vector` names one or is -1.
+
+MLC0151 An access, a tile or a map of tiles does not fit its buffer or operands.
+example mlir:
+    func.func @f(%x: memref<4xf32>) {
+      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+        %0 = loop.load %x {map = ["d0", "d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+        loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
+        loop.end
+      }
+      func.return
+    }
+fix: write one index expression per dimension of the buffer, of coordinates d0, d1, ... and the symbols of the kernel.
+
+MLC0152 What a loop.for carries, its body takes and its yield gives differ in type.
+example mlir:
+    func.func @f(%x: memref<4xf32>) {
+      loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1], vector = -1, label = "k"} {
+        %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
+        %1 = loop.for %0 {dim = 0} : !loop.tile<f32> {
+        ^bb0(%a: !loop.tile<f64>):
+          loop.yield %a : (!loop.tile<f64>) -> ()
+        }
+        loop.end
+      }
+      func.return
+    }
+fix: let the three agree.
+
+MLC0160 The regions of an operation of scf do not fit its operands or results.
+example mlir:
+    func.func @f(%c: i1, %x: f32) -> f32 {
+      %y = scf.if %c -> (f32) {
+        scf.yield %x : f32
+      }
+      func.return %y : f32
+    }
+fix: yield as many values, of the same types, in every region, as the operation has results.
+
+MLC0161 A loop's step is not positive, or a size stems from data.
+example text:
+    error[MLC0161]: scf.for: the step is 0, not positive
+fix: loops count upwards by at least 1; sizes of temporaries must be computable from the sizes of the arguments.
+
+MLC0162 An operation of memref is given the wrong kind of memory, indices or sizes.
+example mlir:
+    func.func @f(%m: memref<2x3xf32>, %i: index) -> f32 {
+      %x = memref.load %m[%i] : memref<2x3xf32>
+      func.return %x : f32
+    }
+fix: give one index per dimension, and values of the memref's element type.
+
+MLC0163 The interpreter saw an access outside of memory, or something else that no correct program does.
+Compiled code would read or write what is not its own. Above `low` this cannot happen.
+example text:
+    error[MLC0163]: memref.load: index 5 on axis 0 is outside of size 4
+fix: if mlc made this IR, report it; the location names the operation.
+
+MLC0164 An operation of vector does not fit the vector or the memory.
+example mlir:
+    func.func @f(%m: memref<8xf32>, %i: index) -> vector<4xf64> {
+      %v = vector.load %m[%i] : memref<8xf32>, vector<4xf64>
+      func.return %v : vector<4xf64>
+    }
+fix: vectors that are loaded have the memref's element type and one dimension; masks have one i1 per lane.
+
+MLC0165 A type of the llvm dialect cannot lie in memory.
+example text:
+    error[MLC0165]: vector<8xi1> has no place in memory: masks stay in registers
+fix: store truth values as i8.
+
+MLC0166 A value of the llvm dialect does not fit the operation's type.
+example mlir:
+    llvm.func @f(%x: f32) -> i64 {
+      %y = llvm.bitcast %x : f32 to i64
+      llvm.return %y : i64
+    }
+fix: use the conversion for these widths.
+
+MLC0167 An address, count or mask of an operation of the llvm dialect has the wrong type.
+example mlir:
+    llvm.func @f(%x: i64) -> f32 {
+      %y = "llvm.load"(%x) : (i64) -> f32
+      llvm.return %y : f32
+    }
+fix: addresses are !llvm.ptr, counts integers, masks vectors of i1.
+
+MLC0168 A function, branch or call of the llvm dialect does not fit.
+example mlir:
+    llvm.func @f(%x: f32) -> i64 {
+      llvm.return %x : f32
+    }
+fix: give each block and function the values of the types that it takes.
+
+MLC0170 An operation has no lowering to loops.
+example text:
+    error[MLC0170]: my.op has no lowering to loops
+fix: give it a decomposition into primitives, or a rule in passes/tensor_to_loop.
+
+MLC0171 A schedule puts a dimension in vector registers along which numbers are added one after the other.
+The order of a sum is fixed before (fix_numerics), and a schedule may not change it.
+example text:
+    error[MLC0171]: loop.reduce: an ordered sum cannot lie in vector registers along its own dimension
+fix: choose another `vector` dimension for the kernel.
+
+MLC0540 An operation has no lowering to the llvm dialect.
+example text:
+    error[MLC0540]: my.op has no lowering to llvm
+fix: lower it to scf, memref, vector, arith and math before scf_to_llvm.
+
+MLC0541 A value of this type has no form in the llvm dialect.
+example mlir scf_to_llvm:
+    func.func @f(%v: vector<2x2x2xf32>, %x: tensor<2xf32>) {
+      func.return
+    }
+fix: bufferize tensors, and unroll what is larger than a vector.
+
+MLC0542 A truth value is stored in memory as i1.
+example mlir scf_to_llvm:
+    func.func @f(%m: memref<2xi1>) {
+      %0 = arith.constant 0 : index
+      %1 = memref.load %m[%0] : memref<2xi1>
+      memref.store %1, %m[%0] : memref<2xi1>
+      func.return
+    }
+fix: keep truth values in memory as i8 and compare with 0.
+
+MLC0543 Compiled code would need memory from the heap, or stack of a size that is not known.
+example mlir scf_to_llvm:
+    func.func @f() {
+      %m = memref.alloc() : memref<2xf32>
+      func.return
+    }
+fix: let bufferize plan temporaries in the arena, or pass the buffer as an argument.
+
+MLC0544 A position in a vector is computed in a dimension that is not the last.
+example text:
+    error[MLC0544]: vector.extract: only the last position in a vector may be computed
+fix: use constant positions in the leading dimensions.
+
+MLC0545 A function that returns memory or a vector has no native form.
+example mlir scf_to_llvm:
+    func.func @f(%m: memref<2xf32>) -> memref<2xf32> {
+      func.return %m : memref<2xf32>
+    }
+fix: take the memory for the result as an argument.
+
+MLC0546 The interface of an entry does not fit its arguments.
+The attribute `interface` says which tensors the buffers stand for; bufferize writes it.
+example mlir scf_to_llvm:
+    func.func @f(%m: memref<2xf32>) attributes {interface = "(tensor<2xf32>) -> tensor<2xf32>", symbols = [], aliases = [-1], error_sites = []} {
+      func.return
+    }
+fix: keep interface, symbols, aliases and the arguments in step when you edit a dump.
+'''

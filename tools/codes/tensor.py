@@ -1,0 +1,98 @@
+"""Codes of the tensor dialect."""
+
+TEXT = r'''
+MLC0110 A dtype has no element type here.
+Arrays hold bool, integers of 8 to 64 bits, and floats: f16, bf16, f32, f64.
+example python:
+    import numpy as np
+    from mlc.ir.types import from_numpy
+    from_numpy(np.dtype("complex64"))
+fix: convert the array, for example with x.astype(np.float32).
+
+MLC0111 Shapes do not broadcast.
+From the right, two sizes go together if they are provably equal or one of them is the literal 1. A symbolic size that
+happens to be 1 when the program runs does not broadcast.
+example python:
+    import mlc, numpy as np
+    mlc.add(np.zeros((2, 3), np.float32), np.zeros(4, np.float32))
+fix: reshape or transpose one operand; to let a symbolic size broadcast, make it 1 in the type.
+
+MLC0112 The element types of operands differ.
+The IR converts nothing on its own: promotion is done where the program is written.
+example mlir:
+    func.func @f(%x: tensor<2xf32>, %y: tensor<2xf64>) -> tensor<2xf64> {
+      %z = tensor.add %x, %y : (tensor<2xf32>, tensor<2xf64>) -> tensor<2xf64>
+      func.return %z : tensor<2xf64>
+    }
+fix: tensor.cast the operands to one type.
+
+MLC0113 An operation does not work on elements of this type.
+example mlir:
+    func.func @f(%x: tensor<2xi32>) -> tensor<2xi32> {
+      %y = tensor.exp %x : tensor<2xi32>
+      func.return %y : tensor<2xi32>
+    }
+fix: cast to one of the types that the message lists.
+
+MLC0114 An axis is out of range, used twice, or out of order.
+example mlir:
+    func.func @f(%x: tensor<2xf32>) -> tensor<f32> {
+      %y = tensor.reduce_sum %x {axes = [1]} : (tensor<2xf32>) -> tensor<f32>
+      func.return %y : tensor<f32>
+    }
+fix: count axes from 0 to rank - 1, in ascending order; negative ones exist only in the Python interface.
+
+MLC0115 Sizes do not fit: of contracted axes, of a reshape, of what is joined, or of indices.
+example mlir:
+    func.func @f(%x: tensor<2x3xf32>) -> tensor<5xf32> {
+      %y = tensor.reshape %x : tensor<2x3xf32> to tensor<5xf32>
+      func.return %y : tensor<5xf32>
+    }
+fix: the message shows both sizes and where they stand; change one of the shapes.
+
+MLC0116 An attribute has a value that makes no sense for the operation.
+example mlir:
+    func.func @f(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+      %y = tensor.transpose %x {perm = [1, 1]} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      func.return %y : tensor<3x2xf32>
+    }
+fix: give one of the values that the message lists.
+
+MLC0117 A list has not one entry per dimension, or nothing is given where something is needed.
+example mlir:
+    func.func @f(%x: tensor<4xf32>) -> tensor<2xf32> {
+      %y = tensor.slice %x {starts = [0, 0], stops = [2, 2], steps = [1, 1]} : (tensor<4xf32>) -> tensor<2xf32>
+      func.return %y : tensor<2xf32>
+    }
+fix: write one entry for each dimension of the operand.
+
+MLC0118 An operand is no tensor.
+example mlir:
+    func.func @f(%x: f32) -> f32 {
+      %y = tensor.exp %x : f32
+      func.return %y : f32
+    }
+fix: operations of the tensor dialect take tensors; for scalars there are arith and math.
+
+MLC0119 The body of a tensor.map does not fit its operands.
+example mlir:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = tensor.map %x : tensor<2xf32> {
+      ^bb0(%a: f64):
+        tensor.yield %a : (f64) -> ()
+      }
+      func.return %y : tensor<2xf32>
+    }
+fix: the body takes one scalar per operand, of its element type, and yields one value.
+
+MLC0153 The body of a kernel does not fit its operands or buffers.
+example mlir:
+    func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %y = tensor.kernel %x {operandSegmentSizes = [1, 0, 0, 0]} : tensor<2xf32> {
+      ^bb0(%a: tensor<3xf32>):
+        tensor.yield %a : (tensor<3xf32>) -> ()
+      }
+      func.return %y : tensor<2xf32>
+    }
+fix: the body's arguments have the operands' types.
+'''
