@@ -123,7 +123,7 @@ class For(Op, name="scf.for", pure=False, effects_inside=True):
         kind = parser.type() if parser.accept(":") else index
         operands = parser.resolve_all([*bounds, *refs], [kind] * 3 + types)
         body = parser.region([(counter, kind), *zip(names, types)])
-        _end(body)
+        _end(parser, body)
         extra = parser.attr_dict() if parser.at("{") else {}
         return For.make(operands, extra, None, [body])
 
@@ -171,7 +171,7 @@ class If(Op, name="scf.if", pure=False, effects_inside=True):
             types = parser.list_of(parser.type, ")") if parser.accept("(") else [parser.type()]
         regions = [parser.region(), parser.region() if parser.accept("else") else Region()]
         for region in regions:
-            _end(region)
+            _end(parser, region)
         extra = parser.attr_dict() if parser.at("{") else {}
         return If.make([condition], extra, types, regions)
 
@@ -251,7 +251,7 @@ class While(Op, name="scf.while", pure=False):
         before = parser.region(list(zip(names, inputs)))
         parser.expect("do")
         after = parser.region()
-        _end(after)
+        _end(parser, after)
         extra = parser.attr_dict() if parser.accept("attributes") else {}
         return While.make(operands, extra, results, [before, after])
 
@@ -266,11 +266,11 @@ def branch(condition: Value, types: Sequence[Type] = (), otherwise: bool = True)
     return If(condition, Region(Block()), Region(Block()) if otherwise or types else Region(), tuple(types))
 
 
-def _end(region: Region) -> None:
-    """Text may leave out a yield of nothing at the end."""
+def _end(parser: Parser, region: Region) -> None:
+    """Text may leave out a yield of nothing at the end; it gets the place of the closing brace."""
     for block in region.blocks:
         if block.last is None or not block.last.terminator:
-            block.insert(Yield.make([], {}, None))
+            block.insert(Yield.make([], {}, None, loc=parser.loc(parser.tokens[parser.pos - 1].start)))
 
 
 def _print_values(p: Printer, op: Op, values: Sequence[Value]) -> None:

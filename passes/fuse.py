@@ -118,6 +118,9 @@ class _Fuser:
         self.groups: list[Group] = []
 
     def run(self) -> None:
+        for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
+            if op.name.startswith("tensor.") and not any(r.uses for r in op.results):
+                op.erase()
         for op in self.block:
             if not op.terminator and op.name.startswith("tensor.") and not is_free(op):
                 self.place(op)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
+from tests.samples import SAMPLES
 
 CASES = Path(__file__).parent / "cases"
 
@@ -56,3 +57,12 @@ class CaseItem(pytest.Item):
         if isinstance(excinfo.value, CaseFailure | CaseError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
+
+
+@pytest.fixture
+def sample_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with the files that examples of the command's help speak of."""
+    for name, text in SAMPLES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path

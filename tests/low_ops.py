@@ -157,7 +157,8 @@ def _defined(name: str, operands: Sequence[ScalarType], result: ScalarType, xs: 
     if op in ("arith.fptosi", "arith.fptoui"):
         low, high = (0, 2.0**result.width) if op == "arith.fptoui" else \
             (-2.0**(result.width - 1), 2.0**(result.width - 1))
-        wide = np.trunc(xs[0].astype(np.float64))
+        with np.errstate(invalid="ignore"):
+            wide = np.trunc(xs[0].astype(np.float64))
         return (wide >= low) & (wide < high)
     return np.ones(xs[0].shape, bool)
 

@@ -55,7 +55,7 @@ class KernelBuilder:
 
     def build(self) -> None:
         kernel, rank = self.kernel, len(self.shape)
-        coordinates = tuple(loop.coordinate(d) for d in range(rank))
+        coordinates = broadcast_index(self.shape, [loop.coordinate(d) for d in range(rank)])
         domain, tile, vector = list(self.shape), [1] * rank, -1
         if not domain and self.inner is None:
             domain, tile, rank = [1], [1], 1             # one point, which no access map mentions

@@ -35,13 +35,10 @@ MLC0103 A value is used where its definition does not reach.
 A value is known after its definition, in the same block, in blocks that it dominates and in regions inside them;
 never in a function beside.
 example mlir:
-    func.func @f(%c: i1, %x: f32) -> f32 {
-      scf.if %c {
-        %y = arith.addf %x, %x : f32
-        scf.yield
-      }
-      "func.return"(%z) : (f32) -> ()
+    func.func @f(%x: f32) -> f32 {
+      %y = "arith.addf"(%z, %x) : (f32, f32) -> f32
       %z = arith.addf %x, %x : f32
+      func.return %y : f32
     }
 fix: move the definition up, or yield the value from the region.
 

@@ -79,7 +79,7 @@ example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
       %y = tensor.map %x : tensor<2xf32> {
       ^bb0(%a: f64):
-        tensor.yield %a : (f64) -> ()
+        tensor.yield %a : f64
       }
       func.return %y : tensor<2xf32>
     }
@@ -90,7 +90,7 @@ example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
       %y = tensor.kernel %x {operandSegmentSizes = [1, 0, 0, 0]} : tensor<2xf32> {
       ^bb0(%a: tensor<3xf32>):
-        tensor.yield %a : (tensor<3xf32>) -> ()
+        tensor.yield %a : tensor<3xf32>
       }
       func.return %y : tensor<2xf32>
     }

@@ -1,0 +1,503 @@
+"""Random well-typed programs on tensors, the check that they mean the same at every level, and their reduction.
+
+A program is a graph of 3 to 25 operations of every family on shapes with sizes of 0, 1, primes and symbols, with
+several results, donated arguments and mixed element types. All of it follows from the seed: the module, the numbers
+of its symbols, and the arrays. Indices are computed to be in range, so any arrays will do, and what the reducer
+leaves of a module can be called with random ones too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.executable import build
+from mlc.backends.target import Target, host
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module, module
+from mlc.dialects.func import Func, Return, function
+from mlc.dialects.tensor.binary import Binary
+from mlc.dialects.tensor.elementwise import Unary
+from mlc.ir.core import REGISTRY, Op, Value, at_end, before
+from mlc.ir.interp import run_function
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Instruments, Pipeline, Step, find_pass
+from mlc.ir.printer import to_text
+from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
+from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
+from mlc.ir.verify import verify
+from mlc.passes import pipeline
+from tests.arrays import difference
+
+Array = np.ndarray[Any, Any]
+
+DTYPES: tuple[ScalarType, ...] = (f32, f32, f32, f32, f64, f16, bf16, i32, i64, i8, i1, *(
+    IntType(w, unsigned=True) for w in (8, 32, 64)))
+SIZES: tuple[Dim, ...] = (0, 1, 1, 2, 3, 4, 5, 7, 13, 16, 17, 33, 64, 70, sym("B"), sym("B"), sym("N"))
+NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37)}
+"""What a symbol may stand for; 0 is drawn rarely."""
+MOST_ELEMENTS = 1200
+ROUNDS = ("decompose", "fix_numerics")
+"""Passes that may choose other roundings; across all others every bit stays."""
+
+
+def kind(dtype: ScalarType) -> str:
+    return "float" if isinstance(dtype, FloatType) else "bool" if dtype == i1 else "int"
+
+
+def classes(base: type[Op]) -> list[Any]:
+    return [c for n, c in sorted(REGISTRY.items()) if n.startswith("tensor.") and issubclass(c, base)]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module with @main and the arrays to call it with."""
+
+    seed: int
+    text: str
+    arguments: tuple[Array, ...]
+
+    def module(self) -> Module:
+        return parse_module(self.text, f"<seed {self.seed}>")
+
+
+class Generator:
+    """Makes one program. Every method of `FAMILIES` gives a new value made from `x`, or None where it does not apply."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        rng = self.rng
+        self.numbers = {n: rng.choice(c) if rng.random() < 0.15 else rng.choice(c[:-1]) for n, c in NUMBERS.items()}
+        self.inside, self.main = module(), function("main", [])
+        self.inside.body.block.insert(self.main)
+        self.values: list[Value] = []
+
+    def make(self) -> Module:
+        rng = self.rng
+        for _ in range(rng.randint(1, 4)):
+            self.argument(TensorType(self.shape(), rng.choice(DTYPES)))
+        count = rng.randint(3, 25) if rng.random() < 0.5 else rng.randint(3, 10)
+        made, attempts = 0, 0
+        with at_end(self.main.block):
+            while made < count and attempts < 40 * count:
+                attempts += 1
+                family = rng.choices(FAMILIES, [w for _, w in WEIGHTS])[0]
+                out = family(self, self.pick())
+                if out is not None and self.elements(out.type.shape) <= MOST_ELEMENTS:
+                    self.values.append(out)
+                    made += 1
+        self.finish()
+        return self.inside
+
+    def finish(self) -> None:
+        """Return the values that nobody uses, and some others; donate arguments, most often ones that fit a result."""
+        rng, block = self.rng, self.main.block
+        for op in reversed(block.ops):              # values that were too large have not been kept
+            if not any(r.uses or r in self.values for r in op.results):
+                op.erase()
+        last = [v for v in self.values if v.op is not None and not v.uses]
+        results = rng.sample(last, min(len(last), rng.randint(1, 5))) or [self.values[-1]]
+        results += [v for v in self.values if rng.random() < 0.07]
+        rng.shuffle(results)
+        with at_end(block):
+            Return(tuple(results))
+        sweep(self.main)
+        for name in sorted({n for op in block for r in op.results for d in r.type.shape for n in symbols(d)}):
+            if not self.has(name):                  # every size can be told from an argument
+                self.argument(TensorType((sym(name),), f32))
+        fitting = {v.type for v in results}
+        donate = tuple(a.index for a in block.args if rng.random() < (0.6 if a.type in fitting else 0.15))
+        if donate:
+            self.main.attrs["donate"] = donate
+        self.main.update_type()
+
+    # -- types and operands ---------------------------------------------------------------------------------------
+    def elements(self, shape: Sequence[Dim]) -> int:
+        return evaluate(product(shape), self.numbers)
+
+    def shape(self) -> tuple[Dim, ...]:
+        while True:
+            shape = tuple(self.rng.choice(SIZES) for _ in range(self.rng.choices((0, 1, 2, 3, 4), (1, 5, 8, 4, 1))[0]))
+            if self.elements(shape) <= MOST_ELEMENTS:
+                return shape
+
+    def argument(self, type: TensorType) -> Value:
+        """A new argument; the sizes of arguments are numbers or symbols, so that calls can tell them."""
+        value = self.main.block.add_arg(type)
+        self.values.append(value)
+        return value
+
+    def pick(self) -> Value:
+        """A value to go on from, more often a recent one."""
+        return self.values[-1 - min(int(self.rng.expovariate(0.35)), len(self.values) - 1)]
+
+    def other(self, dtype: ScalarType, shape: Sequence[Dim]) -> Value:
+        """A value of an element type that broadcasts to `shape`: one that is there, a number, or a new argument."""
+        rng = self.rng
+        fitting = [v for v in self.values if v.type.dtype == dtype and broadcasts(v.type.shape, shape)]
+        choice = rng.random()
+        if fitting and choice < 0.6:
+            return rng.choice(fitting)
+        if choice < 0.75 or not all(isinstance(d, int) or str(d).isidentifier() for d in shape):
+            return self.number(dtype)
+        kept = shape[rng.randint(0, len(shape)) if rng.random() < 0.4 else 0:]
+        return self.argument(TensorType(tuple(1 if rng.random() < 0.2 else d for d in kept), dtype))
+
+    def number(self, dtype: ScalarType) -> Value:
+        low = 0 if isinstance(dtype, IntType) and dtype.unsigned else -3
+        value: Any = {"float": self.rng.choice((0.5, -1.5, 2.0, 0.0)), "int": self.rng.randint(low, 5),
+                      "bool": self.rng.random() < 0.5}[kind(dtype)]
+        return tn.Full(value, (), dtype).result
+
+    def like(self, dtype: ScalarType, shape: Sequence[Dim]) -> Value:
+        """As `other`, of the whole shape."""
+        v = self.other(dtype, shape)
+        return v if v.type.shape == tuple(shape) else tn.BroadcastTo(v, tuple(shape)).result
+
+    def axes(self, x: Value) -> tuple[int, ...]:
+        return tuple(a for a in range(x.type.rank) if self.rng.random() < 0.5)
+
+    # -- families -------------------------------------------------------------------------------------------------
+    def unary(self, x: Value) -> Value | None:
+        fitting = [c for c in classes(Unary) if kind(x.type.dtype) in c.accepts]
+        return self.rng.choice(fitting)(x).result  # type: ignore[no-any-return]
+
+    def binary(self, x: Value) -> Value | None:
+        fitting = [c for c in classes(Binary) if kind(x.type.dtype) in c.accepts]
+        cheap = [c for c in fitting if c in (tn.Add, tn.Sub, tn.Mul, tn.Maximum)]
+        cls = self.rng.choice(cheap if cheap and self.rng.random() < 0.6 else fitting)
+        operands = [x, self.other(x.type.dtype, x.type.shape)]
+        self.rng.shuffle(operands)
+        return cls(*operands).result  # type: ignore[no-any-return]
+
+    def compare(self, x: Value) -> Value | None:
+        predicate = self.rng.choice(("eq", "ne", "lt", "le", "gt", "ge"))
+        return tn.Compare(predicate, x, self.other(x.type.dtype, x.type.shape)).result
+
+    def select(self, x: Value) -> Value | None:
+        return tn.Select(self.other(i1, x.type.shape), x, self.other(x.type.dtype, x.type.shape)).result
+
+    def cast(self, x: Value) -> Value | None:
+        return tn.Cast(x, self.rng.choice(DTYPES)).result
+
+    def reduce(self, x: Value) -> Value | None:
+        choices: list[Any] = [tn.ReduceSum, tn.ReduceSum, tn.ReduceMax, tn.ReduceMin, tn.ReduceProd, tn.ReduceAny,
+                              tn.ReduceAll]
+        fitting = [c for c in choices if kind(x.type.dtype) in c.accepts]
+        axes = self.axes(x) if self.rng.random() < 0.3 else (self.rng.randrange(x.type.rank),) if x.type.rank else ()
+        out = self.rng.choice(fitting)(x, axes).result
+        if self.rng.random() < 0.3:                 # the mean of rows, say, is soon subtracted from them
+            shape = [1 if a in axes else d for a, d in enumerate(x.type.shape)]
+            out = tn.Reshape(out, tuple(shape)).result
+        return out  # type: ignore[no-any-return]
+
+    def reshape(self, x: Value) -> Value | None:
+        shape, rng = list(x.type.shape), self.rng
+        way = rng.random()
+        if way < 0.25:
+            shape.insert(rng.randint(0, len(shape)), 1)
+        elif way < 0.4 and 1 in shape:
+            shape.remove(1)
+        elif way < 0.65 and len(shape) > 1:
+            a = rng.randrange(len(shape) - 1)
+            shape[a: a + 2] = [shape[a] * shape[a + 1]]
+        elif way < 0.8:
+            shape = [product(shape)]
+        else:
+            splits = [(a, k) for a, d in enumerate(shape) for k in (2, 3, 5) if isinstance(d, int) and d and d % k == 0]
+            if not splits:
+                return None
+            a, k = rng.choice(splits)
+            whole = shape[a]
+            assert isinstance(whole, int)
+            shape[a: a + 1] = [k, whole // k] if rng.random() < 0.5 else [whole // k, k]
+        return tn.Reshape(x, tuple(shape)).result
+
+    def transpose(self, x: Value) -> Value | None:
+        perm = list(range(x.type.rank))
+        self.rng.shuffle(perm)
+        return tn.Transpose(x, tuple(perm)).result if len(perm) > 1 else None
+
+    def broadcast(self, x: Value) -> Value | None:
+        rng = self.rng
+        shape = [rng.choice(SIZES) if d == 1 and rng.random() < 0.7 else d for d in x.type.shape]
+        return tn.BroadcastTo(x, tuple([rng.choice(SIZES)] * rng.randint(0, 1) + shape)).result
+
+    def slice(self, x: Value) -> Value | None:
+        rng = self.rng
+        bounds: list[tuple[Dim, Dim, int]] = []
+        for d in x.type.shape:
+            if rng.random() < 0.4 or not isinstance(d, int):
+                bounds.append((0, d, 1) if rng.random() < 0.6 or d == 0 or not self.positive(d) else (d - 1, -1, -1)
+                              if rng.random() < 0.5 else (1, d, 1))
+                continue
+            a, b = sorted((rng.randint(0, d), rng.randint(0, d)))
+            step = rng.choice((1, 1, 2, 3))
+            bounds.append((a, b, step) if rng.random() < 0.7 or a == b else (b - 1, a - 1, -step))
+        starts, stops, steps = zip(*bounds) if bounds else ((), (), ())
+        return tn.Slice(x, starts, stops, steps).result
+
+    def positive(self, d: Dim) -> bool:
+        """Whether a size is at least 1 for every number of its symbols that is drawn here."""
+        return evaluate(d, self.numbers) >= 1
+
+    def pad(self, x: Value) -> Value | None:
+        rng = self.rng
+        low = tuple(rng.choice((0, 0, 1, 2, sym("B") if self.has("B") else 3)) for _ in x.type.shape)
+        interior = tuple(rng.choice((0, 0, 0, 1, 2)) for _ in x.type.shape)
+        high = tuple(rng.choice((0, 0, 1, 5)) if k == 0 or rng.random() < 0.5 or not self.positive(d) else -k
+                     for k, d in zip(interior, x.type.shape))
+        return tn.Pad(x, self.other(x.type.dtype, ()), low, high, interior).result
+
+    def has(self, name: str) -> bool:
+        return any(sym(name) in a.type.shape for a in self.main.block.args)
+
+    def concat(self, x: Value) -> Value | None:
+        if not x.type.rank:
+            return None
+        axis = self.rng.randrange(x.type.rank)
+        same = [v for v in self.values if v.type.dtype == x.type.dtype and v.type.rank == x.type.rank and all(
+            d == e for a, (d, e) in enumerate(zip(v.type.shape, x.type.shape)) if a != axis)]
+        others = self.rng.choices(same, k=self.rng.randint(0, 2))
+        if self.rng.random() < 0.5:
+            shape = [self.rng.choice(SIZES[:9]) if a == axis else d for a, d in enumerate(x.type.shape)]
+            others.append(self.like(x.type.dtype, shape))
+        return tn.Concat((x, *others), axis).result
+
+    def reverse(self, x: Value) -> Value | None:
+        return tn.Reverse(x, self.axes(x)).result
+
+    def indices(self, shape: tuple[Dim, ...], extent: Dim) -> Value:
+        """Indices in range: any integers, modulo the extent."""
+        dtype = self.rng.choice((i64, i32, i64))
+        v = self.like(dtype, shape)
+        number = tn.Full(extent, (), dtype) if isinstance(extent, int) else tn.Size(extent, dtype)
+        return tn.Rem(v, number.result).result
+
+    def take(self, x: Value) -> Value | None:
+        axes = [a for a, d in enumerate(x.type.shape) if self.positive(d)]
+        if not axes:
+            return None
+        axis = self.rng.choice(axes)
+        return tn.Take(x, self.indices(self.rng.choice(((), (3,), (2, 2), (5,), (0,))), x.type.shape[axis]), axis).result
+
+    def take_along(self, x: Value) -> Value | None:
+        axes = [a for a, d in enumerate(x.type.shape) if self.positive(d)]
+        if not axes:
+            return None
+        axis = self.rng.choice(axes)
+        shape = tuple(self.rng.choice((1, 3, d)) if a == axis else d for a, d in enumerate(x.type.shape))
+        return tn.TakeAlong(x, self.indices(shape, x.type.shape[axis]), axis).result
+
+    def dot(self, x: Value) -> Value | None:
+        if x.type.dtype == i1 or not x.type.rank:
+            return None
+        rng, rank = self.rng, x.type.rank
+        order = rng.sample(range(rank), rank)
+        contract, batch = order[: rng.choice((0, 1, 1, 1, 2))], order[2: 2 + rng.choice((0, 0, 1))]
+        shared = [*contract, *batch]
+        shape = [x.type.shape[a] for a in shared] + [rng.choice(SIZES) for _ in range(rng.choice((0, 1, 1, 2)))]
+        perm = rng.sample(range(len(shape)), len(shape))          # axis i of the factor is entry perm[i] of `shape`
+        wanted = tuple(shape[p] for p in perm)
+        if self.elements(wanted) > MOST_ELEMENTS:
+            return None
+        y = self.like(x.type.dtype, wanted)
+        pairs = [(a, perm.index(i)) for i, a in enumerate(shared)]
+        if rng.random() < 0.3:
+            x, y, pairs = y, x, [(b, a) for a, b in pairs]
+        return tn.DotGeneral(x, y, tuple(pairs[len(contract):]), tuple(pairs[: len(contract)])).result
+
+    def source(self, x: Value) -> Value | None:
+        rng, dtype = self.rng, x.type.dtype
+        way = rng.random()
+        if way < 0.4:
+            shape = [d if isinstance(d, int) else 2 for d in x.type.shape]
+            if np.prod(shape) <= 200:
+                return tn.Constant(random_array(np.random.default_rng(rng.randrange(99)), shape, dtype)).result
+        if way < 0.8 and dtype != i1 and x.type.rank:
+            return tn.Iota(x.type.shape, rng.randrange(x.type.rank), dtype).result
+        if way < 0.9 and dtype in (i32, i64) and self.has("B"):
+            return tn.Size(sym("B") * 2 + 1, dtype).result
+        return tn.BroadcastTo(self.number(dtype), x.type.shape).result
+
+    def composite(self, x: Value) -> Value | None:
+        if not isinstance(x.type.dtype, FloatType):
+            return None
+        axes = [a for a, d in enumerate(x.type.shape) if self.positive(d)]
+        plain = self.rng.choice((tn.Relu, tn.Gelu, tn.Silu, tn.Softplus))
+        if not axes or self.rng.random() < 0.4:
+            return plain(x).result
+        axis = self.rng.choice(axes)
+        by_axis = self.rng.choice((tn.Softmax, tn.LogSoftmax, tn.LogSumExp))
+        by_axes = self.rng.choice((tn.Mean, lambda x, axes: tn.LayerNorm(x, None, None, axes)))
+        return by_axis(x, axis).result if self.rng.random() < 0.6 else by_axes(x, (axis,)).result
+
+
+WEIGHTS: tuple[tuple[Callable[[Generator, Value], Value | None], int], ...] = (
+    (Generator.unary, 5), (Generator.binary, 9), (Generator.compare, 1), (Generator.select, 2), (Generator.cast, 2),
+    (Generator.reduce, 5), (Generator.reshape, 3), (Generator.transpose, 2), (Generator.broadcast, 2),
+    (Generator.slice, 2), (Generator.pad, 2), (Generator.concat, 2), (Generator.reverse, 1), (Generator.take, 1),
+    (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1))
+FAMILIES = [family for family, _ in WEIGHTS]
+
+
+def broadcasts(shape: Sequence[Dim], target: Sequence[Dim]) -> bool:
+    return len(shape) <= len(target) and all(d in (1, e) for d, e in zip(reversed(shape), reversed(target)))
+
+
+def sweep(main: Func) -> None:
+    """Erase what nobody uses, but for arguments."""
+    for op in reversed(main.block.ops):
+        if op.results and not any(r.uses for r in op.results):
+            op.erase()
+
+
+def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarType) -> Array:
+    """Small numbers, some of them integers, zeros, negative zeros, infinite or NaN."""
+    target = to_numpy(dtype)
+    if dtype == i1:
+        return np.asarray(rng.random(shape) < 0.5)
+    if isinstance(dtype, IntType):
+        return np.asarray(rng.integers(0 if dtype.unsigned else -9, 12, shape)).astype(target)
+    out = np.asarray(rng.standard_normal(shape) * 2)
+    out = np.where(rng.random(shape) < 0.1, np.round(out), out)
+    return np.asarray(np.where(rng.random(shape) < 0.02, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], shape),
+                               out)).astype(target)
+
+
+def generate(seed: int) -> Program:
+    """The program of a seed."""
+    generator = Generator(seed)
+    made = generator.make()
+    verify(made)
+    rng = np.random.default_rng(seed)
+    arguments = tuple(random_array(rng, [evaluate(d, generator.numbers) for d in a.type.shape], a.type.dtype)
+                      for a in generator.main.block.args)
+    return Program(seed, to_text(made), arguments)
+
+
+# -- the check --------------------------------------------------------------------------------------------------------
+def check(program: Program, target: Target | None = None, vector_bits: int | None = None,
+          between: Callable[[Step, Module], None] | None = None) -> None:
+    """AssertionError (or what the compiler raises) unless every level and native code give the same bits.
+
+    Across `ROUNDS` only types and integers that no float reaches are compared, since random programs magnify
+    differences of rounding; tests/test_meaning.py compares those passes on gentle programs.
+
+    between  edits the module after a pass
+    """
+    target = target or host()
+    lowered = program.module()
+    wanted = run_function(lowered, "main", program.arguments)
+
+    def after(step: Step, module: Op) -> None:
+        nonlocal wanted
+        assert isinstance(module, Module)
+        if between is not None:
+            between(step, module)
+        verify(module)
+        found = run_function(module, "main", program.arguments)
+        if step.transform.name in ROUNDS:
+            assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in wanted]
+            wanted = found
+        same(found, wanted, str(step))
+
+    pipeline.build("llvm", vector_bits or target.vector_bits).run(lowered, Instruments(after=after))
+    same(native(lowered, program.arguments, target), wanted, "native code")
+
+
+def native(module: Module, arguments: Sequence[Array], target: Target) -> list[Array]:
+    return build(module, target).entry("main").call([np.array(a) for a in arguments])
+
+
+def same(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
+    assert len(found) == len(wanted), f"{where}: {len(found)} results in place of {len(wanted)}"
+    for i, (a, b) in enumerate(zip(found, wanted)):
+        message = difference(a, b, "bits")
+        assert message is None, f"after {where}: result {i} is {message}"
+
+
+# -- reduction --------------------------------------------------------------------------------------------------------
+def reduced(program: Program, fails: Callable[[Program], bool], tries: int = 400) -> Program:
+    """A smaller program that still `fails`: results dropped, and operations replaced by an operand or a number."""
+    best, again = program, True
+    while again:
+        again = False
+        for text in smaller(best):
+            tries -= 1
+            if tries < 0:
+                return best
+            candidate = Program(program.seed, text, program.arguments)
+            if fails(candidate):
+                best, again = candidate, True
+                break
+    return best
+
+
+def smaller(program: Program) -> list[str]:
+    """The texts of programs that are one step smaller."""
+    out = []
+    main = _main(program.module())
+    results = len(main.block.terminator.operands)
+    for i in range(results if results > 1 else 0):
+        out.append(_edited(program, lambda main, i=i: _drop_result(main, i)))
+    count = len(main.block.ops) - 1
+    for i in reversed(range(count)):
+        stand_ins = [k for k, v in enumerate(main.block.ops[i].operands) if v.type == main.block.ops[i].result.type]
+        for k in (*stand_ins, -1):
+            if k >= 0 or main.block.ops[i].operands:
+                out.append(_edited(program, lambda main, i=i, k=k: _drop_op(main, i, k)))
+    if "donate" in main.attrs:
+        out.append(_edited(program, lambda main: main.attrs.pop("donate")))
+    return out
+
+
+def _main(inside: Module) -> Func:
+    return next(f for f in inside.inside(Func) if f.sym_name == "main")
+
+
+def _edited(program: Program, edit: Callable[[Func], Any]) -> str:
+    inside = program.module()
+    main = _main(inside)
+    edit(main)
+    sweep(main)
+    main.update_type()
+    return to_text(inside)
+
+
+def _drop_result(main: Func, i: int) -> None:
+    terminator = main.block.terminator
+    terminator.set_operands(tuple(v for k, v in enumerate(terminator.operands) if k != i))
+
+
+def _drop_op(main: Func, i: int, operand: int) -> None:
+    op = main.block.ops[i]
+    with before(op):
+        dtype = op.result.type.dtype
+        stand_in = op.operands[operand] if operand >= 0 else \
+            tn.Full(True if dtype == i1 else 1, op.result.type.shape, dtype).result
+    op.result.replace_by(stand_in)
+
+
+def failure(program: Program, run: Callable[[Program], None]) -> str | None:
+    """None if `run` succeeds, else what went wrong, with the reduced program."""
+    def error_of(candidate: Program) -> Exception | None:
+        try:
+            run(candidate)
+        except Exception as error:
+            return error
+        return None
+
+    error = error_of(program)
+    if error is None:
+        return None
+    small = reduced(program, lambda p: type(error_of(p)) is type(error))
+    arrays = "\n".join(f"  argument {i}: {a.dtype}{list(a.shape)}" for i, a in enumerate(small.arguments))
+    return f"seed {program.seed}: {error_of(small)!r}\n{small.text}{arrays}"
+
+
+__all__ = ["Pipeline", "Program", "check", "failure", "find_pass", "generate", "i8", "reduced"]

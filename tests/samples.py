@@ -1,0 +1,37 @@
+"""The files that the help and the error codes of the mlc command use in their examples."""
+from __future__ import annotations
+
+MODEL_PY = '''\
+import mlc
+
+
+def predict(x: mlc.spec("B", 16), w: mlc.spec(16, 3)):
+    return mlc.softmax(x @ w, dim=1)
+
+
+def scale(x):
+    return x * 2.0
+
+
+if __name__ == "__main__":
+    print(mlc.compile(predict)(mlc.ones(2, 16), mlc.ones(16, 3)))
+'''
+
+MODEL_MLIR = '''\
+func.func @main(%x: tensor<Bx16xf32>, %w: tensor<16x3xf32>) -> tensor<Bx3xf32> {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 0]]} : (tensor<Bx16xf32>, tensor<16x3xf32>) -> tensor<Bx3xf32>
+  %1 = tensor.add %0, %0 : tensor<Bx3xf32>
+  %2 = tensor.exp %1 : tensor<Bx3xf32>
+  func.return %2 : tensor<Bx3xf32>
+}
+'''
+
+SCALARS_MLIR = '''\
+func.func @main(%x: i32) -> i32 {
+  %0 = arith.addi %x, %x : i32
+  func.return %0 : i32
+}
+'''
+
+SAMPLES = {"model.py": MODEL_PY, "model.mlir": MODEL_MLIR, "scalars.mlir": SCALARS_MLIR,
+           "fails.py": "print('one')\n1 / 0\n"}
