@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 
-TYPE_CHECKING = False                            # as typing's, which takes longer to import than all that `mlc --help` does
+TYPE_CHECKING = False            # as typing's, which takes longer to import than all that `mlc --help` does
 if TYPE_CHECKING:
     from typing import Any
 

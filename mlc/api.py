@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "grad", "lower",
            "native_entries", "spec", "value_and_grad", "vjp"]
 
+Parameters = str | int | Iterable[str | int]
+"""Parameters of a function: names, positions, or one of them."""
+
 _cache: dict[str, Executable] = {}
 """Native code by the text of the module it was made from, locations included: they are in its error messages."""
 _compiling = threading.RLock()
@@ -79,7 +82,7 @@ class Compiled:
     compilation; sizes that a specification names by a symbol do not.
     """
 
-    def __init__(self, f: Callable[..., Any], donate: Iterable[str | int] = (), static: Iterable[str | int] = (),
+    def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None) -> None:
         self.bound: tuple[Any, ...] = ()
         if isinstance(f, tree.AttributeTree):              # a module: its arrays are arguments, not constants
@@ -98,7 +101,7 @@ class Compiled:
         self._lock = threading.RLock()
         functools.update_wrapper(self, f, updated=())
 
-    def _parameters(self, given: Iterable[str | int], names: Sequence[str], what: str) -> frozenset[str]:
+    def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
         """The names of parameters, which may be given by position."""
         out = set()
         for x in (given,) if isinstance(given, str | int) else given:
@@ -139,7 +142,8 @@ class Compiled:
         try:
             results = entry.call(arguments.arrays)
         except UserIndexError:
-            consume(arguments.given, donated, user_loc(), _name(self.f))   # the code has run, and may have written to them
+            # The code has run, and may have written to them.
+            consume(arguments.given, donated, user_loc(), _name(self.f))
             raise
         if donated:
             consume(arguments.given, donated, user_loc(), _name(self.f))
@@ -250,7 +254,7 @@ class Compiled:
         return f"<mlc.compile({_name(self.f)}), {len(self._known)} signatures>"
 
 
-def compile(f: Callable[..., Any], donate: Iterable[str | int] = (), *, static: Iterable[str | int] = (),
+def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
@@ -294,12 +298,17 @@ class Lowered:
     __str__ = to_text
 
 
-def lower(f: Callable[..., Any], args: Sequence[Any], level: str = "tensor") -> Lowered:
-    """f for arguments like `args` (arrays, or `mlc.spec`s) as a module at a level.
+def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str = "tensor") -> Lowered:
+    """f for arguments like `args` (arrays, or `mlc.spec`s; None: those that f's annotations name) as a module at a level.
 
     "trace" is what was recorded, "tensor" what the passes of the tensor level make of it, then "loop", "low", "llvm".
     """
     compiled = compiled_function(f) or Compiled(f)
+    if args is None:
+        if missing := [n for n in compiled.names if n not in compiled.specs]:
+            raise UserError(f"nothing says what {', '.join(missing)} of {_name(f)} is", code="MLC0381", loc=user_loc(),
+                            hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters with mlc.spec")
+        args = [compiled.specs[n] for n in compiled.names]
     return compiled.lower(*args, level=level)
 
 

@@ -40,7 +40,7 @@ def test_state_dict_round_trip() -> None:
         assert x.numpy() is not y.numpy()
     with pytest.raises(UserError, match=r"missing layers\[0\].bias"):
         b.load_state_dict({n: p for n, p in a.state_dict().items() if n != "layers[0].bias"})
-    with pytest.raises(UserError, match="expected mlc.float32"):
+    with pytest.raises(UserError, match=r"expected mlc\.float32"):
         b.load_state_dict(a.state_dict() | {"layers[0].bias": np.zeros(9, np.float32)})
 
 

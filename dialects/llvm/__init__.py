@@ -4,7 +4,9 @@ In the interpreter an integer or float is a numpy scalar, a vector an array, a s
 into bytes; memory is exact to the byte, alignments included.
 """
 
+from mlc.dialects.llvm.aggregates import *  # noqa: F403
 from mlc.dialects.llvm.arithmetic import *  # noqa: F403
 from mlc.dialects.llvm.control import *  # noqa: F403
+from mlc.dialects.llvm.intrinsics import *  # noqa: F403
 from mlc.dialects.llvm.memory import *  # noqa: F403
 from mlc.dialects.llvm.types import *  # noqa: F403

@@ -11,7 +11,7 @@ from mlc.dialects.llvm.arithmetic import constant
 from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of, stored_bytes
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
-from mlc.ir.interp import NOWHERE, Heap, Interpreter, Pointer, start_of
+from mlc.ir.interp import Heap, Interpreter, Pointer, start_of
 from mlc.ir.types import IntType, ScalarType, Type, VectorType, element, from_numpy, i1, i8, i64, like, to_numpy
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ Array = np.ndarray[Any, Any]
 DYNAMIC = -(1 << 31)
 """Stands in a list of constant indices for one that an operand gives."""
 
-NULL = Pointer(NOWHERE, 0)
-"""The null pointer: address 0, where nothing may be read."""
 
 
 # -- the interpreter's memory -----------------------------------------------------------------------------------------

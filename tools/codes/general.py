@@ -123,8 +123,8 @@ example mlir:
       func.return %x : tensor<3xf32>
     }
     func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
-      %y = autodiff.grad @g(%x) {wrt = [0]} : (tensor<3xf32>) -> tensor<3xf32>
-      func.return %y : tensor<3xf32>
+      %y:2 = autodiff.grad @g(%x) wrt [0] : (tensor<3xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+      func.return %y#1 : tensor<3xf32>
     }
 fix: return a scalar, such as the sum, or use autodiff.vjp with a cotangent.
 
@@ -135,8 +135,8 @@ example mlir grad:
       func.return %y : tensor<f32>
     }
     func.func @f(%x: tensor<f32>) -> tensor<f32> {
-      %y = autodiff.grad @g(%x) {wrt = [0]} : (tensor<f32>) -> tensor<f32>
-      func.return %y : tensor<f32>
+      %y:2 = autodiff.grad @g(%x) wrt [0] : (tensor<f32>) -> (tensor<f32>, tensor<f32>)
+      func.return %y#1 : tensor<f32>
     }
 fix: write the recursion as a loop, and branches as scf.if.
 

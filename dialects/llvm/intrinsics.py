@@ -1,0 +1,180 @@
+"""Intrinsics on numbers, each with the meaning of its counterpart in math, arith or vector."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mlc.dialects import arith, math, vector
+from mlc.ir.core import Op, Value
+from mlc.ir.types import ScalarType, VectorType
+
+_UNARY = "`(` $x `)` attr-dict `:` functional-type"
+_BINARY = "`(` $lhs `,` $rhs `)` attr-dict `:` functional-type"
+
+
+class FMA(math.Fma, name="llvm.intr.fma"):
+    """result = a * b + c, rounded once"""
+
+    format = "`(` $a `,` $b `,` $c `)` attr-dict `:` functional-type"
+
+
+class Sqrt(math.Sqrt, name="llvm.intr.sqrt"):
+    """result = the float nearest to the square root of x"""
+
+    format = _UNARY
+
+
+class FAbs(math.AbsF, name="llvm.intr.fabs"):
+    """result = |x|: the sign bit cleared, also of NaN"""
+
+    format = _UNARY
+
+
+class Floor(math.Floor, name="llvm.intr.floor"):
+    """result = the largest integer <= x"""
+
+    format = _UNARY
+
+
+class Ceil(math.Ceil, name="llvm.intr.ceil"):
+    """result = the smallest integer >= x"""
+
+    format = _UNARY
+
+
+class RoundEven(math.RoundEven, name="llvm.intr.roundeven"):
+    """result = the integer nearest to x, of two the even one"""
+
+    format = _UNARY
+
+
+class TruncF(math.Trunc, name="llvm.intr.trunc"):
+    """result = the integer nearest to x towards zero"""
+
+    format = _UNARY
+
+
+class CopySign(math.CopySign, name="llvm.intr.copysign"):
+    """result = the magnitude of lhs with the sign bit of rhs"""
+
+    format = _BINARY
+
+
+class Maximum(arith.MaximumF, name="llvm.intr.maximum"):
+    """result = max(lhs, rhs); NaN if either is NaN; +0 > -0"""
+
+    format = _BINARY
+
+
+class Minimum(arith.MinimumF, name="llvm.intr.minimum"):
+    """result = min(lhs, rhs); NaN if either is NaN; -0 < +0"""
+
+    format = _BINARY
+
+
+class SMax(arith.MaxSI, name="llvm.intr.smax"):
+    """result = max(lhs, rhs), signed"""
+
+    format = _BINARY
+
+
+class SMin(arith.MinSI, name="llvm.intr.smin"):
+    """result = min(lhs, rhs), signed"""
+
+    format = _BINARY
+
+
+class UMax(arith.MaxUI, name="llvm.intr.umax"):
+    """result = max(lhs, rhs), unsigned"""
+
+    format = _BINARY
+
+
+class UMin(arith.MinUI, name="llvm.intr.umin"):
+    """result = min(lhs, rhs), unsigned"""
+
+    format = _BINARY
+
+
+class Reduce(Op):
+    """result = the lanes of a vector joined by `kind`, of `vector.reduction`'s kinds"""
+
+    vector: Value
+    kind: ClassVar[str]
+    format = "`(` $vector `)` attr-dict `:` functional-type"
+
+    def infer(self) -> ScalarType:
+        type = self.vector.type
+        if not isinstance(type, VectorType) or type.rank != 1 or not isinstance(
+                type.dtype, vector.KINDS[self.kind].accepts):
+            self.fail(f"does not work on {type}", code="MLC0166")
+        return type.dtype  # type: ignore[no-any-return]
+
+    def ref(self, x: Any) -> Any:
+        return vector.join_lanes(self.kind, list(x), self.result.type)
+
+
+class ReduceAdd(Reduce, name="llvm.intr.vector.reduce.add"):
+    """result = the sum of the lanes modulo 2^width"""
+
+    kind = "add"
+
+
+class ReduceMul(Reduce, name="llvm.intr.vector.reduce.mul"):
+    """result = the product of the lanes modulo 2^width"""
+
+    kind = "mul"
+
+
+class ReduceAnd(Reduce, name="llvm.intr.vector.reduce.and"):
+    """result = all lanes joined by &"""
+
+    kind = "and"
+
+
+class ReduceOr(Reduce, name="llvm.intr.vector.reduce.or"):
+    """result = all lanes joined by |"""
+
+    kind = "or"
+
+
+class ReduceXor(Reduce, name="llvm.intr.vector.reduce.xor"):
+    """result = all lanes joined by ^"""
+
+    kind = "xor"
+
+
+class ReduceSMax(Reduce, name="llvm.intr.vector.reduce.smax"):
+    """result = the largest lane, signed"""
+
+    kind = "maxsi"
+
+
+class ReduceSMin(Reduce, name="llvm.intr.vector.reduce.smin"):
+    """result = the smallest lane, signed"""
+
+    kind = "minsi"
+
+
+class ReduceUMax(Reduce, name="llvm.intr.vector.reduce.umax"):
+    """result = the largest lane, unsigned"""
+
+    kind = "maxui"
+
+
+class ReduceUMin(Reduce, name="llvm.intr.vector.reduce.umin"):
+    """result = the smallest lane, unsigned"""
+
+    kind = "minui"
+
+
+class ReduceFMaximum(Reduce, name="llvm.intr.vector.reduce.fmaximum"):
+    """result = the largest lane; NaN if any is NaN"""
+
+    kind = "maximumf"
+
+
+class ReduceFMinimum(Reduce, name="llvm.intr.vector.reduce.fminimum"):
+    """result = the smallest lane; NaN if any is NaN"""
+
+    kind = "minimumf"

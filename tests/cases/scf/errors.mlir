@@ -1,0 +1,32 @@
+// test: verify
+func.func @f(%n: i32) {
+  %c = arith.constant 0 : index
+  scf.for %i = %c to %c step %c {
+    "scf.for"(%c, %n, %c) ({  // error: bounds and step are of one integer type
+    ^bb0(%j: index):
+      scf.yield
+    }) : (index, i32, index) -> ()
+    scf.yield
+  }
+  func.return
+}
+// -----
+func.func @f(%n: index, %x: f32) {
+  %r = scf.for %i = %n to %n step %n iter_args(%a = %x) -> (f32) {
+    scf.yield %i : index  // error: yields index, expected f32
+  }
+  func.return
+}
+// -----
+func.func @f(%c: i1) -> f32 {
+  %r = "scf.if"(%c) ({  // error: has results, but no second region
+    %x = arith.constant 1.0 : f32
+    scf.yield %x : f32
+  }, {
+  }) : (i1) -> f32
+  func.return %r : f32
+}
+// -----
+func.func @f(%x: i32) -> i32 {
+  scf.yield %x : i32  // error: stands outside of scf.for, scf.if and scf.while
+}

@@ -1,0 +1,228 @@
+"""mlc run --check: a planted mistake is found, the pass and the rule are named, and what is left replays it."""
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.dialects import arith, tensor
+from mlc.ir.core import Op, Value
+from mlc.ir.interp import run_function
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import parse_pipeline
+from mlc.ir.rewrite import RULES, rewrite
+from mlc.ir.types import TensorType, f32
+from mlc.passes import pipeline
+from mlc.tools import check, cli, inputs
+from tests.samples import MODEL_MLIR
+
+WRONG_PASS = '''"""A wrong pass: additions become subtractions."""
+from mlc.dialects import tensor
+from mlc.ir.core import before
+from mlc.ir.passes import Pass
+
+
+def run(module):
+    """x + y becomes x - y."""
+    for op in list(module.inside(tensor.Add)):
+        with before(op):
+            op.replace_by(tensor.Sub(op.lhs, op.rhs).result)
+
+
+PASS = Pass(run)
+'''
+
+MANY_ADDITIONS = """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = tensor.sub %x, %y : tensor<4xf32>
+  %1 = tensor.mul %0, %y : tensor<4xf32>
+  %2 = tensor.add %1, %x : tensor<4xf32>
+  %3 = tensor.mul %2, %1 : tensor<4xf32>
+  %4 = tensor.add %3, %y : tensor<4xf32>
+  func.return %4 : tensor<4xf32>
+}
+"""
+
+
+@pytest.fixture
+def planted() -> Iterator[Any]:
+    """Registers rules that are forgotten afterwards."""
+    before = {cls: list(rules) for cls, rules in RULES.items()}
+    yield rewrite
+    RULES.clear()
+    RULES.update(before)
+
+
+@pytest.fixture
+def wrong_pass(sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    Path("wrong_pass_package").mkdir()
+    Path("wrong_pass_package/negate.py").write_text(WRONG_PASS)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(sample_folder)])
+    return "wrong_pass_package.negate"
+
+
+def replayed(err: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    """The status and messages of the line that an error says replays it."""
+    line = re.search(r"replay it with: mlc (.*)", err)
+    assert line, err
+    before = set(Path().iterdir())
+    status = cli.main(shlex.split(line[1]))
+    assert set(Path().iterdir()) == before, "a replay leaves nothing"
+    return status, capsys.readouterr().err
+
+
+def test_nothing_is_wrong(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "model.mlir", "--check"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("result 0: f32[3, 3]")
+    for _, text, _ in pipeline.ORDER:
+        assert f"  {text.split('{')[0]}" in err
+    assert "fix_numerics: same within the tolerance" in err and "fuse: same to the bit" in err
+    assert "native code: same to the bit" in err
+
+
+def test_a_wrong_pass_is_named(wrong_pass: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "model.mlir", "--check", "-p", f"canonicalize,{wrong_pass},cse"]) == 101
+    out, err = capsys.readouterr()
+    assert not out and f"error[MLC0901]: pass {wrong_pass} changes the answer of @main: result 0 is " in err
+    assert "canonicalize: same" in err and "cse" not in err.split(wrong_pass)[0]
+    text = Path(f"mlc-wrong-{wrong_pass}.mlir").read_text()
+    assert f'pipeline: "builtin.module({wrong_pass})"' in text and "tensor.add" in text
+    status, again = replayed(err, capsys)
+    assert status == 101 and f"pass {wrong_pass} changes the answer" in again
+
+
+def test_a_wrong_rule_is_named(planted: Any, sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    @planted(tensor.Add)
+    def add_is_commutative(op: tensor.Add) -> Value | None:
+        """(x * y) + z == z + (x * y), which is right"""
+        if op.lhs.op is None or op.lhs.op.name != "tensor.mul" or op.rhs.op is not None:
+            return None
+        return tensor.Add(op.rhs, op.lhs).result
+
+    @planted(tensor.Mul)
+    def mul_is_add(op: tensor.Mul) -> Value | None:
+        """x * y == x + y, where x is a sum: wrong"""
+        return tensor.Add(op.lhs, op.rhs).result if op.lhs.op is not None and op.lhs.op.name == "tensor.add" else None
+
+    Path("many.mlir").write_text(MANY_ADDITIONS)
+    assert cli.main(["run", "many.mlir", "--check"]) == 101
+    err = capsys.readouterr().err
+    assert "pass canonicalize changes the answer" in err
+    assert re.search(r"note: rule mul_is_add at many.mlir:5:3 does it: firing \d of \d", err), err
+    assert re.search(r"builtin.module\(canonicalize\{limit=\d\}\)", Path("mlc-wrong-canonicalize.mlir").read_text())
+    status, again = replayed(err, capsys)
+    assert status == 101 and "rule mul_is_add at many.mlir:5:3" in again
+
+
+def test_bisection_finds_the_firing(planted: Any) -> None:
+    """Of many firings of one rule, one is wrong."""
+    @planted(arith.SubF)
+    def sub_is_add(op: arith.SubF) -> Value | None:
+        """x - y == x + -y; wrong where x is the constant 7"""
+        wrong = op.lhs.op is not None and float(getattr(op.lhs.op, "value", 0)) == 7
+        return arith.AddF(op.lhs, op.rhs if wrong else arith.NegF(op.rhs).result).result
+
+    lines = "\n".join(f"  %c{i} = arith.constant {i}.0 : f32\n  %{i + 1} = arith.subf %c{i}, %{i} : f32"
+                      for i in range(20))
+    text = f"func.func @main(%0: f32) -> f32 {{\n{lines}\n  func.return %20 : f32\n}}"
+    module = parse_module(text, "chain.mlir")
+    run = check.Check(module, "main", [np.float32(1.25)], exact=True, keep=False)
+    with pytest.raises(check.InternalError) as caught:
+        run.run(parse_pipeline("canonicalize"))
+    assert "rule sub_is_add at chain.mlir:17:3" in caught.value.notes[0]
+
+
+def test_a_pass_that_breaks_the_form_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    Path("breaking_pass_package").mkdir()
+    Path("breaking_pass_package/stale.py").write_text(WRONG_PASS.replace(
+        "op.replace_by(tensor.Sub(op.lhs, op.rhs).result)", "op.operands[0] = op.operands[1]"))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(sample_folder)])
+    Path("many.mlir").write_text(MANY_ADDITIONS)
+    assert cli.main(["run", "many.mlir", "--check", "-p", "breaking_pass_package.stale"]) == 101
+    err = capsys.readouterr().err
+    assert "pass breaking_pass_package.stale changes the answer" in err and "MLC0107" in err
+
+
+def test_a_wrong_backend_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                  capsys: pytest.CaptureFixture[str]) -> None:
+    from mlc.backends import executable
+    emit = executable.emit
+    monkeypatch.setattr(executable, "emit", lambda *args: emit(*args).replace(" fadd ", " fsub "))
+    assert cli.main(["run", "model.mlir", "--check"]) == 101
+    err = capsys.readouterr().err
+    assert "error[MLC0902]: native code of @main differs from its meaning" in err
+    status, again = replayed(err, capsys)
+    assert status == 101 and "MLC0902" in again
+
+
+def test_programs_are_checked(planted: Any, sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = Path("checked.py")
+    program.write_text("import mlc, numpy as np\nx = np.arange(4, dtype=np.float32)\n"
+                       "f = mlc.compile(lambda x, y: mlc.tanh(x * 3.0) - y)\nprint(f(x, x + 1))\n")
+    assert cli.main(["run", "--check", str(program)]) == 0
+    assert "compiled functions, every pass: no difference" in capsys.readouterr().err
+
+    @planted(tensor.Tanh)
+    def tanh_is_identity(op: tensor.Tanh) -> Value | None:
+        """tanh(x) == x (wrong)"""
+        return op.x
+
+    program.write_text(program.read_text().replace("3.0", "2.0"))
+    assert cli.main(["run", str(program), "--check"]) == 101
+    err = capsys.readouterr().err
+    assert "rule tanh_is_identity at" in err and "checked.py:3:" in err
+    assert replayed(err, capsys)[0] == 101
+
+
+def test_an_error_of_the_program_is_no_difference(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An index out of range is an error before and after every pass."""
+    Path("take.mlir").write_text(
+        "func.func @main(%x: tensor<4xf32>, %i: tensor<2xi64>) -> tensor<2xf32> {\n"
+        "  %0 = tensor.take %x, %i {axis = 0} : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>\n"
+        "  func.return %0 : tensor<2xf32>\n}\n")
+    np.savez("in.npz", np.ones(4, np.float32), np.array([1, 9]))
+    assert cli.main(["run", "take.mlir", "--check", "--inputs", "in.npz"]) == 1
+    err = capsys.readouterr().err
+    assert "take.mlir:2:" in err and "MLC0340" in err and "native code: same" in err
+
+
+@pytest.mark.parametrize("got, want, exact, agree", [
+    ([1.0, np.nan], [1.0, np.nan], True, True),
+    ([0.0], [-0.0], True, False),
+    ([0.0], [-0.0], False, True),
+    ([1.0], [1.0 + 2e-7], True, False),
+    ([1.0], [1.0 + 2e-7], False, True),
+    ([1.0], [1.001], False, False),
+    ([np.inf], [1.0], False, False),
+])
+def test_difference(got: list[float], want: list[float], exact: bool, agree: bool) -> None:
+    a, b = np.array(got, np.float32), np.array(want, np.float32)
+    assert (check.difference(a, b, exact) is None) is agree
+
+
+def test_long_sums_may_round_differently() -> None:
+    got, want = np.array([1e4, 1e-3], np.float32), np.array([1e4, 2e-3], np.float32)
+    assert check.difference(got, want, False) is not None
+    assert check.difference(got, want, False, terms=1000) is None
+
+
+def test_reproducers_hold_arrays_of_every_type() -> None:
+    from mlc.ir.types import SCALARS, to_numpy
+    rng = np.random.default_rng(0)
+    scalars = [s for s in SCALARS.values() if str(s) != "index"]
+    arrays = [rng.integers(0, 2, (2, 3)).astype(to_numpy(s)) for s in scalars] + [np.zeros((0, 3), np.float32)]
+    types = [TensorType(a.shape, s) for a, s in zip(arrays, [*scalars, f32])]
+    text = inputs.reproducer(MODEL_MLIR, "cse", "main", arrays, types, True)
+    held = inputs.held_call(text)
+    assert held is not None and held[0] == "main" and held[2]
+    for a, b in zip(arrays, held[1]):
+        assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    module: Op = parse_module(text)              # MLIR's resources do not disturb the parser
+    assert run_function(module, "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)])

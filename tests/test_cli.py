@@ -1,0 +1,457 @@
+"""The mlc command: what it prints, where, with which exit status, and what it leaves behind."""
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlc.ir.parser import parse_module
+from mlc.ir.printer import to_text
+from mlc.passes import pipeline
+from mlc.tools import cli, files, inputs, opt, report
+from tests.samples import MODEL_MLIR
+
+ROOT = Path(__file__).parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(sample_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process: (exit status, stdout, stderr)."""
+    def call(*words: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        status = cli.main(words)
+        out, err = capsys.readouterr()
+        return status, out, err
+    return call
+
+
+def process(words: Sequence[str], folder: Path, **keywords: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "mlc.tools.cli", *words], cwd=folder, env=ENVIRONMENT, text=True,
+                          capture_output=True, timeout=120, **keywords)  # type: ignore[call-overload,no-any-return]
+
+
+# -- help -------------------------------------------------------------------------------------------------------------
+def examples_of(text: str) -> list[str]:
+    return re.findall(r"(?m)^  ((?:mlc|cat) .*)$", text.split("examples:\n")[1])
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_examples_of_the_help_run(command: str, run: Run) -> None:
+    status, text, err = run(command, "--help")
+    assert status == 0 and not err
+    examples = examples_of(text)
+    assert len(examples) >= 2
+    for line in examples:
+        stdin = ""
+        if line.startswith("cat "):
+            source, line = line.removeprefix("cat ").split(" | ")
+            stdin = Path(source).read_text()
+        status, out, err = run(*shlex.split(line)[1:], stdin=stdin)
+        assert status == 0, f"{line}\n{err}"
+        assert out or "-o" in line, f"{line} prints nothing"
+
+
+def test_examples_of_the_main_help_run(run: Run) -> None:
+    status, text, _ = run("--help")
+    assert status == 0 and all(command in text for command in cli.COMMANDS)
+    for line in examples_of(text):
+        assert run(*shlex.split(line)[1:])[0] == 0, line
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = ("import sys; from mlc.tools.cli import main; main(['--help']); "
+            "sys.exit([m for m in ('numpy', 'llvmlite', 'typing', 'argparse', 'mlc.ir') if m in sys.modules] or 0)")
+    done = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_help_is_instant() -> None:
+    """60 ms for the process, best of 10."""
+    seconds = []
+    for _ in range(10):
+        started = time.perf_counter()
+        process(["--help"], ROOT)
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds) <= 0.060
+
+
+def test_without_a_command(run: Run) -> None:
+    assert run()[0] == 2
+    assert run("help", "opt")[1].startswith("usage: mlc opt")
+    assert run("--version")[1].startswith("mlc ")
+
+
+# -- mistakes: one coded message, the right status, a suggestion, no traceback ----------------------------------------
+@pytest.mark.parametrize("words, status, wanted", [
+    ("optt model.mlir", 2, "MLC0390.*did you mean mlc opt"),
+    ("--hepl", 2, "MLC0390"),
+    ("opt model.mlir --genric", 2, "MLC0391.*did you mean --generic"),
+    ("opt model.mlir -p canonicalise", 2, "MLC0330.*did you mean canonicalize"),
+    ("opt model.mlir -p fuse{max=3}", 2, "MLC0333.*max_ops"),
+    ("opt model.mlir -p fuse{", 2, "MLC0332"),
+    ("opt model.mlir -p bufferize,fix_numerics", 2, "MLC0331"),
+    ("opt missing.mlir", 2, "MLC0201.*missing.mlir"),
+    ("opt .", 2, "MLC0201"),
+    ("opt model.mlir -o missing/out.mlir", 2, "MLC0393.*missing/out.mlir"),
+    ("opt model.mlir -o .", 2, "MLC0393"),
+    ("opt model.mlir --dump-dir model.py", 2, "MLC039"),
+    ("ops tensor.epx", 2, "MLC0395.*did you mean tensor.exp"),
+    ("ops exp", 2, r"MLC0395.*did you mean \w+.exp"),
+    ("passes canonicalise", 2, "MLC0330.*did you mean canonicalize"),
+    ("explain-error MLC9999", 2, "MLC0396"),
+    ("info --target pentium", 2, "MLC0501.*x86-64-v3"),
+    ("compile model.py", 2, "MLC0399.*model.py:FUNCTION"),
+    ("compile model.py:predikt", 2, "MLC0399.*did you mean model.py:predict"),
+    ("compile model.py:scale", 2, "MLC0388.*--args"),
+    ("compile model.py:predict --emit=assm", 2, "MLC0391.*did you mean asm"),
+    ("compile model.py:predict --emit=asm,obj", 2, "MLC0391.*-o DIR"),
+    ("compile missing.py:f", 2, "MLC0392.*missing.py"),
+    ("compile model.mlir:other", 2, "MLC0399.*@main"),
+    ("run model.mlir --args float[3]", 2, "MLC0397.*f32"),
+    ("run model.mlir --sizes B", 2, "MLC0397"),
+    ("run model.mlir --inputs missing.npy", 2, "MLC0392"),
+    ("run model.mlir --inputs model.py", 1, "MLC0387"),
+    ("run model.mlir --entry mian", 2, "MLC0399.*did you mean @main"),
+    ("run scalars.mlir", 1, "MLC0389.*--exec=interp"),
+    ("run fails.py", 1, "fails.py:2: error.MLC0398.: ZeroDivisionError.*1 / 0"),
+    ("run missing.py", 2, "MLC0392"),
+])
+def test_mistakes(words: str, status: int, wanted: str, run: Run) -> None:
+    before = {p: p.read_bytes() for p in Path().iterdir()}
+    found, out, err = run(*words.split())
+    assert found == status, err
+    assert re.search(wanted, err, re.S), err
+    assert err.count("error[") == 1 and "Traceback" not in err
+    assert not out or words == "run fails.py"
+    assert {p: p.read_bytes() for p in Path().iterdir()} == before, "something was left behind"
+
+
+@pytest.mark.parametrize("text, wanted", [
+    (MODEL_MLIR[:150], "MLC02"),
+    ("module {" * 20_000, "MLC0204"),
+    ("{" * 20_000, "MLC0203"),
+    ("func.func @f(%x: " + "tensor<" * 20_000, "MLC02"),
+    ("func.func @f(%x: tensor<99999999999999999999xf32>) { func.return }", "MLC0204"),
+    ("func.func @f(%x: f33) { func.return }", "MLC0206"),
+    ("func.func @f() attributes {a = " + "[" * 20_000, "MLC0204"),
+    ("\x00", "MLC0203"),
+    (b"module {\xff\xfe}", "MLC0202"),
+])
+def test_bad_input(text: str | bytes, wanted: str, run: Run) -> None:
+    status, out, err = run("opt", "-", stdin=text)
+    assert status == 1 and not out
+    assert wanted in err and err.count("error[") == 1 and "Traceback" not in err and len(err) < 2000
+
+
+def test_debug_shows_the_traceback(run: Run) -> None:
+    assert "Traceback" in run("run", "fails.py", "--debug")[2]
+
+
+def test_the_users_line_is_named(run: Run) -> None:
+    Path("bad.py").write_text('import mlc\n\ndef f(x: mlc.spec("B", 16), w: mlc.spec(15, 3)):\n    return x @ w\n')
+    status, _, err = run("compile", "bad.py:f", "--emit=trace")
+    assert status == 1 and "bad.py:4:" in err and "inner sizes differ: 16 and 15" in err and "return x @ w" in err
+
+
+def test_defects_say_how_to_replay(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opt, "to_text", lambda *args: 1 // 0)
+    status, _, err = run("opt", "model.mlir")
+    assert status == 101 and "MLC0900" in err and "replay it with: mlc opt model.mlir --debug" in err
+    assert "Traceback" not in err
+
+
+# -- colour -----------------------------------------------------------------------------------------------------------
+def test_colour(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\033[" not in run("opt", "missing.mlir")[2]
+    assert "\033[1;31merror[MLC0201]:\033[0m" in run("opt", "missing.mlir", "--color=always")[2]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    assert report.wants_color("auto")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not report.wants_color("auto")
+
+
+# -- files ------------------------------------------------------------------------------------------------------------
+def test_outputs_are_whole(sample_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = Path("out.txt")
+    files.write("out.txt", "old")
+    target.chmod(0o640)
+    files.write("out.txt", "new")
+    assert target.read_text() == "new" and stat.S_IMODE(target.stat().st_mode) == 0o640
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        files.write("out.txt", "newer")
+    assert target.read_text() == "new" and not list(Path().glob(".out*"))
+    files.write(os.devnull, "a device is written to, not replaced")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_stdin_and_stdout(run: Run) -> None:
+    status, out, err = run("opt", "-", "-o", "-", stdin=MODEL_MLIR)
+    assert status == 0 and out == to_text(parse_module(MODEL_MLIR)) and not err
+    assert run("opt", "-o", "out.mlir", stdin=MODEL_MLIR)[1] == ""
+    assert Path("out.mlir").read_text() == out
+
+
+# -- opt --------------------------------------------------------------------------------------------------------------
+def test_opt_prints_what_is_asked_for(run: Run) -> None:
+    _, out, err = run("opt", "model.mlir", "-p", "canonicalize,cse", "--print-ir-after-all", "--timing", "--rule-stats")
+    assert err.count("// ----- after") == 2 and "100.0 %  all passes" in err and "tried" in err
+    assert out.startswith("module {")
+    _, _, err = run("opt", "model.mlir", "-p", "canonicalize,fix_numerics", "--print-ir-after-change")
+    assert "canonicalize: no change" in err and "+    %2 = tensor.map" in err
+    assert '"mlc.tensor.exp"' in run("opt", "model.mlir", "--generic")[1]
+    assert "model.mlir" in run("opt", "model.mlir", "--locations")[1]
+
+
+def test_opt_dumps_every_pass(run: Run) -> None:
+    run("opt", "model.mlir", "-p", "canonicalize,fix_numerics,fuse", "--dump-dir", "dumps")
+    assert sorted(os.listdir("dumps")) == ["00_input.mlir", "01_canonicalize.mlir", "02_fix_numerics.mlir",
+                                           "03_fuse.mlir"]
+
+
+@pytest.mark.parametrize("words, same_as", [
+    ("--pass-pipeline=builtin.module(func.func(cse,canonicalize))", "-p cse,canonicalize"),
+    ("-cse -canonicalize", "-p cse,canonicalize"),
+    ("--cse --fix-numerics --fuse=max_ops=3", "-p cse,fix_numerics,fuse{max_ops=3}"),
+    ("--mlir-print-op-generic --mlir-disable-threading", "--generic"),
+    ("--mlir-print-debuginfo", "--locations"),
+    ("--verify-each=false -canonicalize", "-p canonicalize"),
+])
+def test_upstream_spellings(words: str, same_as: str, run: Run) -> None:
+    got, want = run("opt", "model.mlir", *words.split()), run("opt", "model.mlir", *same_as.split())
+    assert got == want and got[0] == 0
+
+
+def test_upstream_spellings_of_printing(run: Run) -> None:
+    _, _, err = run("opt", "model.mlir", "-cse", "--mlir-print-ir-after-all", "--mlir-timing")
+    assert "// ----- after cse" in err and "all passes" in err
+
+
+def test_split_input_file(run: Run) -> None:
+    text = "module {\n}\n// -----\nfunc.func @f() {\n  func.return\n}\n"
+    status, out, _ = run("opt", "--split-input-file", stdin=text)
+    assert status == 0 and out.count("// -----") == 1 and out.count("module {") == 2
+    status, out, err = run("opt", "--split-input-file", stdin=text + "// -----\nfoo.bar\n")
+    assert status == 1 and not out and "<stdin>:8:1: error[MLC0211]" in err
+
+
+DIAGNOSED = """module {}
+// -----
+// expected-error@+1 {{unknown operation foo.bar}}
+foo.bar
+// -----
+// expected-error-re@below {{@f .* twice}}
+func.func @f() { func.return } func.func @f() { func.return }
+"""
+
+
+def test_verify_diagnostics(run: Run) -> None:
+    assert run("opt", "--split-input-file", "--verify-diagnostics", stdin=DIAGNOSED)[0] == 0
+    status, _, err = run("opt", "--split-input-file", "--verify-diagnostics", stdin=DIAGNOSED.replace("foo.bar}", "x}"))
+    assert status == 1 and "unexpected error: unknown operation foo.bar" in err and "was not produced" in err
+
+
+CRASHING_PASS = '''"""A pass that fails where there is an exp."""
+from mlc.dialects import tensor
+from mlc.ir.passes import Pass
+
+
+def run(module):
+    """Fail."""
+    assert not list(module.inside(tensor.Exp)), "an exp"
+
+
+PASS = Pass(run)
+'''
+
+
+def test_a_crash_leaves_what_replays_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("crashing_pass_package").mkdir()
+    Path("crashing_pass_package/crash.py").write_text(CRASHING_PASS)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    status, out, err = run("opt", "model.mlir", "-p", "canonicalize,crashing_pass_package.crash,cse")
+    assert status == 101 and not out and "an exp" in err
+    line = re.search(r"replay it with: (mlc .*)", err)
+    assert line and "pipeline: \"builtin.module(crashing_pass_package.crash,cse)\"" in Path("mlc-crash.mlir").read_text()
+    again = run(*shlex.split(line[1])[1:], "--crash-reproducer", "again.mlir")
+    assert again[0] == 101 and "an exp" in again[2]
+    assert Path("again.mlir").read_text() == Path("mlc-crash.mlir").read_text()
+
+
+def test_a_reproducer_runs_where_nothing_is_wrong(run: Run) -> None:
+    from mlc.ir.passes import write_reproducer
+    write_reproducer(Path("r.mlir"), MODEL_MLIR, "fix_numerics,fuse{max_ops=3}")
+    assert run("opt", "r.mlir", "--run-reproducer") == run("opt", "model.mlir", "-p", "fix_numerics,fuse{max_ops=3}")
+
+
+# -- listings ---------------------------------------------------------------------------------------------------------
+def test_passes_lists_the_order_with_its_reasons(run: Run) -> None:
+    _, out, _ = run("passes")
+    for _, text, why in pipeline.ORDER:
+        assert re.search(rf"{re.escape(text)} +{re.escape(why)}", out)
+    assert "option max_ops = " in run("passes", "fuse")[1]
+
+
+def test_ops(run: Run) -> None:
+    from mlc.ir.core import REGISTRY
+    _, out, _ = run("ops")
+    assert all(re.search(rf"(?m)^{re.escape(name)} ", out) for name in REGISTRY)
+    _, out, _ = run("ops", "tensor.reduce_sum")
+    assert "axes: tuple[int, ...]" in out and "traits: pure" in out and "vjp" in out and "rule sum_of_zeros" in out
+    assert {line.split(".")[0] for line in run("ops", "arith")[1].splitlines()[1:]} == {"arith"}
+
+
+def test_info(run: Run) -> None:
+    _, out, _ = run("info")
+    for word in ("numpy", "llvmlite", "LLVM", "vector bits", "features", "memcpy"):
+        assert word in out
+
+
+# -- compile ----------------------------------------------------------------------------------------------------------
+def test_compile_to_every_level(run: Run) -> None:
+    from mlc.tools.compile import SUFFIXES
+    status, out, err = run("compile", "model.py:predict", "--emit=" + ",".join(SUFFIXES), "-o", "build")
+    assert status == 0 and not out and not err
+    assert sorted(os.listdir("build")) == sorted("predict" + suffix for suffix in SUFFIXES.values())
+    assert Path("build/predict.o").read_bytes().startswith(b"\x7fELF")
+    assert "define i32 @main_entry" in Path("build/predict.ll").read_text()
+    assert "main_entry:" in Path("build/predict.s").read_text()
+
+
+def test_every_level_gives_the_same_numbers(run: Run) -> None:
+    run("compile", "model.py:predict", "--emit=trace,tensor,loop,low,llvm", "-o", "build")
+    results = {run("run", f"build/predict.{level}.mlir", "--exec", how)[1]
+               for level in ("tensor", "loop", "low", "llvm") for how in ("native", "interp")}
+    results |= {run("run", "build/predict.trace.mlir")[1]}
+    assert len(results) == 1 and "f32[3, 3]" in results.pop()
+
+
+def test_compile_part_of_a_module(run: Run) -> None:
+    Path("two.mlir").write_text("func.func private @h(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                "  %0 = tensor.exp %x : tensor<2xf32>\n  func.return %0 : tensor<2xf32>\n}\n"
+                                "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                "  %0 = func.call @h(%x) : (tensor<2xf32>) -> tensor<2xf32>\n"
+                                "  func.return %0 : tensor<2xf32>\n}\n"
+                                "func.func @g(%x: tensor<2xf32>) -> tensor<2xf32> {\n  func.return %x : tensor<2xf32>\n}\n")
+    _, out, _ = run("compile", "two.mlir:f", "--emit=trace")
+    assert "@f" in out and "@h" in out and "@g" not in out
+    run("compile", "two.mlir", "--emit=low", "-o", "two.low.mlir")
+    _, out, _ = run("compile", "two.low.mlir:f", "--emit=llvm-ir")
+    assert "@f_entry" in out and "@g_entry" not in out
+    status, _, err = run("compile", "two.low.mlir:f", "--emit=loop")
+    assert status == 2 and "MLC0335" in err
+
+
+def test_the_same_input_gives_the_same_object(run: Run) -> None:
+    for name in ("a.o", "b.o"):
+        run("compile", "model.py:predict", "--emit=obj", "-o", name, "--target", "x86-64-v3")
+    assert Path("a.o").read_bytes() == Path("b.o").read_bytes()
+
+
+# -- run --------------------------------------------------------------------------------------------------------------
+def test_run_takes_inputs_and_gives_outputs(run: Run) -> None:
+    x, w = np.ones((2, 16), np.float32), np.full((16, 3), 0.125, np.float32)
+    np.save("x.npy", x)
+    np.savez("rest.npz", w=w)
+    assert run("run", "model.mlir", "--inputs", "x.npy,rest.npz", "-o", "y.npy")[1] == ""
+    assert np.allclose(np.load("y.npy"), np.exp(2 * (x @ w)), rtol=1e-5)
+    _, out, _ = run("run", "model.mlir", "--args", "f32[7,16],f32[16,3]", "--exec=interp")
+    assert out.startswith("result 0: f32[7, 3]\n")
+    assert run("run", "model.mlir", "--sizes", "B=4")[1].startswith("result 0: f32[4, 3]\n")
+    assert run("run", "model.mlir", "--seed", "1")[1] != run("run", "model.mlir", "--seed", "2")[1]
+
+
+def test_run_scalars_in_the_interpreter(run: Run) -> None:
+    assert run("run", "scalars.mlir", "--exec=interp")[0] == 0
+
+
+def test_a_program_gets_its_arguments_and_status(run: Run) -> None:
+    Path("program.py").write_text("import sys\nprint(__name__, sys.argv)\nsys.exit(3)\n")
+    status, out, _ = run("run", "program.py", "--", "-x", "--debug")
+    assert status == 3 and out == "__main__ ['program.py', '-x', '--debug']\n"
+
+
+def test_mistakes_in_programs(run: Run) -> None:
+    Path("wrong.py").write_text("import mlc\nx = mlc.zeros(2, 3)\ny = mlc.zeros(4)\nprint(x + y)\n")
+    status, _, err = run("run", "wrong.py")
+    assert status == 1 and "wrong.py:4:" in err and "MLC0111" in err and "Traceback" not in err
+    Path("syntax.py").write_text("def f(:\n")
+    status, _, err = run("run", "syntax.py")
+    assert status == 1 and "syntax.py:1:" in err and "SyntaxError" in err
+
+
+# -- signals and pipes ------------------------------------------------------------------------------------------------
+def test_interrupt(sample_folder: Path) -> None:
+    Path("loop.py").write_text("print('started', flush=True)\nwhile True: pass\n")
+    with subprocess.Popen([sys.executable, "-m", "mlc.tools.cli", "run", "loop.py"], cwd=sample_folder, text=True,
+                          env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        assert running.stdout.readline() == "started\n"
+        running.send_signal(signal.SIGINT)
+        assert running.wait(30) == 130
+        assert running.stderr.read() == "interrupted\n"
+
+
+def test_a_closed_pipe_is_quiet(sample_folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-m", "mlc.tools.cli", "ops"], cwd=sample_folder, env=ENVIRONMENT,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdout is not None and running.stderr is not None
+        running.stdout.close()
+        assert running.wait(60) == 0
+        assert running.stderr.read() == b""
+
+
+def test_a_full_disk_is_a_message(sample_folder: Path) -> None:
+    if not os.path.exists("/dev/full"):
+        pytest.skip("this system has no /dev/full")
+    done = process(["opt", "model.mlir", "-o", "/dev/full"], sample_folder)
+    assert done.returncode == 2 and "MLC0393" in done.stderr and "No space left" in done.stderr
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "mlc.tools.cli", "opt", "model.mlir"], cwd=sample_folder,
+                              env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and "error[MLC039" in done.stderr and "Traceback" not in done.stderr
+
+
+# -- entering anywhere ------------------------------------------------------------------------------------------------
+def test_every_dump_can_be_entered(run: Run) -> None:
+    run("compile", "model.py:predict", "--emit=llvm", "-o", os.devnull, "--dump-dir", "dumps")
+    stages, results = list[int](), set[str]()
+    for name in sorted(os.listdir("dumps")):
+        stages.append(pipeline.stage(parse_module(Path("dumps", name).read_text())))
+        results.add(run("run", f"dumps/{name}")[1])
+        generic = run("opt", f"dumps/{name}", "--generic")[1]
+        Path("generic.mlir").write_text(generic)
+        assert run("opt", "generic.mlir", "--generic")[1] == generic
+        results.add(run("run", "generic.mlir")[1])
+    assert stages == sorted(stages) and stages[-1] == len(pipeline.ORDER)
+    assert len(results) == 1
+
+
+@pytest.mark.parametrize("text, types", [
+    ("f32[B,16],i64[2*B],f64", ["tensor<Bx16xf32>", "tensor<(2*B)xi64>", "tensor<f64>"]),
+    ("f32[],bf16[0]", ["tensor<f32>", "tensor<0xbf16>"]),
+    ("", []),
+])
+def test_argument_types(text: str, types: list[str]) -> None:
+    assert [str(t) for t in inputs.parse_args(text)] == types

@@ -1,0 +1,41 @@
+"""What the README shows runs."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parent.parent / "README.md").read_text()
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+COMMANDS = [line.split("#")[0].strip() for block in re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+            for line in block.splitlines() if line.startswith("mlc ")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with model.py: the README's second example."""
+    path = tmp_path_factory.mktemp("readme")
+    (path / "model.py").write_text(next(block for block in PYTHON if "def scores" in block))
+    return path
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"def (\w+)", b)[0])
+def test_python(block: str, tmp_path: Path) -> None:
+    file = tmp_path / "block.py"
+    file.write_text(block)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for expected in re.findall(r"print\(.*\)\s+# (\[.*\])", block):
+        assert expected in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command(command: str, folder: Path) -> None:
+    line = re.sub(r"(^|\| )mlc ", rf"\1{sys.executable} -m mlc.tools.cli ", command)
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
