@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mlc.ir.core import Block, Op, Region, Symbol, Value
 
 
@@ -23,10 +25,20 @@ def _symbols(root: Op) -> None:
             if name in seen:
                 op.fail(f"@{name} is defined twice", code="MLC0105")
             seen.add(name)
-        for op in table.walk():
+        for op in _below(table):
             for value in op.attrs.values():
-                if isinstance(value, Symbol) and value not in seen and op is not table:
+                if isinstance(value, Symbol) and value not in seen:
                     op.fail(f"@{value} is not defined", code="MLC0106")
+
+
+def _below(table: Op) -> Iterator[Op]:
+    """The operations for which `table` is the nearest symbol table."""
+    work = [op for region in table.regions for block in region.blocks for op in block]
+    while work:
+        op = work.pop()
+        if not op.symbol_table:
+            yield op
+            work += [inner for region in op.regions for block in region.blocks for inner in block]
 
 
 def _op(op: Op, visible: set[Value]) -> None:

@@ -299,15 +299,15 @@ class Lowered:
 
 
 def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str = "tensor") -> Lowered:
-    """f for arguments like `args` (arrays, or `mlc.spec`s; None: those that f's annotations name) as a module at a level.
+    """f for arguments like `args` (arrays, or `mlc.spec`s) as a module at a level; without args, by its annotations.
 
-    "trace" is what was recorded, "tensor" what the passes of the tensor level make of it, then "loop", "low", "llvm".
+    "trace" is what was recorded, "tensor" the same differentiated, inlined and simplified, then "loop", "low", "llvm".
     """
     compiled = compiled_function(f) or Compiled(f)
     if args is None:
         if missing := [n for n in compiled.names if n not in compiled.specs]:
             raise UserError(f"nothing says what {', '.join(missing)} of {_name(f)} is", code="MLC0381", loc=user_loc(),
-                            hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters with mlc.spec")
+                            hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
         args = [compiled.specs[n] for n in compiled.names]
     return compiled.lower(*args, level=level)
 

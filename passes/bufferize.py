@@ -166,8 +166,8 @@ class _Bufferizer:
             if not isinstance(v.op, Kernel) or list(returned).index(v) != i:
                 continue
             for arg in self.block.args:
-                same = buffer_type(arg.type) == buffer_type(v.type)      # the caller gets the argument's buffer as it is
-                if arg.index in donate and arg.index not in taken and same and self.fits_in_place(v.op, v, arg):
+                if arg.index in donate and arg.index not in taken and arg.type == v.type and self.fits_in_place(
+                        v.op, v, arg):
                     out[i] = arg.index
                     taken.add(arg.index)
                     break

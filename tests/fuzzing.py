@@ -8,6 +8,7 @@ leaves of a module can be called with random ones too.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -117,7 +118,8 @@ class Generator:
 
     # -- types and operands ---------------------------------------------------------------------------------------
     def elements(self, shape: Sequence[Dim]) -> int:
-        return evaluate(product(shape), self.numbers)
+        """How many elements a shape has, were its empty axes of size 1: loops around an empty one run too."""
+        return math.prod(max(1, evaluate(d, self.numbers)) for d in shape)
 
     def shape(self) -> tuple[Dim, ...]:
         while True:

@@ -100,7 +100,8 @@ def _function(name: str, build: Build, operands: Sequence[ScalarType], result: S
         with at_end(loop.block):
             if width:
                 mask = vector.CreateMask((arith.SubI(n, i).result,), VectorType((width,), i1)).result
-                values = [vector.MaskedLoad(x, (i,), mask, _filler(x.type.dtype, width)).result for x in xs]
+                values: list[Value] = [vector.MaskedLoad(x, (i,), mask, _filler(x.type.dtype, width)).result
+                                       for x in xs]
             else:
                 values = [memref.Load(x, (i,)).result for x in xs]
             values = [_truth(v) if t == i1 else v for v, t in zip(values, operands)]
@@ -150,7 +151,7 @@ def _defined(name: str, operands: Sequence[ScalarType], result: ScalarType, xs: 
         a, b = xs
         if kind == i1:
             return np.zeros(a.shape, bool)           # -1 / -1 is the only division, and it overflows
-        return (b != 0) & ~((a == np.iinfo(a.dtype).min) & (b == -1))
+        return np.asarray((b != 0) & ~((a == np.iinfo(a.dtype).min) & (b == -1)))
     if op in ("arith.shli", "arith.shrsi", "arith.shrui"):
         width = kind.width
         return (xs[1].astype(np.int64) >= 0) & (xs[1].astype(np.int64) < width)
@@ -178,4 +179,4 @@ def call_arguments(case: Case) -> list[Any]:
     return [columns[0].size, *columns, result_array(result, columns[0].size)]
 
 
-__all__ = ["Case", "IndexType", "IntType", "WIDTHS", "build_module", "call_arguments", "cases", "operation"]
+__all__ = ["WIDTHS", "Case", "IndexType", "IntType", "build_module", "call_arguments", "cases", "operation"]

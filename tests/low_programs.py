@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -129,10 +130,9 @@ class Program:
         want = fresh(args)
         interpret(self.low, name, want)
         ways: dict[str, Callable[[list[Argument]], Any]] = {
-            way: lambda own, library=library: call_native(library, name, types, own)
-            for way, library in self.native.items()}
+            way: partial(call_native, library, name, types) for way, library in self.native.items()}
         if slow:
-            ways["llvm"] = lambda own: interpret_llvm(self.llvm, name, types, own)
+            ways["llvm"] = partial(interpret_llvm, self.llvm, name, types)
         for way, run in ways.items():
             own = fresh(args)
             run(own)
@@ -168,7 +168,8 @@ def specials(type: ScalarType) -> Array:
         return np.array([False, True])
     if isinstance(type, FloatType):
         import ml_dtypes
-        info: Any = ml_dtypes.finfo(dtype)
+        finfo: Any = ml_dtypes.finfo
+        info = finfo(dtype)
         tiny, small, big, eps = (float(x) for x in (info.smallest_subnormal, info.tiny, info.max, info.eps))
         values = [0.0, 1.0, 1 + eps, 1.5, 2.5, 0.5, 3.0, 7.25, 100.7, 1 / 3, tiny, 3 * tiny, small, small - tiny, big,
                   big / 2, 1 / eps, 2 / eps - 1, 0.5 / eps + 0.5, np.inf]

@@ -19,7 +19,8 @@ if __name__ == "__main__":
 
 MODEL_MLIR = '''\
 func.func @main(%x: tensor<Bx16xf32>, %w: tensor<16x3xf32>) -> tensor<Bx3xf32> {
-  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 0]]} : (tensor<Bx16xf32>, tensor<16x3xf32>) -> tensor<Bx3xf32>
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 0]]}
+       : (tensor<Bx16xf32>, tensor<16x3xf32>) -> tensor<Bx3xf32>
   %1 = tensor.add %0, %0 : tensor<Bx3xf32>
   %2 = tensor.exp %1 : tensor<Bx3xf32>
   func.return %2 : tensor<Bx3xf32>

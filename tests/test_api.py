@@ -308,9 +308,12 @@ def test_levels() -> None:
     f = mlc.compile(lambda x: mlc.softmax(x, dim=1))
     texts = {level: f.lower(mlc.spec("B", 8), level=level).to_text() for level in ("trace", "tensor", "loop", "low",
                                                                                    "llvm")}
-    assert "tensor.softmax" in texts["trace"] and "tensor.kernel" in texts["tensor"]
+    assert "tensor.softmax" in texts["trace"] and "tensor.softmax" in texts["tensor"]
     assert "loop.kernel" in texts["loop"] and "scf.for" in texts["low"] and "llvm.func" in texts["llvm"]
     assert '"mlc.tensor.softmax"' in mlc.lower(f, [mlc.spec(2, 8)], "trace").to_text(generic=True)
+    derivative = mlc.grad(lambda x: mlc.exp(x).sum())
+    traced, differentiated = (mlc.lower(derivative, [mlc.spec("B")], level).to_text() for level in ("trace", "tensor"))
+    assert "autodiff.grad" in traced and "autodiff" not in differentiated and "func.call" not in differentiated
     with pytest.raises(UserError, match="MLC0334"):
         mlc.lower(f, [mlc.spec(2, 8)], "assembly")
 

@@ -55,9 +55,9 @@ def test_operations_verify(op: str) -> None:
 def test_upstream_refuses_what_is_wrong() -> None:
     """The verifier behind `verify_text` is awake."""
     text = to_text(parsed(PROGRAMS["matmul"][0]), generic=True)
-    with pytest.raises(Exception, match="MLIRError|error"):
+    with pytest.raises(Exception, match="error"):
         verify_text(text.replace('"memref.load"(%', '"memref.load"(%c0, %', 1))
-    with pytest.raises(Exception, match="MLIRError|error"):
+    with pytest.raises(Exception, match="error"):
         verify_text('"mlc.tensor.add"() : () -> ()')
 
 

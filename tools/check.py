@@ -174,7 +174,8 @@ class Check:
         if not self.keep:
             return error
         path = files.scratch_file(name)
-        text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types, self.exact)
+        text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types,
+                                 self.exact)
         files.write(str(path), text)
         error.reproducer = f"mlc run {path} --check"
         error.hint = f"replay it with: {error.reproducer}"
@@ -190,8 +191,8 @@ class Check:
         except UserError as error:
             found.error = error
         if broken := found.difference(self.outcome, True, 1):
-            error = InternalError(f"native code of @{self.entry} differs from its meaning: {broken}", code="MLC0902")
-            raise self.leave(error, self.module, "", "mlc-wrong-native.mlir")
+            wrong = InternalError(f"native code of @{self.entry} differs from its meaning: {broken}", code="MLC0902")
+            raise self.leave(wrong, self.module, "", "mlc-wrong-native.mlir")
         self.say("  native code: same to the bit")
         if found.error is not None:
             raise found.error

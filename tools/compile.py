@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import sys
@@ -107,7 +108,8 @@ def load(path: str, name: str) -> Callable[..., Any]:
     sys.modules.setdefault(stem, loaded)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
-        spec.loader.exec_module(loaded)
+        with contextlib.redirect_stdout(sys.stderr):        # what the file prints is no part of the output
+            spec.loader.exec_module(loaded)
     except (SystemExit, KeyboardInterrupt):
         raise
     except Exception as error:

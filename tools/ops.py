@@ -48,7 +48,7 @@ def _unknown(name: str) -> UserError:
 
 
 def listing(ops: dict[str, type[Op]]) -> str:
-    rows = [("operation", "operands", "attributes", "facets", "meaning")]
+    rows: list[tuple[str, ...]] = [("operation", "operands", "attributes", "facets", "meaning")]
     for name, cls in sorted(ops.items()):
         operands = [f.name + {"one": "", "optional": "?", "many": "..."}[f.shape] for f in cls.operand_fields]
         rows.append((name, " ".join(operands), " ".join(f.name for f in cls.attr_fields), " ".join(facets(cls)),
@@ -70,7 +70,8 @@ def equation(cls: type[Op]) -> str:
 def describe(cls: type[Op]) -> str:
     """All that is known of an operation."""
     lines = [cls.name, ""]
-    if doc := cls.__dict__.get("__doc__") or next((b.__doc__ for b in cls.__mro__[1:] if b is not Op and b.__doc__), ""):
+    docs = [c.__dict__.get("__doc__") for c in cls.__mro__[:cls.__mro__.index(Op)]]
+    if doc := next(filter(None, docs), None):
         lines += [inspect.cleandoc(doc), ""]
     defaults = cls.attr_defaults
     for f in cls.fields:

@@ -99,8 +99,8 @@ def main(options: argparse.Namespace) -> int:
                 failures.append(error)
     if checker is not None:
         return checker.finish()
-    for error in failures:
-        report.message(str(error))
+    for failure in failures:
+        report.message(str(failure))
     if failures:
         return max(map(report.status_of, failures))
     files.write(options.output, "// -----\n".join(outputs))

@@ -27,7 +27,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def everything() -> str:
-    rows = [("pass", "takes", "gives", "")]
+    rows: list[tuple[str, ...]] = [("pass", "takes", "gives", "")]
     for name in pass_names():
         transform = find_pass(name)
         rows.append((signature(transform), form(transform.takes), form(transform.gives), transform.summary))

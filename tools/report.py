@@ -14,7 +14,8 @@ from typing import NoReturn
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
 from mlc.tools.cli import DEFECT, OK, USAGE, WRONG_INPUT
 
-USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0388", "MLC0399", "MLC0501", "MLC0502",
+USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
+                         "MLC0388", "MLC0399", "MLC0501", "MLC0502",
                          *(f"MLC039{n}" for n in range(8))})
 """Errors about options, files and the machine rather than about what the files say: exit status 2."""
 
@@ -112,8 +113,7 @@ def file_error(error: OSError, what: str = "use") -> UserError:
 
 def _defect(error: Exception, words: list[str]) -> InternalError:
     """An exception that nobody expected, with the place in our sources and the line that shows it again."""
-    frame = traceback.extract_tb(error.__traceback__)[-1:]
-    where = (f"raised at {os.path.basename(frame[0].filename)}:{frame[0].lineno} in {frame[0].name}",) if frame else ()
+    where = tuple(f"raised at {_place(frame)}" for frame in traceback.extract_tb(error.__traceback__)[-1:])
     replay = f"mlc {shlex.join(words)} --debug"
     if isinstance(error, RecursionError | MemoryError):
         where = ()
@@ -149,10 +149,28 @@ def users_fault(error: BaseException) -> Error:
     if isinstance(error, SyntaxError) and error.filename:
         loc, text = Loc(error.filename, error.lineno or 0, error.offset or 0), error.msg
     else:
-        own = [f for f in traceback.extract_tb(error.__traceback__) if not _is_ours(f.filename)]
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [f for f in frames if not _is_ours(f.filename)]
         loc, text = (Loc(own[-1].filename, own[-1].lineno or 0) if own else UNKNOWN), str(error)
+        if _failed_in_mlc(frames):
+            return InternalError(f"{type(error).__name__}: {text}", loc=loc, hint="--debug shows the traceback",
+                                 notes=(f"raised at {_place(frames[-1])}; this is a defect of mlc",))
     return UserError(f"{type(error).__name__}: {text}" if text else type(error).__name__, code="MLC0398", loc=loc,
                      hint="--debug shows the traceback")
+
+
+def _failed_in_mlc(frames: traceback.StackSummary) -> bool:
+    """Whether an exception escaped from mlc's own code, which raises on purpose only what is meant for the user."""
+    import mlc
+    inside = [any(f.filename.startswith(folder + os.sep) for folder in mlc.__path__) for f in frames]
+    tools = os.path.dirname(__file__) + os.sep
+    last = max((i for i, f in enumerate(frames) if inside[i] or not _is_ours(f.filename)), default=-1)
+    return (last >= 0 and inside[last] and not frames[last].filename.startswith(tools)
+            and not (frames[last].line or "").startswith("raise "))
+
+
+def _place(frame: traceback.FrameSummary) -> str:
+    return f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}"
 
 
 def _is_ours(file: str) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlc.dialects.builtin import module
+from mlc.dialects.llvm import aggregates, control, memory
 from mlc.dialects.llvm import arithmetic as ops
-from mlc.dialects.llvm import control, memory
 from mlc.dialects.llvm.types import LLVMFunctionType, ptr
 from mlc.ir.core import Block, Region, Symbol, Value, insertion
 from mlc.ir.diag import Loc
@@ -80,7 +80,8 @@ class Assembler:
     def _constant(self, value: Any, type: Type) -> Value:
         if (value, type) not in self._constants:
             with insertion(self._head, self._start, _MADE):
-                self._constants[value, type] = ops.Zero(type).result if type == ptr else ops.constant(value, type)
+                self._constants[value, type] = (aggregates.Zero(type).result if type == ptr else
+                                                ops.constant(value, type))
         return self._constants[value, type]
 
     def i64(self, value: int) -> Value:

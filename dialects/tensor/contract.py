@@ -78,7 +78,8 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         batch, free = [pair[side] for pair in self.batch], self.free(side)
         contract = [pair[side] for pair in self.contract]
         sizes = [int(np.prod([x.shape[i] for i in axes], dtype=np.int64)) for axes in (batch, free, contract)]
-        return np.transpose(x, (*batch, *free, *contract)).reshape(sizes)
+        # contiguous, for numpy adds in another order where strides differ
+        return np.asarray(np.transpose(x, (*batch, *free, *contract)).reshape(sizes), order="C")
 
     def fold(self) -> Value | Array | None:
         arrays = None if kind(self.lhs.type.dtype) == "float" else self.constants()

@@ -75,7 +75,7 @@ class _ReduceArithmetic(Reduce):
             if kind(dtype) != "float":
                 return np.asarray(self.combine.reduce(x, self.axes, dtype=to_numpy(dtype)))
             if self.order is None:
-                wide = self.combine.reduce(rounded(x, f64), self.axes, initial=self.identity())
+                wide = self.combine.reduce(np.asarray(rounded(x, f64), order="C"), self.axes, initial=self.identity())
                 return rounded(wide, dtype)
             wide = rounded(x, accumulator(dtype))
             return rounded(reduce_in_order(wide, self.axes, self.order, self.combine, self.identity()), dtype)

@@ -9,7 +9,8 @@ example mlir:
       }
       func.return
     }
-fix: give one block size per dimension of the domain; `parallel` counts the leading dimensions, `vector` names one or is -1.
+fix: give one block size per dimension of the domain; `parallel` counts the leading dimensions, `vector` names one or
+is -1.
 
 MLC0151 An access, a tile or a map of tiles does not fit its buffer or operands.
 example mlir:
@@ -159,7 +160,8 @@ fix: take the memory for the result as an argument.
 MLC0546 The interface of an entry does not fit its arguments.
 The attribute `interface` says which tensors the buffers stand for; bufferize writes it.
 example mlir scf_to_llvm:
-    func.func @f(%m: memref<2xf32>) attributes {interface = "(tensor<2xf32>) -> tensor<2xf32>", symbols = [], aliases = [-1], error_sites = []} {
+    func.func @f(%m: memref<2xf32>)
+        attributes {interface = "(tensor<2xf32>) -> tensor<2xf32>", symbols = [], aliases = [-1], error_sites = []} {
       func.return
     }
 fix: keep interface, symbols, aliases and the arguments in step when you edit a dump.
