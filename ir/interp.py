@@ -40,13 +40,17 @@ class Interpreter:
                             hint="it has " + ", ".join(f"@{n}" for n in self.functions))
         return self.functions[name]
 
+    def frame(self) -> Frame:
+        """What a call is run in; a tool may watch or change what an operation does there."""
+        return Frame(self)
+
     def call(self, name: str, args: Sequence[Any]) -> list[Any]:
         """The results of function `name`, on values of the level's own kind."""
         function = self.function(name)
         entry = function.regions[0].blocks[0]
         if len(args) != len(entry.args):
             raise UserError(f"@{name} takes {len(entry.args)} arguments, got {len(args)}", code="MLC0321")
-        frame = Frame(self)
+        frame = self.frame()
         bind_sizes([a.type for a in entry.args], args, frame.sizes)
         with np.errstate(all="ignore"):
             return frame.run(function.regions[0], args)

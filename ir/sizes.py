@@ -243,6 +243,12 @@ def evaluate(x: Dim, env: Mapping[str, int]) -> int:
 _TOKEN = re.compile(r"\s*(?:(\d+)|(floordiv|mod)\b|([A-Za-z_]\w*)|([-+*()]))")
 
 
+def is_natural(x: Dim) -> bool:
+    """Whether `x` is not negative for certain, its symbols standing for numbers that are not."""
+    return all(c >= 0 and all(isinstance(a, str) or a.op == "mod" or (is_natural(a.num) and is_natural(a.den))
+                              for a, _ in m) for m, c in _terms(x))
+
+
 def parse(text: str) -> Dim:
     """Read what `str(size)` prints: `2*B + 1`, `(B floordiv 4)*3`."""
     tokens: list[str] = []

@@ -33,7 +33,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import Dim, Quotient, Size
 from mlc.ir.types import FunctionType, MemRefType, TensorType, i8, i64, index, to_numpy
 from mlc.passes.forms import BUFFERIZED, FUSED
 from mlc.passes.fuse import POINTWISE
@@ -79,8 +79,7 @@ class SizeBuilder:
                 if isinstance(atom, str):
                     factor = self.symbols[atom]
                 else:
-                    divide = arith.DivUI if atom.op == "floordiv" else arith.RemUI
-                    factor = divide(self.value(atom.num), self.value(atom.den)).result
+                    factor = quotient(atom, self.value(atom.num), self.value(atom.den))
                 for _ in range(power):
                     term = factor if term is None else arith.MulI(term, factor).result
             number = self.value(coefficient)
@@ -88,6 +87,14 @@ class SizeBuilder:
             total = term if total is None else arith.AddI(total, term).result
         assert total is not None
         return total
+
+
+def quotient(atom: Quotient, num: Value, den: Value) -> Value:
+    """num floordiv den or num mod den, rounded down also where num is negative; den is positive."""
+    if sizes.is_natural(atom.num):
+        return (arith.DivUI if atom.op == "floordiv" else arith.RemUI)(num, den).result
+    down = arith.FloorDivSI(num, den).result
+    return down if atom.op == "floordiv" else arith.SubI(num, arith.MulI(down, den).result).result
 
 
 class _Bufferizer:

@@ -25,7 +25,7 @@ from mlc.ir.core import Op, Symbol, Value, at_end, before, builder, located
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, MemRefType, ScalarType, VectorType, element, i1, i64, index
-from mlc.passes.bufferize import SizeBuilder
+from mlc.passes.bufferize import SizeBuilder, quotient
 from mlc.passes.forms import LOOP, LOW
 from mlc.passes.vectorize import stride
 
@@ -536,8 +536,7 @@ class _LaneNumbers:
     def atom(self, atom: Any) -> Value:
         low = self.lowering
         if not isinstance(atom, str):
-            divide = arith.DivUI if atom.op == "floordiv" else arith.RemUI
-            return divide(self.value(atom.num), self.value(atom.den)).result
+            return quotient(atom, self.value(atom.num), self.value(atom.den))
         if atom[0] == "t" and atom[1:].isdigit():
             return low.spread(low.part(self.op.tiles[int(atom[1:])], self.point))
         if atom == f"d{low.vd}":

@@ -1,0 +1,89 @@
+"""How much a result may change by rounding alone: the interpreter, with every rounding moved a little at random.
+
+A program that divides two nearly cancelled sums turns the last bit of its inputs into any digit of its output. So where
+two results differ by more than a fixed tolerance, the same program is run a few times with noise in each operation that
+rounds, no larger than its rounding may be; how far that carries its results is how far they may differ.
+
+J. Vignes, "A stochastic arithmetic for reliable scientific computation", 1993.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.reduce import ReduceSum
+from mlc.ir.core import Op
+from mlc.ir.interp import Frame, Interpreter
+
+Array = np.ndarray[Any, Any]
+
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+TRIALS, MARGIN = 4, 4.0
+"""Noisy runs, and how many times the widest change among them is allowed."""
+ROUNDS = frozenset({"tensor.add", "tensor.sub", "tensor.mul", "tensor.div", "tensor.sqrt", "tensor.reciprocal"})
+"""Elementwise operations that round although they are no transcendental functions."""
+
+
+def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Array]) -> list[Array]:
+    """For each element of the results of `entry`, how far rounding may move it."""
+    out = [np.zeros(np.shape(r)) for r in results]
+    for seed in range(TRIALS):
+        moved = NoisyInterpreter(module, seed).call(entry, [np.array(a) for a in arrays])
+        with np.errstate(all="ignore"):
+            for total, a, b in zip(out, moved, results):
+                change = np.abs(np.asarray(a).astype(np.float64) - np.asarray(b).astype(np.float64))
+                np.maximum(total, np.where(np.isnan(change), np.inf, change), out=total)
+    return [MARGIN * total for total in out]
+
+
+class NoisyInterpreter(Interpreter):
+    """An interpreter of the tensor level whose roundings are off by a random part of what they may be."""
+
+    def __init__(self, module: Op, seed: int) -> None:
+        super().__init__(module)
+        self.random = np.random.default_rng(seed)
+
+    def frame(self) -> Frame:
+        return _NoisyFrame(self)
+
+
+class _NoisyFrame(Frame):
+    __slots__ = ()
+
+    def step(self, op: Op) -> None:
+        super().step(op)
+        for result in op.results:
+            value = self.env[result]
+            if not isinstance(value, np.ndarray) or value.dtype.name not in EPSILON:
+                continue
+            if (error := self._error(op, value)) is not None:
+                assert isinstance(self.interpreter, NoisyInterpreter)
+                noise = self.interpreter.random.uniform(-1.0, 1.0, value.shape) * error
+                self.env[result] = (value.astype(np.float64) + noise).astype(value.dtype)
+
+    def _error(self, op: Op, value: Array) -> Array | None:
+        """The rounding error that a result of `op` may have; None for operations that only move, choose or compare."""
+        epsilon, size = EPSILON[value.dtype.name], np.abs(value.astype(np.float64))
+        operands = self.all(op.operands)
+        if isinstance(op, tensor.DotGeneral | ReduceSum):
+            total = np.abs(op.ref(*(np.abs(x) for x in operands)).astype(np.float64))
+            return np.asarray(epsilon * np.sqrt(_terms(op, operands[0])) * total)
+        if hasattr(op, "decompose"):
+            return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
+        if isinstance(op, Elementwise) and (op.wide or op.name in ROUNDS):
+            return np.asarray(epsilon * (4 if op.wide else 1) * size)
+        return None
+
+
+def _terms(op: tensor.DotGeneral | ReduceSum, operand: Array) -> int:
+    """How many terms each element of a sum has."""
+    axes = op.axes if isinstance(op, ReduceSum) else [i for i, _ in op.contract]
+    count = 1
+    for axis in axes:
+        count *= operand.shape[axis]
+    return max(count, 1)
