@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from functools import lru_cache
+from functools import cache
 
 
-@lru_cache(maxsize=None)
+@cache
 def load_all() -> None:
     """Import every dialect, so that all operations and types are known to the parser."""
     for module in pkgutil.walk_packages(__path__, __name__ + "."):

@@ -26,9 +26,7 @@ class Module(Op, name="builtin.module", isolated=True, symbol_table=True, pure=F
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
-        from mlc.ir.parser import Symbol as Name
         name = parser.attribute() if parser.token.kind == "symbol" else None
-        assert name is None or isinstance(name, Name)
         extra = parser.attr_dict() if parser.accept("attributes") else {}
         return Module.make([], {"sym_name": name, **extra}, [], [parser.region(isolated=True)])
 

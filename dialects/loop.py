@@ -205,7 +205,7 @@ def _check_access(op: Op, buffer: Value, map: tuple[Dim, ...], tiles: Sequence[V
     for name in {n for e in map for n in sizes.symbols(e)}:
         if re.fullmatch(r"t\d+", name) and int(name[1:]) >= len(tiles):
             op.fail(f"the map names {name}, but there are {len(tiles)} index tiles", code="MLC0151")
-    return type
+    return type  # type: ignore[no-any-return]
 
 
 class Load(_InKernel, name="loop.load", pure=False):
@@ -334,12 +334,13 @@ class Full(_InKernel, name="loop.full"):
     type: ResultType
 
     def infer(self) -> Type:
-        if not isinstance(self.type, TileType):
-            self.fail(f"{self.type} is no tile", code="MLC0151")
-        return self.type
+        if not isinstance(self.results[0].type, TileType):
+            self.fail(f"{self.results[0].type} is no tile", code="MLC0151")
+        return self.results[0].type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:
-        return np.full(self.activation(frame).shape(self.type.dims), self.value, to_numpy(self.type.dtype))
+        type = self.result.type
+        return np.full(self.activation(frame).shape(type.dims), self.value, to_numpy(type.dtype))
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         from mlc.ir.printer import float_text

@@ -15,7 +15,6 @@ format describes overrides `print_form(self, printer)` and `parse_form(cls, pars
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlc.ir.core import Block, Op, Region, Value
@@ -29,9 +28,17 @@ _DIRECTIVE = re.compile(r"\s*(?:`([^`]*)`|type\(\$?(\w+)\)|(functional-type|attr
 _GLUED = frozenset(",)]>([<")
 
 
-@cache
+_KNOWN: dict[type, tuple[tuple[str, str], ...]] = {}
+
+
 def directives(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     """The format of a class as (kind, argument) pairs: literal, type, functional-type, attr-dict, or a field kind."""
+    if cls not in _KNOWN:
+        _KNOWN[cls] = _read_format(cls)
+    return _KNOWN[cls]
+
+
+def _read_format(cls: type[Op]) -> tuple[tuple[str, str], ...]:
     kinds = {f.name: f.kind for f in cls.fields}
     if not cls.format:
         return (("operands", ""), *((f.kind, f.name) for f in cls.fields if f.kind == "successor"), ("attr-dict", ""),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -260,7 +261,8 @@ class Parser:
 
     def shape(self) -> tuple[list[Any], ScalarType]:
         """`4x?x(2*B+1)xf32`, read from the text itself since its pieces are no tokens; None stands for `?`."""
-        at, dims = self.token.start, []
+        at = self.token.start
+        dims: list[Dim | None] = []
         dim = re.compile(r"\s*(?:(\d+)|(\?)|\(([^()]+)\)|([A-Za-z_]\w*?))\s*x")
         word = re.compile(r"\w+")
         while m := dim.match(self.text, at) or self._nested_dim(at):
@@ -275,7 +277,7 @@ class Parser:
                 dims.append(None)
             else:
                 try:
-                    dims.append(sizes.parse(expression if expression is not None else name))
+                    dims.append(sizes.parse(str(expression if expression is not None else name)))
                 except ParseError as error:
                     self.fail_at(at, error.message, error.code)
             if len(dims) > 64:
@@ -554,7 +556,7 @@ class Parser:
     def resolve_all(self, refs: Sequence[Unresolved], types: Sequence[Type] | None = None) -> list[Value]:
         if types and len(types) != len(refs):
             self.fail(f"{len(refs)} operands but {len(types)} types", "MLC0209", refs[0].token if refs else None)
-        return [self.resolve(r, t) for r, t in zip(refs, types or [None] * len(refs))]
+        return [self.resolve(r, t) for r, t in zip(refs, types or itertools.repeat(None))]
 
     def define(self, name: str, value: Value, token: Token) -> None:
         scope = self.scopes[-1]

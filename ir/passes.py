@@ -256,7 +256,7 @@ def parse_pipeline(text: str) -> list[Step]:
 
 def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
     import inspect
-    known = [p for p in inspect.signature(transform.run).parameters][1:]
+    known = list(inspect.signature(transform.run).parameters)[1:]
     out: list[tuple[str, Any]] = []
     for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
         key, _, value = item.partition("=")

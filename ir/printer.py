@@ -257,10 +257,10 @@ class Printer:
     def region_body(self, region: Region, entry_args: bool = True) -> None:
         """The blocks of a region, one level in; `entry_args=False` leaves out the header of the first block."""
         for i, block in enumerate(region.blocks):
-            if i or (block.args and entry_args) or (not i and self.generic and len(block) == 0):
+            if i or (block.args and entry_args) or (self.generic and len(block) == 0):
                 args = ", ".join(f"{self.name(a)}: {self.type(a.type)}" for a in block.args)
                 self.line(f"{self.label(block)}({args}):" if args else f"{self.label(block)}:")
-            elif not i:
+            else:
                 self.label(block)
             self.indent += 1
             for op in block:

@@ -114,7 +114,8 @@ def to_numpy(type: ScalarType) -> np.dtype[Any]:
     """The numpy dtype that holds one element; `index` is int64."""
     if type == bf16:
         import ml_dtypes
-        return np.dtype(ml_dtypes.bfloat16)
+        narrow: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        return narrow
     if type == index:
         return np.dtype(np.int64)
     return np.dtype(next(name for name, t in _NUMPY_NAMES.items() if t == type))

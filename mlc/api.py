@@ -312,6 +312,15 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
     return compiled.lower(*args, level=level)
 
 
+def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
+    """The results of function `entry` on arrays, as native code; `module` may be at any level, and is lowered in place."""
+    from mlc.backends.executable import build
+    from mlc.backends.target import host
+    target = host()
+    pipeline.resume(module, "llvm", target.vector_bits)
+    return build(module, target).entry(entry).call(arrays)
+
+
 def _name(f: Any) -> str:
     name = str(getattr(f, "__name__", type(f).__name__))
     return name if name.isidentifier() else "function"

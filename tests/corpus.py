@@ -30,7 +30,7 @@ def numbers(types: Sequence[TensorType], seed: int = 0) -> list[Array]:
         shape, dtype = [evaluate(d, SIZES) for d in type.shape], to_numpy(type.dtype)
         if isinstance(type.dtype, FloatType):
             return rng.standard_normal(shape).astype(dtype)
-        return (rng.random(shape) < 0.5) if dtype == bool else rng.integers(0, 5, shape).astype(dtype)
+        return (rng.random(shape) < 0.5) if dtype.kind == "b" else rng.integers(0, 5, shape).astype(dtype)
 
     return [one(type) for type in types]
 

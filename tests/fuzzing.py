@@ -18,15 +18,17 @@ import numpy as np
 
 from mlc.backends.executable import build
 from mlc.backends.target import Target, host
+from mlc.dialects import loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Func, Return, function
+from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Unary
 from mlc.ir.core import REGISTRY, Op, Value, at_end, before
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Pipeline, Step, find_pass
+from mlc.ir.passes import Instruments, Step
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
@@ -305,8 +307,9 @@ class Generator:
         shape = [x.type.shape[a] for a in shared] + [rng.choice(SIZES) for _ in range(rng.choice((0, 1, 1, 2)))]
         perm = rng.sample(range(len(shape)), len(shape))          # axis i of the factor is entry perm[i] of `shape`
         wanted = tuple(shape[p] for p in perm)
-        if self.elements(wanted) > MOST_ELEMENTS:
-            return None
+        terms = self.elements([x.type.shape[a] for a in contract])
+        if self.elements([*x.type.shape, *wanted]) > 20 * MOST_ELEMENTS * terms or self.elements(wanted) > MOST_ELEMENTS:
+            return None                             # products beyond the limit of elements are dropped; these are slow
         y = self.like(x.type.dtype, wanted)
         pairs = [(a, perm.index(i)) for i, a in enumerate(shared)]
         if rng.random() < 0.3:
@@ -412,6 +415,19 @@ def check(program: Program, target: Target | None = None, vector_bits: int | Non
     same(native(lowered, program.arguments, target), wanted, "native code")
 
 
+def reschedule(module: Module, rng: random.Random) -> None:
+    """Other block sizes and vector dimensions for the kernels of a module of the loop level.
+
+    In a reduction by lanes, the dimension and the number of lanes are the order of summation, and stay.
+    """
+    for kernel in module.inside(Kernel):
+        lanes = {op.dim for op in kernel.inside(loop.Reduce)}
+        kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
+                            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
+        if not lanes:
+            kernel.vector = rng.choice((-1, *range(kernel.parallel)))
+
+
 def native(module: Module, arguments: Sequence[Array], target: Target) -> list[Array]:
     return build(module, target).entry("main").call([np.array(a) for a in arguments])
 
@@ -500,6 +516,3 @@ def failure(program: Program, run: Callable[[Program], None]) -> str | None:
     small = reduced(program, lambda p: type(error_of(p)) is type(error))
     arrays = "\n".join(f"  argument {i}: {a.dtype}{list(a.shape)}" for i, a in enumerate(small.arguments))
     return f"seed {program.seed}: {error_of(small)!r}\n{small.text}{arrays}"
-
-
-__all__ = ["Pipeline", "Program", "check", "failure", "find_pass", "generate", "i8", "reduced"]

@@ -34,6 +34,15 @@ def test_program(name: str) -> None:
         program.check("main", args)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_program_however_optimised(name: str) -> None:
+    text, calls = PROGRAMS[name]
+    program = Program(text, opt_levels=(0, 1, 3))
+    for args in calls:
+        program.check("main", args, slow=False)
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_both_levels_print_and_parse(name: str) -> None:
     low = parsed(PROGRAMS[name][0])

@@ -16,8 +16,8 @@ from tests.corpus import PROGRAMS
 from tests.op_samples import SAMPLES
 from tests.test_meaning import representative
 
-MODULES: dict[str, Callable[[], Any]] = {name: lambda make=make: make()[0] for name, make in PROGRAMS.items()} | {
-    f"{i}-{s}": lambda s=s: s.build()[0] for i, s in enumerate(representative(SAMPLES, 1))}
+MODULES: dict[str, Callable[[], tuple[Any, Any]]] = dict(PROGRAMS)
+MODULES |= {f"{i}-{s}": s.build for i, s in enumerate(representative(SAMPLES, 1))}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -29,4 +29,4 @@ def test_every_dump_parses_and_verifies(name: str) -> None:
         for locations in (False, True):
             upstream.verify_text(to_text(module, generic=True, locations=locations), unregistered=ours)
 
-    pipeline.build("llvm").run(MODULES[name](), Instruments(after=after))
+    pipeline.build("llvm").run(MODULES[name]()[0], Instruments(after=after))

@@ -49,7 +49,7 @@ class Outcome:
         pairs = list(zip(self.results, other.results))
         if all(difference(got, want, exact) is None for got, want in pairs):
             return None
-        allowed = slack() if slack is not None and not exact else [0.0] * len(pairs)
+        allowed: Sequence[Array | float] = slack() if slack is not None and not exact else [0.0] * len(pairs)
         for i, ((got, want), more) in enumerate(zip(pairs, allowed)):
             if message := difference(got, want, exact, more):
                 return f"result {i} is {message}"

@@ -182,6 +182,8 @@ class CheckedEntry:
         if not self.done:
             from mlc.tools import check
             self.done = True
+            where = next((str(op.loc) for op in self.module.walk() if op.attrs.get("sym_name") == self.name), "")
+            print(f"checking what is compiled at {where}", file=sys.stderr)
             check.check(self.module.clone(), self.name, arrays)
         return self.native.call(arrays, sizes)
 

@@ -48,7 +48,7 @@ def torch_accuracy(seed: int, epochs: int, data: Any, batch: int) -> tuple[float
             start = time.perf_counter()
             optimizer.zero_grad()
             value = nn.functional.cross_entropy(model(x), y)
-            value.backward()  # type: ignore[no-untyped-call]
+            value.backward()
             optimizer.step()
             value.item()
             seconds, steps = seconds + time.perf_counter() - start, steps + 1
@@ -61,7 +61,7 @@ def our_accuracy(seed: int, epochs: int, data: Any, digits: ModuleType) -> tuple
     """(test accuracy, seconds per step, the first of all, which compiles, apart)"""
     digits.fit(seed, 1, data, lambda *_: None)
     last: list[float] = []
-    model, steps = digits.fit(seed, epochs, data, lambda epoch, loss, accuracy: last.append(accuracy))
+    model, _ = digits.fit(seed, epochs, data, lambda epoch, loss, accuracy: last.append(accuracy))
     images, labels = data[0][:64], data[1][:64]
     state = digits.optimizer.init(model)
     model, state, value = digits.train(model, state, images, labels)
@@ -83,9 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = [(seed, our_accuracy(seed, options.epochs, data, digits),
              torch_accuracy(seed, options.epochs, data, digits.BATCH)) for seed in range(options.seeds)]
     print("seed      mlc    torch   mlc us/step   torch us/step")
-    for seed, (ours, our_time), (theirs, their_time) in rows:
-        print(f"{seed:4}  {ours:7.2%}  {theirs:7.2%}  {our_time * 1e6:12.0f}  {their_time * 1e6:14.0f}")
-    ours, theirs = (float(np.mean([row[i][0] for row in rows])) for i in (1, 2))
+    for seed, (right, seconds), (torch_right, torch_seconds) in rows:
+        print(f"{seed:4}  {right:7.2%}  {torch_right:7.2%}  {seconds * 1e6:12.0f}  {torch_seconds * 1e6:14.0f}")
+    ours, theirs = (float(np.mean([found[0] for found in column])) for column in ([r[1] for r in rows], [r[2] for r in rows]))
     print(f"mean  {ours:7.2%}  {theirs:7.2%}   difference {(ours - theirs) * 100:+.2f} points")
     return 0
 

@@ -2,9 +2,9 @@
 
     y = exp(x * row);  out = where(x > 0, tanh(y + column), y / 2)
 
-Run `python -m mlc.tools.bench.elementwise`. The chain reads x and writes its result, as a copy does, so a copy's time is
-the limit that memory sets; what the arithmetic alone takes is measured on a block that stays in the caches. `donated`
-writes over x, `new` allocates a result each time, whose pages the system has to clear first.
+Run `python -m mlc.tools.bench.elementwise`. The chain reads x and writes its result, as a copy does, so a copy's time
+is the limit that memory sets; what the arithmetic alone takes is measured on a block that stays in the caches.
+`donated` writes over x, `new` allocates a result each time, whose pages the system has to clear first.
 """
 
 from __future__ import annotations

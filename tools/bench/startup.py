@@ -19,7 +19,8 @@ import numpy as np
 import mlc
 import mlc.nn.functional as F
 rng = np.random.default_rng(0)
-params = [(rng.standard_normal((i, o)).astype("f4") * 0.1, np.zeros(o, "f4")) for i, o in ((64, 128), (128, 64), (64, 10))]
+params = [(rng.standard_normal((i, o)).astype("f4") * 0.1, np.zeros(o, "f4"))
+          for i, o in ((64, 128), (128, 64), (64, 10))]
 opt = mlc.optim.AdamW(lr=1e-3)
 def loss(params, x, y):
     for k, (w, b) in enumerate(params):

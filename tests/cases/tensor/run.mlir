@@ -1,4 +1,4 @@
-// test: run interp
+// test: run
 
 // run: @scale([1.0, 2.5]) == [3.0, 6.0]
 func.func @scale(%x: tensor<Bxf32>) -> tensor<Bxf32> {
