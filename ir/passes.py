@@ -264,6 +264,10 @@ def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
         if key not in known:
             raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
                             hint=f"it has {', '.join(known)}" if known else "it has none")
+        default = inspect.signature(transform.run).parameters[key].default
+        if isinstance(default, bool | int) and type(_value(value)) is not type(default):
+            kind = "true or false" if isinstance(default, bool) else "a whole number"
+            raise UserError(f"pass {transform.name}: {key} = {value!r} is not {kind}", code="MLC0333")
         out.append((key, _value(value)))
     return tuple(out)
 

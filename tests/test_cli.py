@@ -104,6 +104,8 @@ def test_without_a_command(run: Run) -> None:
     ("opt model.mlir --genric", 2, "MLC0391.*did you mean --generic"),
     ("opt model.mlir -p canonicalise", 2, "MLC0330.*did you mean canonicalize"),
     ("opt model.mlir -p fuse{max=3}", 2, "MLC0333.*max_ops"),
+    ("opt model.mlir -p fuse{max_ops=many}", 2, "MLC0333.*a whole number"),
+    ("opt model.mlir -p canonicalize{fast=2}", 2, "MLC0333.*true or false"),
     ("opt model.mlir -p fuse{", 2, "MLC0332"),
     ("opt model.mlir -p bufferize,fix_numerics", 2, "MLC0331"),
     ("opt missing.mlir", 2, "MLC0201.*missing.mlir"),

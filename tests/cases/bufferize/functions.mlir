@@ -1,0 +1,29 @@
+// test: pass fix_numerics fuse bufferize
+// sizes: B=3 N=2
+
+// arrays of the program are globals; a reshape is a view of a buffer, and a bool a byte
+func.func @constants(%x: tensor<2x3xi1>) -> tensor<3x2xi1> {
+  %0 = tensor.constant dense<[[true, false, true], [false, true, true]]> : tensor<2x3xi1>
+  %1 = tensor.and %0, %x : tensor<2x3xi1>
+  %2 = tensor.reshape %1 : tensor<2x3xi1> to tensor<3x2xi1>
+  func.return %2 : tensor<3x2xi1>
+}
+// CHECK: memref.global "private" constant @constant_0 : memref<2x3xi8> = dense<{{\[\[1, 0, 1\], \[0, 1, 1\]\]}}>
+// CHECK: func.func @constants(%x: memref<2x3xi8>, %out0: memref<3x2xi8>
+// CHECK: memref.get_global @constant_0
+// CHECK: memref.reinterpret_cast
+// -----
+// kernels that index get the error record, and the function says which place each number of it stands for
+func.func @indexed(%x: tensor<Bx3xf32>, %i: tensor<Nxi64>) -> tensor<NxBx3xf32> {
+  %n = tensor.size "B" : tensor<i64>
+  %0 = tensor.rem %i, %n : (tensor<Nxi64>, tensor<i64>) -> tensor<Nxi64>
+  %1 = tensor.take %x, %0 {axis = 0} : (tensor<Bx3xf32>, tensor<Nxi64>) -> tensor<Nx3xf32>
+  %2 = tensor.reshape %1 : tensor<Nx3xf32> to tensor<Nx1x3xf32>
+  %3 = tensor.add %2, %x : (tensor<Nx1x3xf32>, tensor<Bx3xf32>) -> tensor<NxBx3xf32>
+  func.return %3 : tensor<NxBx3xf32>
+}
+// CHECK: func.func @indexed(%B: index, %N: index
+// CHECK-SAME: interface = "(tensor<Bx3xf32>, tensor<Nxi64>) -> tensor<NxBx3xf32>"
+// CHECK-SAME: symbols = ["B", "N"]
+// CHECK-SAME: error_sites = ["tests/cases/bufferize/functions.mlir:{{\d+}}:{{\d+}}: an index of take is out of range for axis 0 of size B"]
+// CHECK: tensor.kernel {{.*}}%errors {
