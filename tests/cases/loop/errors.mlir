@@ -1,0 +1,115 @@
+// test: verify
+
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1]} { // error: error[MLC0150]: loop.kernel: domain (4, 5), tile (1,) and parallel = 2 do not fit
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [0]} { // error: error[MLC0150]: loop.kernel: block sizes are positive
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%n: index) {
+  loop.kernel %n {symbols = [], domain = [4], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: one index operand per symbol
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%n: index) {
+  loop.kernel %n {symbols = ["B"], domain = ["B + C"], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: the domain names C
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["d0", 0], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.load: 2 expressions for a buffer of 1 dimensions
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["d3"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d3xf32> // error: error[MLC0151]: loop.load: there is no dimension d3
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["N"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: N is no symbol of the kernel
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["t0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: the map names t0, but there are 0 index tiles
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>, %y: memref<4xi32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    loop.store %0, %y {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xi32>) -> () // error: error[MLC0151]: loop.store: !loop.tile<d0xf32> does not fit a buffer memref<4xi32>
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
+    %1 = loop.for %0 {dim = 1} : !loop.tile<d0xf32> { // error: error[MLC0152]: loop.for: initial values
+    ^bb0(%a: !loop.tile<d0xf32>):
+      %2 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
+      loop.yield %2 : (!loop.tile<f32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
+    %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: !loop.tile<d0xf32> does not span d1
+    loop.end
+  }
+  func.return
+}
+// -----
+// lanes are halved until one is left
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 6], vector = 1} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>
+    %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: blocks of 6 points of d1 are no power of two
+    loop.end
+  }
+  func.return
+}
+// -----
+// a loop over a parallel dimension would run its points twice
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1]} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
+    %1 = loop.for %0 {dim = 1} : !loop.tile<f32> { // error: error[MLC0152]: loop.for: d1 is no dimension for loops
+    ^bb0(%a: !loop.tile<f32>):
+      loop.yield %a : (!loop.tile<f32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}

@@ -1,0 +1,57 @@
+// test: pass fix_numerics fuse bufferize tensor_to_loop collapse vectorize{bits=128} loop_to_scf canonicalize cse
+// tolerance: 1e-4
+// sizes: B=5
+
+// whole vectors in a loop, and what is left over as one masked vector
+func.func @tail(%x: tensor<37xf32>) -> tensor<37xf32> {
+  %0 = tensor.sqrt %x : tensor<37xf32>
+  func.return %0 : tensor<37xf32>
+}
+// CHECK: scf.for
+// CHECK: vector.load %x{{.*}} vector<16xf32>
+// CHECK: math.sqrt %{{\d+}} : vector<16xf32>
+// CHECK: vector.store
+// CHECK: vector.create_mask
+// CHECK: vector.maskedload
+// CHECK: vector.maskedstore
+// -----
+// a size that is not known may leave nothing over
+func.func @unknown(%x: tensor<Bxf32>) -> tensor<Bxf32> {
+  %0 = tensor.sqrt %x : tensor<Bxf32>
+  func.return %0 : tensor<Bxf32>
+}
+// CHECK: scf.for
+// CHECK: arith.cmpi sgt
+// CHECK: scf.if
+// CHECK: vector.create_mask
+// -----
+// lanes are added as a tree: the upper half onto the lower
+func.func @tree(%x: tensor<2x16xf32>) -> tensor<2xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<2x16xf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+// CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<16xf32>
+// CHECK: vector.shuffle %{{\w+}}, %{{\w+}} [0, 1, 2, 3, 4, 5, 6, 7]
+// CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<8xf32>
+// CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<4xf32>
+// CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<2xf32>
+// CHECK: arith.addf %{{\w+}}, %{{\w+}} : vector<1xf32>
+// CHECK: vector.extract
+// -----
+// reading across rows gathers
+func.func @across(%x: tensor<16x4xf32>) -> tensor<4x16xf32> {
+  %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<16x4xf32>) -> tensor<4x16xf32>
+  func.return %0 : tensor<4x16xf32>
+}
+// CHECK: vector.gather
+// -----
+// a product is fused multiply-adds of one element of a row with vectors of columns
+func.func @product(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
+  func.return %0 : tensor<2x4xf32>
+}
+// CHECK: scf.for
+// CHECK: vector.load %y
+// CHECK: math.fma %{{\w+}}, %{{\w+}}, %{{\w+}} : vector<4xf32>
+// CHECK: math.fma %{{\w+}}, %{{\w+}}, %{{\w+}} : vector<4xf32>
+// CHECK: scf.yield

@@ -1,0 +1,39 @@
+// test: pass fix_numerics fuse bufferize tensor_to_loop
+// tolerance: 1e-4
+// sizes: B=70
+
+// by lanes: 64 chains side by side, the identity past the end, then a tree
+func.func @lanes(%x: tensor<5xBxf32>) -> tensor<5xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<5xBxf32>) -> tensor<5xf32>
+  func.return %0 : tensor<5xf32>
+}
+// CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], parallel = 1, tile = [1, 64], vector = 1
+// CHECK: loop.for %{{\d+}} {dim = 1} : !loop.tile<d0xd1xf32>
+// CHECK: loop.in_bounds {dim = 1}
+// CHECK: arith.select
+// CHECK: arith.addf
+// CHECK: loop.reduce %{{\d+}} {dim = 1, kind = "add"}
+// CHECK: loop.store
+// -----
+// a chain folds one element after the other; what it reads is computed inside, its consumer after
+func.func @chain(%x: tensor<Bx7xf32>) -> tensor<7xf32> {
+  %0 = tensor.mul %x, %x : tensor<Bx7xf32>
+  %1 = tensor.reduce_max %0 {axes = [0]} : (tensor<Bx7xf32>) -> tensor<7xf32>
+  %2 = tensor.sqrt %1 : tensor<7xf32>
+  func.return %2 : tensor<7xf32>
+}
+// CHECK: domain = [7, "B"], parallel = 1, tile = [1, 1]
+// CHECK: loop.for
+// CHECK: arith.mulf
+// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "max"}
+// CHECK: loop.yield
+// CHECK: math.sqrt
+// -----
+// several contracted axes are one dimension, in row-major order
+func.func @product(%x: tensor<2x3x5xf32>, %y: tensor<5x4x3xf32>) -> tensor<2x4xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[2, 0], [1, 2]]} : (tensor<2x3x5xf32>, tensor<5x4x3xf32>) -> tensor<2x4xf32>
+  func.return %0 : tensor<2x4xf32>
+}
+// CHECK: domain = [2, 4, 15], parallel = 2
+// CHECK: loop.load %x {map = ["d0", "(d2 mod 3)", "(d2 floordiv 3)"]
+// CHECK: loop.contract %{{\w+}}, %{{\d+}}, %{{\d+}} {dim = 2}
