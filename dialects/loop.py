@@ -24,7 +24,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.exact import fma
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import TYPE_READERS, FloatType, MemRefType, ScalarType, Type, i1, index, to_numpy
+from mlc.ir.types import TYPE_READERS, FloatType, MemRefType, ScalarType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -178,6 +178,28 @@ class Kernel(Op, name="loop.kernel", pure=False):
 class _InKernel(Op):
     """An operation inside a kernel."""
 
+    def expressions(self) -> tuple[Dim, ...]:
+        """What it computes from coordinates, sizes of the kernel and index tiles."""
+        return ()
+
+    def verify_op(self) -> None:
+        kernel = self.parent_op
+        while kernel is not None and not isinstance(kernel, Kernel):
+            kernel = kernel.parent_op
+        if kernel is None:
+            self.fail("stands outside a kernel", code="MLC0150")
+            return
+        rank = len(kernel.domain)
+        for name in sorted({n for e in self.expressions() for n in sizes.symbols(e)} - {*kernel.symbols}):
+            m = re.fullmatch(r"([dt])\d+", name)
+            if m is None:
+                self.fail(f"{name} is no symbol of the kernel", code="MLC0151")
+            elif m[1] == "d" and int(name[1:]) >= rank:
+                self.fail(f"there is no dimension {name}", code="MLC0151")
+        dims = [d for r in self.results if isinstance(r.type, TileType) for d in r.type.dims]
+        if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
+            self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")
+
     def activation(self, frame: Frame) -> Activation:
         found: Activation = frame.state[self.enclosing(Kernel)]
         return found
@@ -193,18 +215,30 @@ class Yield(Op, name="loop.yield", terminator=True, pure=False):
     values: tuple[Value, ...]
 
 
+def _tile(op: Op, value: Value, dtype: ScalarType | None = None) -> TileType:
+    """The type of an operand that must be a tile, of `dtype` if one is given."""
+    type = value.type
+    if not isinstance(type, TileType) or dtype not in (None, type.dtype):
+        op.fail(f"{type} is no tile" + (f" of {dtype}" if dtype is not None else ""), code="MLC0151")
+    return type  # type: ignore[no-any-return]
+
+
+def _check_tiles(op: Op, exprs: Sequence[Dim], tiles: Sequence[Value]) -> None:
+    """Index tiles are of indices, and those that expressions name are there."""
+    for t in tiles:
+        _tile(op, t, index)
+    for name in sorted({n for e in exprs for n in sizes.symbols(e)}):
+        if re.fullmatch(r"t\d+", name) and int(name[1:]) >= len(tiles):
+            op.fail(f"names {name}, but there are {len(tiles)} index tiles", code="MLC0151")
+
+
 def _check_access(op: Op, buffer: Value, map: tuple[Dim, ...], tiles: Sequence[Value]) -> MemRefType:
     type = buffer.type
     if not isinstance(type, MemRefType):
         op.fail(f"{type} is no memref", code="MLC0151")
     if len(map) != type.rank:
         op.fail(f"{len(map)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
-    for t in tiles:
-        if not isinstance(t.type, TileType) or t.type.dtype != index:
-            op.fail(f"an access map takes index tiles, not {t.type}", code="MLC0151")
-    for name in {n for e in map for n in sizes.symbols(e)}:
-        if re.fullmatch(r"t\d+", name) and int(name[1:]) >= len(tiles):
-            op.fail(f"the map names {name}, but there are {len(tiles)} index tiles", code="MLC0151")
+    _check_tiles(op, map, tiles)
     return type  # type: ignore[no-any-return]
 
 
@@ -220,10 +254,11 @@ class Load(_InKernel, name="loop.load", pure=False):
         type = _check_access(self, self.buffer, self.map, self.tiles)
         dims = set(spanned(self.map, self.tiles))
         if self.mask is not None:
-            if self.mask.type.dtype != i1:
-                self.fail(f"the mask is {self.mask.type}, not of i1", code="MLC0151")
-            dims |= set(self.mask.type.dims)
+            dims |= set(_tile(self, self.mask, i1).dims)
         return TileType(tuple(sorted(dims)), type.dtype)
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return self.map
 
     def interpret(self, frame: Frame) -> Any:
         state = self.activation(frame)
@@ -252,9 +287,14 @@ class Store(_InKernel, name="loop.store", pure=False):
 
     def infer(self) -> tuple[Type, ...]:
         type = _check_access(self, self.buffer, self.map, self.tiles)
-        if not isinstance(self.value.type, TileType) or self.value.type.dtype != type.dtype:
+        if _tile(self, self.value).dtype != type.dtype:
             self.fail(f"{self.value.type} does not fit a buffer {type}", code="MLC0151")
+        if self.mask is not None:
+            _tile(self, self.mask, i1)
         return ()
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return self.map
 
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
@@ -283,9 +323,14 @@ class Check(_InKernel, name="loop.check", pure=False):
     site: int
 
     def infer(self) -> tuple[Type, ...]:
-        if not isinstance(self.condition.type, TileType) or self.condition.type.dtype != i1:
-            self.fail(f"the condition is {self.condition.type}, not a tile of i1", code="MLC0151")
+        _tile(self, self.condition, i1)
+        _check_tiles(self, (self.element,), ())
+        if self.errors.type != MemRefType((2,), i64):
+            self.fail(f"{self.errors.type} is no error record", code="MLC0151")
         return ()
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return (self.element,)
 
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
@@ -307,7 +352,11 @@ class Index(_InKernel, name="loop.index"):
     expr: Dim
 
     def infer(self) -> Type:
+        _check_tiles(self, (self.expr,), self.tiles)
         return TileType(spanned((self.expr,), self.tiles), index)
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return (self.expr,)
 
     def interpret(self, frame: Frame) -> Any:
         state = self.activation(frame)
@@ -358,7 +407,7 @@ class Map(_InKernel, name="loop.map"):
 
     def infer(self) -> tuple[Type, ...]:
         block = self.body.block
-        if tuple(a.type for a in block.args) != tuple(v.type.dtype for v in self.operands):
+        if tuple(a.type for a in block.args) != tuple(_tile(self, v).dtype for v in self.operands):
             self.fail("the body's arguments are not the elements of the tiles", code="MLC0151")
         dims = union(self.operands)
         return tuple(TileType(dims, v.type) for v in block.terminator.operands)
@@ -382,6 +431,11 @@ class For(_InKernel, name="loop.for", pure=False):
                 v.type for v in self.body.block.terminator.operands) != types:
             self.fail("initial values, arguments of the body and what it yields differ in type", code="MLC0152")
         return types
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        if self.dim < self.enclosing(Kernel).parallel:
+            self.fail(f"d{self.dim} is no dimension for loops: it is parallel", code="MLC0152")
 
     def interpret(self, frame: Frame) -> list[Any]:
         kernel = self.enclosing(Kernel)
@@ -422,9 +476,15 @@ class Reduce(_InKernel, name="loop.reduce"):
     enums = {"kind": tuple(COMBINERS)}
 
     def infer(self) -> Type:
-        if self.dim not in self.x.type.dims:
+        if self.dim not in _tile(self, self.x).dims:
             self.fail(f"{self.x.type} does not span d{self.dim}", code="MLC0151")
         return TileType(tuple(d for d in self.x.type.dims if d != self.dim), self.x.type.dtype)
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        lanes = dict(enumerate(self.enclosing(Kernel).tile)).get(self.dim, 1)
+        if lanes & (lanes - 1):
+            self.fail(f"blocks of {lanes} points of d{self.dim} are no power of two", code="MLC0151")
 
     def ref(self, x: Any) -> Any:
         combine = COMBINERS[self.kind]
@@ -444,9 +504,10 @@ class Fold(_InKernel, name="loop.fold"):
     enums = {"kind": tuple(COMBINERS)}
 
     def infer(self) -> Type:
-        if self.acc.type.dtype != self.x.type.dtype or not {*self.x.type.dims} <= {*self.acc.type.dims, self.dim}:
-            self.fail(f"{self.x.type} does not fold into {self.acc.type}", code="MLC0151")
-        return self.acc.type  # type: ignore[no-any-return]
+        acc, x = _tile(self, self.acc), _tile(self, self.x)
+        if acc.dtype != x.dtype or not {*x.dims} <= {*acc.dims, self.dim}:
+            self.fail(f"{x} does not fold into {acc}", code="MLC0151")
+        return acc
 
     def interpret(self, frame: Frame) -> Any:
         acc, x, state = frame[self.acc], frame[self.x], self.activation(frame)
@@ -464,12 +525,12 @@ class Contract(_InKernel, name="loop.contract"):
     dim: int
 
     def infer(self) -> Type:
-        acc = self.acc.type
-        if self.lhs.type.dtype != acc.dtype or self.rhs.type.dtype != acc.dtype:
-            self.fail(f"{self.lhs.type} and {self.rhs.type} do not accumulate into {acc}", code="MLC0151")
-        if not set(union((self.lhs, self.rhs))) <= {*acc.dims, self.dim}:
+        acc, lhs, rhs = (_tile(self, v) for v in self.operands)
+        if lhs.dtype != acc.dtype or rhs.dtype != acc.dtype:
+            self.fail(f"{lhs} and {rhs} do not accumulate into {acc}", code="MLC0151")
+        if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
             self.fail(f"{acc} does not span what its factors do", code="MLC0151")
-        return acc  # type: ignore[no-any-return]
+        return acc
 
     def interpret(self, frame: Frame) -> Any:
         acc, lhs, rhs = frame.all(self.operands)

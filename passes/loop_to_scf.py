@@ -24,7 +24,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end, before, builder, located
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, MemRefType, ScalarType, VectorType, element, i1, i64, index
+from mlc.ir.types import FloatType, FunctionType, MemRefType, ScalarType, Type, VectorType, element, i1, i64, index
 from mlc.passes.bufferize import SizeBuilder, quotient
 from mlc.passes.forms import LOOP, LOW
 from mlc.passes.vectorize import stride
@@ -183,7 +183,7 @@ class _Lowering:
     def lower(self, op: Op) -> None:
         if op.terminator:
             return
-        with at_end_of_current(op):
+        with located(op.loc.through("loop_to_scf")):
             getattr(self, "_" + op.name.removeprefix("loop."))(op)
 
     # -- index arithmetic -----------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class _Lowering:
 
     def scalar_index(self, expr: Dim, op: Any, point: Point) -> Value:
         """An expression as an index, in the first lane."""
-        with self.indexed(op, point, False) as names:
+        with self.indexed(op, point) as names:
             return self.scope.numbers.value(sizes.substitute(self.at(expr, point), names))
 
     def lane_index(self, expr: Dim, op: Any, point: Point) -> Value:
@@ -211,7 +211,7 @@ class _Lowering:
         return _LaneNumbers(self, op, point).value(expr)
 
     @contextmanager
-    def indexed(self, op: Any, point: Point, lanes: bool) -> Iterator[dict[str, Dim]]:
+    def indexed(self, op: Any, point: Point) -> Iterator[dict[str, Dim]]:
         """Let the index tiles of an access have numbers, under names of their own."""
         names: dict[str, Dim] = {}
         for i, t in enumerate(op.tiles):
@@ -295,8 +295,7 @@ class _Lowering:
     def load_lanes(self, op: loop.Load, point: Point) -> Value:
         type = VectorType((self.lanes,), op.buffer.type.dtype)
         mask = self.lane_mask(op, point)
-        if not any(self.in_lanes(sizes_dims(e)) for e in op.map) and not any(
-                self.in_lanes(t.type.dims) for t in op.tiles):
+        if not self.in_lanes(loop.spanned(op.map, op.tiles)):
             return self.load_one_for_all(op, point, type)
         if self.is_contiguous(op):
             buffer, indices = self.place(op, point)
@@ -320,11 +319,12 @@ class _Lowering:
         return self.spread(branch.results[0])
 
     def _store(self, op: loop.Store) -> None:
-        dims = {*op.value.type.dims, *(d for e in op.map for d in sizes_dims(e))}
-        for point in self.points(tuple(dims)):
+        mask_dims = op.mask.type.dims if op.mask is not None else ()
+        dims = tuple({*op.value.type.dims, *mask_dims, *loop.spanned(op.map, op.tiles)})
+        for point in self.points(dims):
             value = self.part(op.value, point)
-            if not self.in_lanes(tuple(dims)):
-                memref.Store(value, op.buffer, tuple(self.scalar_index(e, op, point) for e in op.map))
+            if not self.in_lanes(dims):
+                self.store_scalar(op, value, point)
             elif self.is_contiguous(op):
                 buffer, indices = self.place(op, point)
                 mask = self.lane_mask(op, point)
@@ -334,6 +334,18 @@ class _Lowering:
                     vector.MaskedStore(buffer, indices, mask, self.spread(value))
             else:
                 self.scatter(op, value, point)
+
+    def store_scalar(self, op: loop.Store, value: Value, point: Point) -> None:
+        def write() -> None:
+            memref.Store(value, op.buffer, tuple(self.scalar_index(e, op, point) for e in op.map))
+
+        if op.mask is None:
+            write()
+            return
+        branch = scf.branch(self.part(op.mask, point), otherwise=False)
+        with at_end(branch.then_body.block), self.scoped():
+            write()
+            scf.Yield(())
 
     def scatter(self, op: loop.Store, value: Value, point: Point) -> None:
         """Lane by lane, where neighbours do not lie side by side."""
@@ -373,27 +385,27 @@ class _Lowering:
             values = {a: self.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
             for inner in op.body.block:
                 if not inner.terminator:
-                    with at_end_of_current(inner):
+                    with located(inner.loc.through("loop_to_scf")):
                         self.apply(inner, values)
             for r, v in zip(op.results, op.body.block.terminator.operands):
-                self.scope.tiles[r][point] = values[v] if self.in_lanes(dims) else values[v]
+                self.scope.tiles[r][point] = values[v]
 
     def apply(self, op: Op, values: dict[Value, Value]) -> None:
-        """One scalar operation of a map's body, on vectors where an operand is one."""
+        """One scalar operation of a map's body, on vectors where an operand is one; one condition may select whole ones."""
         operands = [values[v] for v in op.operands]
+        types: list[Type] = [r.type for r in op.results]
         if any(isinstance(v.type, VectorType) for v in operands):
-            scalar_condition = isinstance(op, arith.Select) and not isinstance(operands[0].type, VectorType)
-            operands = [v if scalar_condition and i == 0 else self.spread(v) for i, v in enumerate(operands)]
-            if not isinstance(op, arith.Select) or not scalar_condition or any(
-                    isinstance(v.type, VectorType) for v in operands[1:]):
-                types = [VectorType((self.lanes,), r.type) for r in op.results]
-        else:
-            types = [r.type for r in op.results]
+            keep = isinstance(op, arith.Select) and not isinstance(operands[0].type, VectorType)
+            operands = [v if keep and i == 0 else self.spread(v) for i, v in enumerate(operands)]
+            types = [VectorType((self.lanes,), r.type) for r in op.results]
         copy = type(op).make(operands, dict(op.attrs), types, loc=op.loc)
         insert(copy)
         values.update(zip(op.results, copy.results))
 
     def _for(self, op: loop.For) -> None:
+        if op.dim != self.vd and any(op.dim in v.type.dims for v in op.operands):
+            op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "
+                    "that dimension", code="MLC0171")
         keys = [(a, p) for a in op.body.block.args for p in self.points(a.type.dims)]
         source = dict(zip(op.body.block.args, op.operands))
         lanes_of = {a: self.in_lanes(a.type.dims) for a in op.body.block.args}
@@ -414,10 +426,9 @@ class _Lowering:
             self.scope.tiles[r] = {p: v for (b, p), v in zip(keys, out) if b is a}
 
     def _reduce(self, op: loop.Reduce) -> None:
-        combine = _COMBINERS[op.kind]
         if op.dim != self.vd:
-            self.define(op.result, lambda p: self.reduce_parts(op, p, combine))
-            return
+            op.fail("the lanes that it combines lie in vector registers: `vector` is their dimension", code="MLC0171")
+        combine = _COMBINERS[op.kind]
 
         def tree(point: Point) -> Value:
             v, n = self.spread(self.part(op.x, point)), self.lanes
@@ -428,14 +439,6 @@ class _Lowering:
             return vector.Extract(v, (), (0,)).result
 
         self.define(op.result, tree)
-
-    def reduce_parts(self, op: loop.Reduce, point: Point, combine: Callable[[Value, Value], Value]) -> Value:
-        n = self.scope.block.get(op.dim, 1)
-        parts = [self.part(op.x, (*point[: op.dim], i, *point[op.dim + 1:])) for i in range(n)]
-        while n > 1:
-            parts = [combine(parts[i], parts[i + n // 2]) for i in range(n // 2)]
-            n //= 2
-        return parts[0]
 
     def _fold(self, op: loop.Fold) -> None:
         if op.dim == self.vd:
@@ -473,7 +476,7 @@ class _Lowering:
         self.define(op.result, chain)
 
     def _check(self, op: loop.Check) -> None:
-        dims = tuple({*op.condition.type.dims, *sizes_dims(op.element)})
+        dims = tuple({*op.condition.type.dims, *loop.spanned((op.element,))})
         record = recorder(self.module)
         site = arith.constant(op.site, i64)
         for point in self.points(dims):
@@ -559,19 +562,6 @@ def insert(op: Op) -> None:
     builder.block.insert(op, builder.before)
 
 
-@contextmanager
-def at_end_of_current(op: Op) -> Iterator[None]:
-    """Build at the current insertion point, at the location of `op`."""
-    with located(op.loc.through("loop_to_scf")):
-        yield
-
-
-def sizes_dims(expr: Dim) -> tuple[int, ...]:
-    """The kernel dimensions that an expression names."""
-    return loop.spanned((expr,), ()) if not any(n[0] == "t" and n[1:].isdigit() for n in sizes.symbols(expr)) else \
-        tuple(sorted(int(n[1:]) for n in sizes.symbols(expr) if n[0] == "d" and n[1:].isdigit()))
-
-
 def _zero_of(dtype: ScalarType) -> float:
     return 0.0 if isinstance(dtype, FloatType) else 0
 
@@ -582,10 +572,14 @@ def _zero(dtype: ScalarType) -> Value:
 
 def recorder(module: Module) -> Symbol:
     """`@record_error(errors, site, element)`, which keeps the least (site, element) that was reported."""
+    inputs = (MemRefType((2,), i64), i64, i64)
+    named = {op.attrs.get("sym_name"): op for op in module.body.block}
     name = Symbol("record_error")
-    if any(op.attrs.get("sym_name") == name for op in module.body.block):
-        return name
-    f = function(name, [MemRefType((2,), i64), i64, i64], ["errors", "site", "element"], private=True)
+    while name in named:
+        if named[name].attrs.get("function_type") == FunctionType(inputs, ()):
+            return name
+        name = Symbol(name + "_")                    # a function of the user has the name
+    f = function(name, inputs, ["errors", "site", "element"], private=True)
     errors, site, position = f.args
     with at_end(f.block, f.loc):
         at = [arith.constant(i, index) for i in (0, 1)]

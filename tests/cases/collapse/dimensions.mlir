@@ -14,7 +14,9 @@ func.func @legal(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
 // CHECK: loop.load %{{\d+}} {map = ["d0"]
 // -----
 // a symbolic outer size is no obstacle
-func.func @outer(%B: index, %x: memref<?x5xf32>, %y: memref<?x5xf32>) {
+func.func @outer(%x: memref<?x5xf32>, %y: memref<?x5xf32>) {
+  %c0 = arith.constant 0 : index
+  %B = memref.dim %x, %c0 : memref<?x5xf32>
   loop.kernel %B {symbols = ["B"], domain = ["B", 5], parallel = 2, tile = [1, 1]} : (index) -> () {
     %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<?x5xf32>) -> !loop.tile<d0xd1xf32>
     loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<?x5xf32>) -> ()
@@ -25,7 +27,9 @@ func.func @outer(%B: index, %x: memref<?x5xf32>, %y: memref<?x5xf32>) {
 // CHECK: domain = ["5*B"], parallel = 1
 // -----
 // a symbolic inner size is: the buffer's type does not say that it is as wide as the domain
-func.func @inner(%B: index, %x: memref<4x?xf32>, %y: memref<4x?xf32>) {
+func.func @inner(%x: memref<4x?xf32>, %y: memref<4x?xf32>) {
+  %c1 = arith.constant 1 : index
+  %B = memref.dim %x, %c1 : memref<4x?xf32>
   loop.kernel %B {symbols = ["B"], domain = [4, "B"], parallel = 2, tile = [1, 1]} : (index) -> () {
     %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x?xf32>) -> !loop.tile<d0xd1xf32>
     loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x?xf32>) -> ()

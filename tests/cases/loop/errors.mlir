@@ -54,7 +54,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["t0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: the map names t0, but there are 0 index tiles
+    %0 = loop.load %x {map = ["t0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: names t0, but there are 0 index tiles
     loop.end
   }
   func.return
@@ -111,5 +111,26 @@ func.func @f() {
     }
     loop.end
   }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.index {expr = "t0"} : () -> !loop.tile<index> // error: error[MLC0151]: loop.index: names t0, but there are 0 index tiles
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: f32) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.fold %x, %x {dim = 0, kind = "add"} : f32 // error: error[MLC0151]: loop.fold: f32 is no tile
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  %0 = loop.load %x {map = [0], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: stands outside a kernel
   func.return
 }
