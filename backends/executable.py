@@ -19,8 +19,9 @@ from mlc.backends import object_code
 from mlc.backends.cpu import abi
 from mlc.backends.cpu.abi import Context, Interface
 from mlc.backends.cpu.layout import data_address
+from mlc.backends.elf import undefined_symbols
 from mlc.backends.emit_llvm import emit
-from mlc.backends.link import ALLOWED_EXTERNALS, link, undefined_symbols
+from mlc.backends.link import ALLOWED_EXTERNALS, link
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op

@@ -19,303 +19,46 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum, IntFlag
-from typing import Any, NoReturn
+from typing import Any
 
+from mlc.backends.elf import (
+    DF_1_NOW,
+    DF_BIND_NOW,
+    DT,
+    DYNAMIC,
+    EM_X86_64,
+    ET_DYN,
+    FILE_HEADER,
+    IDENT,
+    MAX_IMAGE,
+    PAGE,
+    PROGRAM_HEADER,
+    PT,
+    RELA,
+    SECTION_HEADER,
+    SHF,
+    SHN_UNDEF,
+    SHT,
+    STB,
+    STV_DEFAULT,
+    STV_PROTECTED,
+    SYMBOL,
+    THROUGH_GOT,
+    WIDTH,
+    ObjectFile,
+    R,
+    Relocation,
+    Section,
+    Symbol,
+    read_object,
+    unsupported,
+)
 from mlc.ir.diag import BackendError
 
 ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove"})
 """What any code may import: LLVM itself introduces calls of these."""
 
-PAGE = 4096
-MAX_IMAGE = 1 << 31
-"""Code reaches data by signed 32-bit displacements, so an image is smaller than this."""
 
-
-# --- ELF, as the System V ABI and its x86-64 supplement define it ---------------------------------------------------
-
-FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
-PROGRAM_HEADER = struct.Struct("<IIQQQQQQ")
-SYMBOL = struct.Struct("<IBBHQQ")
-RELA = struct.Struct("<QQq")
-DYNAMIC = struct.Struct("<qQ")
-IDENT = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")  # 64 bits, little endian, version 1
-ET_REL, ET_DYN, EM_X86_64 = 1, 3, 62
-SHN_UNDEF, SHN_LORESERVE, SHN_ABS = 0, 0xFF00, 0xFFF1
-
-
-class SHT(IntEnum):
-    """Section types."""
-
-    NULL, PROGBITS, SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOTE, NOBITS = range(9)
-    REL, DYNSYM = 9, 11
-    X86_64_UNWIND = 0x70000001
-
-
-class SHF(IntFlag):
-    """Section flags."""
-
-    WRITE, ALLOC, EXEC = 1, 2, 4
-    TLS, COMPRESSED = 0x400, 0x800
-
-
-class PT(IntEnum):
-    """Segment types."""
-
-    LOAD, DYNAMIC = 1, 2
-    GNU_EH_FRAME, GNU_STACK, GNU_RELRO = 0x6474E550, 0x6474E551, 0x6474E552
-
-
-class DT(IntEnum):
-    """Entries of the dynamic section."""
-
-    NULL, HASH, STRTAB, SYMTAB, RELA, RELASZ, RELAENT, STRSZ, SYMENT = 0, 4, 5, 6, 7, 8, 9, 10, 11
-    SONAME, FLAGS, FLAGS_1, RELACOUNT = 14, 30, 0x6FFFFFFB, 0x6FFFFFF9
-
-
-DF_BIND_NOW, DF_1_NOW = 8, 1
-
-
-class STB(IntEnum):
-    """Symbol bindings."""
-
-    LOCAL, GLOBAL, WEAK = range(3)
-
-
-class STT(IntEnum):
-    """Symbol types that we link."""
-
-    NOTYPE, OBJECT, FUNC, SECTION, FILE = range(5)
-
-
-STV_DEFAULT, STV_PROTECTED = 0, 3
-
-
-class R(IntEnum):
-    """Relocation types that we link, or write for the loader."""
-
-    NONE, ABS64, PC32, PLT32 = 0, 1, 2, 4
-    GLOB_DAT, RELATIVE, GOTPCREL, PC64 = 6, 8, 9, 24
-    GOTPCRELX, REX_GOTPCRELX = 41, 42
-
-
-WIDTH = {R.NONE: 0, R.ABS64: 8, R.PC64: 8, R.PC32: 4, R.PLT32: 4, R.GOTPCREL: 4, R.GOTPCRELX: 4, R.REX_GOTPCRELX: 4}
-THROUGH_GOT = frozenset({R.GOTPCREL, R.GOTPCRELX, R.REX_GOTPCRELX})
-RUNS_ON_LOADING = (".init", ".fini", ".preinit", ".ctors", ".dtors")
-ABSOLUTE_32 = {10: "R_X86_64_32", 11: "R_X86_64_32S"}
-
-
-# --- reading the object ---------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Section:
-    """A section of the object that becomes part of the image."""
-
-    name: str
-    kind: int
-    flags: int
-    align: int
-    size: int
-    content: bytes  # empty for NOBITS
-
-
-@dataclass(frozen=True)
-class Symbol:
-    """An entry of the object's symbol table; `section` is an index, SHN_UNDEF or SHN_ABS."""
-
-    name: str
-    kind: int
-    binding: int
-    visibility: int
-    section: int
-    value: int
-    size: int
-
-    @property
-    def imported(self) -> bool:
-        """Whether another library must define it."""
-        return self.section == SHN_UNDEF and bool(self.name)
-
-    def __str__(self) -> str:
-        return self.name or f"section {self.section}"
-
-
-@dataclass(frozen=True)
-class Relocation:
-    """At `offset` in section `section`: a reference of type `kind` to symbol number `symbol`, plus `addend`."""
-
-    section: int
-    offset: int
-    kind: R
-    symbol: int
-    addend: int
-
-
-@dataclass(frozen=True)
-class ObjectFile:
-    """What the image is made of: the allocated sections by index, all symbols, the sections' relocations."""
-
-    sections: dict[int, Section]
-    symbols: list[Symbol]
-    relocations: list[Relocation]
-
-
-def read_object(obj: bytes) -> ObjectFile:
-    """Parse and check a relocatable x86-64 object."""
-    return _ObjectReader(obj).read()
-
-
-def undefined_symbols(obj: bytes) -> list[str]:
-    """The names that the object leaves to other libraries, sorted."""
-    return sorted({symbol.name for symbol in read_object(obj).symbols if symbol.imported})
-
-
-def _corrupt(what: str) -> NoReturn:
-    raise BackendError(f"corrupt object file: {what}", code="MLC0520", hint="delete the cached object and recompile")
-
-
-def _unsupported(what: str) -> NoReturn:
-    raise BackendError(f"cannot link: {what}", code="MLC0521")
-
-
-@dataclass(frozen=True)
-class _Header:
-    """A section header, as stored."""
-
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
-
-
-class _ObjectReader:
-    """Reads an object; every access to its bytes goes through `slice`, which checks bounds."""
-
-    def __init__(self, obj: bytes) -> None:
-        self.obj = obj
-        self.headers: list[_Header] = []
-        self.section_names = b""
-
-    def slice(self, offset: int, size: int, what: str) -> bytes:
-        if offset + size > len(self.obj):
-            _corrupt(f"{what} ends at byte {offset + size} of {len(self.obj)}")
-        return self.obj[offset : offset + size]
-
-    def read(self) -> ObjectFile:
-        self.read_headers()
-        if sum(h.size for h in self.headers if h.kind not in (SHT.NULL, SHT.NOBITS)) > len(self.obj):
-            _corrupt("sections overlap")
-        sections = {i: self.read_section(i) for i, header in enumerate(self.headers) if header.flags & SHF.ALLOC}
-        tables = [i for i, header in enumerate(self.headers) if header.kind == SHT.SYMTAB]
-        if len(tables) != 1:
-            _corrupt(f"{len(tables)} symbol tables")
-        symbols = self.read_symbols(tables[0], sections)
-        relocations = [relocation for header in self.headers
-                       if header.kind in (SHT.RELA, SHT.REL) and header.info in sections
-                       for relocation in self.read_relocations(header, tables[0], sections[header.info], symbols)]
-        return ObjectFile(sections, symbols, relocations)
-
-    def read_headers(self) -> None:
-        fields = FILE_HEADER.unpack(self.slice(0, FILE_HEADER.size, "file header"))
-        ident, kind, machine, offset, entry_size, count, names = (fields[i] for i in (0, 1, 2, 6, 11, 12, 13))
-        if ident[:7] != IDENT[:7]:
-            _corrupt("not 64-bit little endian ELF")
-        if (kind, machine) != (ET_REL, EM_X86_64):
-            _unsupported(f"ELF type {kind} for machine {machine} is not a relocatable x86-64 object")
-        if entry_size != SECTION_HEADER.size or not 0 < names < count:
-            _corrupt("section header table")
-        table = self.slice(offset, entry_size * count, "section header table")
-        self.headers = [_Header(*entry) for entry in SECTION_HEADER.iter_unpack(table)]
-        self.section_names = self.content(names, "section names")
-        for header in self.headers:
-            if header.kind == SHT.PROGBITS and header.flags & SHF.EXEC and not header.flags & SHF.ALLOC:
-                _unsupported("the object asks for an executable stack")
-
-    def content(self, index: int, what: str) -> bytes:
-        if index >= len(self.headers):
-            _corrupt(f"{what} in section {index} of {len(self.headers)}")
-        header = self.headers[index]
-        return b"" if header.kind == SHT.NOBITS else self.slice(header.offset, header.size, what)
-
-    def read_section(self, index: int) -> Section:
-        header = self.headers[index]
-        name = _string(self.section_names, header.name)
-        if name.startswith(RUNS_ON_LOADING):
-            _unsupported(f"section {name}: nothing may run on loading or unloading")
-        if header.kind not in (SHT.PROGBITS, SHT.NOBITS, SHT.NOTE, SHT.X86_64_UNWIND):
-            _unsupported(f"section {name} of type {header.kind:#x}")
-        if header.flags & (SHF.TLS | SHF.COMPRESSED):
-            _unsupported(f"section {name} is thread-local or compressed")
-        if header.flags & SHF.WRITE and header.flags & SHF.EXEC:
-            _unsupported(f"section {name} is both writable and executable")
-        if header.kind == SHT.NOBITS and not header.flags & SHF.WRITE:
-            _unsupported(f"section {name} has no content and is read-only")
-        align = max(header.align, 1)
-        if align & (align - 1) or align > PAGE:
-            _unsupported(f"section {name} is aligned to {align}")
-        if header.size >= MAX_IMAGE:
-            _unsupported(f"section {name} of {header.size} bytes")
-        return Section(name, header.kind, header.flags, align, header.size, self.content(index, f"section {name}"))
-
-    def read_symbols(self, index: int, sections: dict[int, Section]) -> list[Symbol]:
-        header = self.headers[index]
-        table, names = self.content(index, "symbol table"), self.content(header.link, "symbol names")
-        if header.entry_size != SYMBOL.size or len(table) % SYMBOL.size or not table:
-            _corrupt("size of the symbol table")
-        symbols = []
-        for name, info, other, section, value, size in SYMBOL.iter_unpack(table):
-            symbol = Symbol(_string(names, name), info & 15, info >> 4, other & 3, section, value, size)
-            if symbol.kind > STT.FILE or symbol.binding > STB.WEAK:
-                _unsupported(f"symbol {symbol} of type {symbol.kind}, binding {symbol.binding}")
-            if section >= len(self.headers) and section != SHN_ABS:
-                if section >= SHN_LORESERVE:
-                    _unsupported(f"symbol {symbol} in special section {section:#x} (a common block, for one)")
-                _corrupt(f"symbol {symbol} in section {section}")
-            if section in sections and value + size > sections[section].size:
-                _corrupt(f"symbol {symbol} ends behind section {sections[section].name}")
-            symbols.append(symbol)
-        return symbols
-
-    def read_relocations(self, header: _Header, table: int, section: Section,
-                         symbols: list[Symbol]) -> Iterable[Relocation]:
-        if header.kind == SHT.REL or header.entry_size != RELA.size or header.size % RELA.size:
-            _corrupt(f"relocations of {section.name}")
-        if header.link != table:
-            _corrupt(f"relocations of {section.name} use symbol table {header.link}")
-        for offset, info, addend in RELA.iter_unpack(self.slice(header.offset, header.size, "relocations")):
-            number, symbol = info & 0xFFFFFFFF, info >> 32
-            where = f"{section.name}+{offset:#x}"
-            if symbol >= len(symbols):
-                _corrupt(f"relocation at {where} refers to symbol {symbol} of {len(symbols)}")
-            if number in ABSOLUTE_32:
-                _unsupported(f"{ABSOLUTE_32[number]} of {symbols[symbol]} at {where}: compile with reloc=pic")
-            if number not in WIDTH:
-                _unsupported(f"relocation type {number} of {symbols[symbol]} at {where}")
-            kind = R(number)
-            if offset + WIDTH[kind] > len(section.content):
-                _corrupt(f"relocation at {where} is outside the section's {len(section.content)} bytes")
-            yield Relocation(header.info, offset, kind, symbol, addend)
-
-
-def _string(table: bytes, offset: int) -> str:
-    end = table.find(b"\0", offset)
-    if end < 0:
-        _corrupt(f"string at {offset} of {len(table)}")
-    try:
-        return table[offset:end].decode()
-    except UnicodeDecodeError:
-        _corrupt(f"string at {offset} is not UTF-8")
-
-
-# --- laying out and writing the image -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -416,16 +159,16 @@ class _Linker:
         if relocation.kind == R.NONE:
             return
         if not symbol.imported and symbol.section not in self.placed:
-            _unsupported(f"reference at {where} to {symbol}, which is not part of the image")
+            unsupported(f"reference at {where} to {symbol}, which is not part of the image")
         if relocation.kind in THROUGH_GOT:
             self.got.setdefault(self.got_key(relocation.symbol), len(self.got))
         elif relocation.kind == R.ABS64:
             if not section.flags & SHF.WRITE:
-                _unsupported(f"address of {symbol} stored in read-only section {section.name}")
+                unsupported(f"address of {symbol} stored in read-only section {section.name}")
             self.address_words += 1
         elif symbol.imported:
             if relocation.kind != R.PLT32:
-                _unsupported(f"direct access to external {symbol} at {where}: declare it without dso_local")
+                unsupported(f"direct access to external {symbol} at {where}: declare it without dso_local")
             self.stubs.setdefault(symbol.name, len(self.stubs))
             self.got.setdefault(symbol.name, len(self.got))
 
@@ -456,7 +199,7 @@ class _Linker:
         constants = [piece for piece in inputs if not piece.flags & (SHF.WRITE | SHF.EXEC)]
         unwind = [piece for piece in constants if piece.name == ".eh_frame"]
         if len(unwind) > 1:
-            _unsupported(f"{len(unwind)} sections .eh_frame")
+            unsupported(f"{len(unwind)} sections .eh_frame")
         self.eh_frame = unwind[0] if unwind else None
         writable = [piece for piece in inputs if piece.flags & SHF.WRITE]
         self.relro = [*(p for p in writable if p.name.startswith(".data.rel.ro") and p.content is not None),
@@ -484,7 +227,7 @@ class _Linker:
                 piece.address, piece.index = cursor, index
                 cursor += piece.size
         if cursor >= MAX_IMAGE:
-            _unsupported(f"an image of {cursor} bytes")
+            unsupported(f"an image of {cursor} bytes")
 
     @property
     def relro_end(self) -> int:
@@ -624,7 +367,7 @@ def _put(piece: _Piece, offset: int, data: bytes) -> None:
 def _signed(value: int, bits: int, symbol: Symbol) -> bytes:
     """`value` as a little endian two's complement number, refused if it has more than `bits` bits."""
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        _unsupported(f"{symbol} is too far away for a {bits}-bit reference")
+        unsupported(f"{symbol} is too far away for a {bits}-bit reference")
     return value.to_bytes(bits // 8, "little", signed=True)
 
 

@@ -377,7 +377,7 @@ class Op:
             assert hasattr(Op, trait), f"unknown trait {trait}"
             setattr(cls, trait, value)
         own = []
-        for field_name, annotation in cls.__dict__.get("__annotations__", {}).items():
+        for field_name, annotation in cls.__annotations__.items():
             annotation = annotation if isinstance(annotation, str) else annotation.__name__
             if annotation.startswith("ClassVar"):
                 continue

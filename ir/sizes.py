@@ -14,7 +14,7 @@ from typing import Union
 
 from mlc.ir.diag import ParseError
 
-Dim = Union[int, "Size"]  # noqa: UP007: a name in quotes has no |
+Dim = Union[int, "Size"]  # noqa: UP007
 
 
 @dataclass(frozen=True, slots=True)

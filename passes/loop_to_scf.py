@@ -70,6 +70,7 @@ class _Lowering:
         self.kernel = kernel
         self.vd = kernel.vector
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
+        self.index_names: dict[Value, str] = {}
         self.scope = Scope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
 
     def run(self) -> None:
@@ -216,7 +217,7 @@ class _Lowering:
         names: dict[str, Dim] = {}
         for i, t in enumerate(op.tiles):
             v = self.part(t, point)
-            name = f"v{id(v)}"
+            name = self.index_names.setdefault(v, f"v{len(self.index_names)}")
             names[f"t{i}"] = sizes.sym(name)
             self.scope.numbers.symbols[name] = v
         yield names
@@ -231,21 +232,18 @@ class _Lowering:
         shape: list[Dim] = []
         for axis, n in enumerate(type.shape):
             if n is None:
-                name = f"n{id(buffer)}_{axis}"
+                name = f"n{len(self.flat_views)}_{axis}"
                 numbers.symbols[name] = memref.Dim(buffer, arith.constant(axis, index)).result
-                n_or_name: Dim = sizes.sym(name)
-            else:
-                n_or_name = n
-            shape.append(n_or_name)
+            shape.append(sizes.sym(name) if n is None else n)
         strides: list[Dim] = [1] * len(shape)
         for axis in reversed(range(len(shape) - 1)):
             strides[axis] = strides[axis + 1] * shape[axis + 1]
         flat = buffer
         if len(shape) != 1:
             total = sizes.product(shape)
-            flat = memref.Cast(memref.reinterpret(buffer, 0, [total if isinstance(total, int) else numbers.value(total)],
-                                                  [1]),
-                               MemRefType((total if isinstance(total, int) else None,), type.dtype)).result
+            count = total if isinstance(total, int) else None
+            row = memref.reinterpret(buffer, 0, [numbers.value(total) if count is None else count], [1])
+            flat = memref.Cast(row, MemRefType((count,), type.dtype)).result
         self.flat_views[buffer] = flat, strides
         return self.flat_views[buffer]
 

@@ -12,6 +12,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,11 @@ Array = np.ndarray[Any, Any]
 DTYPES: tuple[ScalarType, ...] = (f32, f32, f32, f32, f64, f16, bf16, i32, i64, i8, i1, *(
     IntType(w, unsigned=True) for w in (8, 32, 64)))
 SIZES: tuple[Dim, ...] = (0, 1, 1, 2, 3, 4, 5, 7, 13, 16, 17, 33, 64, 70, sym("B"), sym("B"), sym("N"))
-NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37)}
+NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37, 0)}
 """What a symbol may stand for; 0 is drawn rarely."""
 MOST_ELEMENTS = 1200
+MOST_STEPS = 20_000
+"""Limits of a tensor and of a product, for the interpreter's sake."""
 ROUNDS = ("decompose", "fix_numerics")
 """Passes that may choose other roundings; across all others every bit stays."""
 
@@ -65,11 +68,13 @@ class Program:
     arguments: tuple[Array, ...]
 
     def module(self) -> Module:
-        return parse_module(self.text, f"<seed {self.seed}>")
+        parsed = parse_module(self.text, f"<seed {self.seed}>")
+        assert isinstance(parsed, Module)
+        return parsed
 
 
 class Generator:
-    """Makes one program. Every method of `FAMILIES` gives a new value made from `x`, or None where it does not apply."""
+    """Makes one program. Each of `FAMILIES` gives a new value made from `x`, or None where it does not apply."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -287,7 +292,8 @@ class Generator:
         if not axes:
             return None
         axis = self.rng.choice(axes)
-        return tn.Take(x, self.indices(self.rng.choice(((), (3,), (2, 2), (5,), (0,))), x.type.shape[axis]), axis).result
+        shape = self.rng.choice(((), (3,), (2, 2), (5,), (0,)))
+        return tn.Take(x, self.indices(shape, x.type.shape[axis]), axis).result
 
     def take_along(self, x: Value) -> Value | None:
         axes = [a for a, d in enumerate(x.type.shape) if self.positive(d)]
@@ -308,8 +314,8 @@ class Generator:
         perm = rng.sample(range(len(shape)), len(shape))          # axis i of the factor is entry perm[i] of `shape`
         wanted = tuple(shape[p] for p in perm)
         terms = self.elements([x.type.shape[a] for a in contract])
-        if self.elements([*x.type.shape, *wanted]) > 20 * MOST_ELEMENTS * terms or self.elements(wanted) > MOST_ELEMENTS:
-            return None                             # products beyond the limit of elements are dropped; these are slow
+        if self.elements(wanted) > MOST_ELEMENTS or self.elements([*x.type.shape, *wanted]) > MOST_STEPS * terms:
+            return None
         y = self.like(x.type.dtype, wanted)
         pairs = [(a, perm.index(i)) for i, a in enumerate(shared)]
         if rng.random() < 0.3:
@@ -462,13 +468,13 @@ def smaller(program: Program) -> list[str]:
     main = _main(program.module())
     results = len(main.block.terminator.operands)
     for i in range(results if results > 1 else 0):
-        out.append(_edited(program, lambda main, i=i: _drop_result(main, i)))
+        out.append(_edited(program, partial(_drop_result, i)))
     count = len(main.block.ops) - 1
     for i in reversed(range(count)):
         stand_ins = [k for k, v in enumerate(main.block.ops[i].operands) if v.type == main.block.ops[i].result.type]
         for k in (*stand_ins, -1):
             if k >= 0 or main.block.ops[i].operands:
-                out.append(_edited(program, lambda main, i=i, k=k: _drop_op(main, i, k)))
+                out.append(_edited(program, partial(_drop_op, i, k)))
     if "donate" in main.attrs:
         out.append(_edited(program, lambda main: main.attrs.pop("donate")))
     return out
@@ -487,12 +493,12 @@ def _edited(program: Program, edit: Callable[[Func], Any]) -> str:
     return to_text(inside)
 
 
-def _drop_result(main: Func, i: int) -> None:
+def _drop_result(i: int, main: Func) -> None:
     terminator = main.block.terminator
     terminator.set_operands(tuple(v for k, v in enumerate(terminator.operands) if k != i))
 
 
-def _drop_op(main: Func, i: int, operand: int) -> None:
+def _drop_op(i: int, operand: int, main: Func) -> None:
     op = main.block.ops[i]
     with before(op):
         dtype = op.result.type.dtype

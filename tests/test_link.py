@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mlc.backends.link import ALLOWED_EXTERNALS, link, undefined_symbols
+from mlc.backends.elf import undefined_symbols
+from mlc.backends.link import ALLOWED_EXTERNALS, link
 from mlc.backends.load import Library, load
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import LEVELS
