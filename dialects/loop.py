@@ -24,7 +24,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.exact import fma
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import TYPE_READERS, FloatType, MemRefType, ScalarType, Type, i1, i64, index, to_numpy
+from mlc.ir.types import TYPE_READERS, FloatType, IntType, MemRefType, ScalarType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -379,13 +379,21 @@ class InBounds(_InKernel, name="loop.in_bounds"):
 class Full(_InKernel, name="loop.full"):
     """result[p] = value"""
 
-    value: float
+    value: int | float | bool
     type: ResultType
 
     def infer(self) -> Type:
-        if not isinstance(self.results[0].type, TileType):
-            self.fail(f"{self.results[0].type} is no tile", code="MLC0151")
-        return self.results[0].type  # type: ignore[no-any-return]
+        type = _tile(self, self.results[0])
+        if isinstance(type.dtype, IntType) and not self.in_range(type.dtype.width):
+            self.fail(f"{self.value} is no {type.dtype}", code="MLC0151")
+        return type
+
+    def in_range(self, width: int) -> bool:
+        """Whether the value is an integer of `width` bits with a sign; one bit is true or false."""
+        if width == 1:
+            return self.value in (0, 1)
+        whole = isinstance(self.value, int) or self.value.is_integer()
+        return whole and -(1 << (width - 1)) <= self.value < 1 << (width - 1)
 
     def interpret(self, frame: Frame) -> Any:
         type = self.result.type
@@ -465,7 +473,7 @@ def _unsigned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class Reduce(_InKernel, name="loop.reduce"):
-    """result[p] = the combination of x over the block of dimension dim, as a tree: halves are combined until one is left
+    """result[p] = x combined over the block of dimension dim, as a tree: halves are combined until one is left
 
     With n lanes: lane[i] = combine(lane[i], lane[i + n/2]) for i < n/2, then the same with n/2. n is a power of two.
     """

@@ -42,8 +42,11 @@ class Access(Op):
     """An access to memory along its last dimension, one lane per element."""
 
     pure = False
-    base: Value
-    indices: tuple[Value, ...]
+    if TYPE_CHECKING:                                # each class declares them where they stand in its own order
+        @property
+        def base(self) -> Value: ...
+        @property
+        def indices(self) -> tuple[Value, ...]: ...
 
     def check_access(self, type: Type) -> MemRefType:
         """The type of `base`, from or to which a vector of `type` may go."""
@@ -203,8 +206,11 @@ class Broadcast(Op, name="vector.broadcast"):
 class _Positioned(Op):
     """An operation on a place in a vector; DYNAMIC in the static list stands for the next operand."""
 
-    dynamic_position: tuple[Value, ...]
-    static_position: tuple[int, ...]
+    if TYPE_CHECKING:
+        @property
+        def dynamic_position(self) -> tuple[Value, ...]: ...
+        @property
+        def static_position(self) -> tuple[int, ...]: ...
 
     @property
     def position(self) -> list[Mixed]:

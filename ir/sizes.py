@@ -14,7 +14,7 @@ from typing import Union
 
 from mlc.ir.diag import ParseError
 
-Dim = Union[int, "Size"]  # noqa: UP007
+Dim = Union[int, "Size"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Quotient:
         return f"({_operand(self.num)} {self.op} {_operand(self.den)})"
 
 
-Atom = Union[str, Quotient]
+Atom = str | Quotient
 Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by text; () is the constant term
 
 

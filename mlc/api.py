@@ -313,7 +313,7 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
 
 
 def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
-    """The results of function `entry` on arrays, as native code; `module` may be at any level, and is lowered in place."""
+    """The results of function `entry` on arrays, as native code; `module`, at any level, is lowered in place."""
     from mlc.backends.executable import build
     from mlc.backends.target import host
     target = host()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Form
+from mlc.ir.types import TensorType
 
 
 def is_composite(op: Op) -> bool:
@@ -19,6 +20,24 @@ def no_composites(module: Op) -> None:
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
 
 
+def in_kernels(module: Op) -> None:
+    """What computes on tensors stands in kernels; between them are views and constants."""
+    for op in module.walk():
+        if op.name.startswith("tensor.") and op.parent_op is not None and op.parent_op.name == "func.func" and \
+                op.name not in ("tensor.kernel", "tensor.reshape", "tensor.constant"):
+            raise IRError(f"{op.name} stands outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
+
+
+def in_buffers(module: Op) -> None:
+    """Tensors exist inside kernels only: functions and what stands between kernels work on memory."""
+    for op in module.walk():
+        values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args if op.name == "func.func")]
+        outside = op.parent_op is None or op.parent_op.name in ("builtin.module", "func.func")
+        if outside and any(isinstance(v.type, TensorType) for v in values):
+            raise IRError(f"{op.name} has tensors outside of kernels", code="MLC0162", loc=op.loc,
+                          hint="run bufferize")
+
+
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith"}))
 """What the frontend makes: pure values, and derivatives as operations."""
 
@@ -31,10 +50,10 @@ DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_composites,))
 FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "arith", "math"}), (no_composites,))
 """Every float reduction says in which order it adds; transcendental functions are polynomials."""
 
-FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites,))
+FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites, in_kernels))
 """Tensor operations stand in kernels, one parallel domain each."""
 
-BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites,))
+BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites, in_kernels, in_buffers))
 """Kernels of tensor operations read and write memory that one plan has laid out."""
 
 LOOP = Form("loop", frozenset({"builtin", "func", "loop", "arith", "math", "memref"}))

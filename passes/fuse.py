@@ -65,10 +65,15 @@ _FREE_NAMES = frozenset({"tensor.full", "tensor.iota", "tensor.size", "tensor.br
 def is_free(op: Op) -> bool:
     """Costs nothing where it is read, so every reader gets its own copy."""
     if isinstance(op, tn.Reshape):
-        return [d for d in op.x.type.shape if d != 1] == [d for d in op.shape if d != 1]
+        return long_axes(op.x.type.shape) == long_axes(op.shape)
     if isinstance(op, tn.Constant):
         return op.result.type.rank == 0
     return isinstance(op, tn.Full | tn.Iota | tn.Size | tn.BroadcastTo)
+
+
+def long_axes(shape: tuple[Dim, ...]) -> list[Dim]:
+    """The sizes that are not 1."""
+    return [d for d in shape if d != 1]
 
 
 def is_outside(op: Op) -> bool:

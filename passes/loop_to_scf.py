@@ -363,9 +363,9 @@ class _Lowering:
 
     # -- computation ----------------------------------------------------------------------------------------------
     def _full(self, op: loop.Full) -> None:
-        type = op.type.dtype
-        self.define(op.result, lambda p: arith.constant(
-            op.value, VectorType((self.lanes,), type) if self.in_lanes(op.type.dims) else type))
+        tile: loop.TileType = op.result.type
+        type = VectorType((self.lanes,), tile.dtype) if self.in_lanes(tile.dims) else tile.dtype
+        self.define(op.result, lambda p: arith.constant(op.value, type))
 
     def _index(self, op: loop.Index) -> None:
         in_lanes = self.in_lanes(op.result.type.dims)
@@ -380,7 +380,7 @@ class _Lowering:
         for r in op.results:
             self.scope.tiles[r] = {}
         for point in self.points(dims):
-            values = {a: self.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
+            values: dict[Value, Value] = {a: self.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
             for inner in op.body.block:
                 if not inner.terminator:
                     with located(inner.loc.through("loop_to_scf")):
@@ -389,7 +389,7 @@ class _Lowering:
                 self.scope.tiles[r][point] = values[v]
 
     def apply(self, op: Op, values: dict[Value, Value]) -> None:
-        """One scalar operation of a map's body, on vectors where an operand is one; one condition may select whole ones."""
+        """One scalar operation of a map's body, on vectors where an operand is; one condition may choose for all."""
         operands = [values[v] for v in op.operands]
         types: list[Type] = [r.type for r in op.results]
         if any(isinstance(v.type, VectorType) for v in operands):
@@ -545,13 +545,17 @@ class _LaneNumbers:
         return low.spread(low.scalar_index(sizes.sym(atom), _NoTiles, self.point))
 
 
+def _combiner(floats: Any, integers: Any) -> Callable[[Value, Value], Value]:
+    return lambda a, b: (floats if isinstance(element(a.type), FloatType) else integers)(a, b).result
+
+
 _COMBINERS: dict[str, Callable[[Value, Value], Value]] = {
-    kind: (lambda f, i: lambda a, b: (f if isinstance(element(a.type), FloatType) else i)(a, b).result)(f, i)
-    for kind, f, i in (
-        ("add", arith.AddF, arith.AddI), ("mul", arith.MulF, arith.MulI), ("max", arith.MaximumF, arith.MaxSI),
-        ("min", arith.MinimumF, arith.MinSI), ("maxu", arith.MaxUI, arith.MaxUI), ("minu", arith.MinUI, arith.MinUI),
-        ("or", arith.OrI, arith.OrI), ("and", arith.AndI, arith.AndI))
+    "add": _combiner(arith.AddF, arith.AddI), "mul": _combiner(arith.MulF, arith.MulI),
+    "max": _combiner(arith.MaximumF, arith.MaxSI), "min": _combiner(arith.MinimumF, arith.MinSI),
+    "maxu": _combiner(arith.MaxUI, arith.MaxUI), "minu": _combiner(arith.MinUI, arith.MinUI),
+    "or": _combiner(arith.OrI, arith.OrI), "and": _combiner(arith.AndI, arith.AndI),
 }
+"""The operation that combines two elements, by `kind`, where they are floats and where they are integers."""
 
 
 def insert(op: Op) -> None:

@@ -290,9 +290,9 @@ def _roundtrip(case: Case, chunk: Chunk) -> str:
 
 
 def _pass(case: Case, test: Test, chunk: Chunk) -> str:
+    from mlc.ir.passes import Pipeline, parse_pipeline
     from mlc.ir.printer import to_text
     from mlc.ir.verify import verify
-    from mlc.ir.passes import Pipeline, parse_pipeline
     before, after = _parse(case, chunk), _parse(case, chunk)
     verify(before)
     Pipeline(parse_pipeline(",".join(test.words))).run(after)

@@ -17,7 +17,7 @@ import pytest
 from mlc.backends.executable import build
 from mlc.backends.target import host
 from mlc.dialects.builtin import Module
-from mlc.ir.core import Op
+from mlc.ir.core import REGISTRY, Op
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.printer import to_text
@@ -58,8 +58,7 @@ def check(make: Callable[[], tuple[Module, Sequence[Array]]], printings: Sequenc
             entered.add(text)
             parsed = parse_module(text, f"{name}.mlir")
             verify(parsed)
-            assert to_text(parsed) == pretty, f"after {name}, {'generic' if is_generic else 'pretty'}"
-            assert to_text(parsed, generic=True) == generic, f"after {name}"
+            assert to_text(parsed, is_generic) == text, f"after {name}, {'generic' if is_generic else 'pretty'}"
             if is_generic in printings[i % len(printings)]:
                 resumed = pipeline.resume(parsed, "llvm", bits)
                 if to_text(resumed) != wanted:
@@ -70,11 +69,14 @@ def native(module: Op, arguments: Sequence[Array]) -> list[Array]:
     return build(module).entry("main").call([np.array(a) for a in arguments])
 
 
+_COMPOSITES = {name for name, cls in REGISTRY.items() if hasattr(cls, "decompose")}
 BOTH, IN_TURN = ((False, True),), ((False,), (True,))
-QUICK = one_of_each(SAMPLES)
+QUICK = [s for s in one_of_each(SAMPLES) if s.op not in _COMPOSITES or s.op in (
+    "tensor.softmax", "tensor.layer_norm", "tensor.cross_entropy", "tensor.argmax")]
+LONG = ("mlp_gradient_of_symbolic_batch",)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in LONG])
 def test_programs(name: str) -> None:
     check(PROGRAMS[name], IN_TURN)
 

@@ -55,7 +55,7 @@ class KernelBuilder:
 
     def build(self) -> None:
         kernel, rank = self.kernel, len(self.shape)
-        coordinates = broadcast_index(self.shape, [loop.coordinate(d) for d in range(rank)])
+        coordinates = broadcast_index(self.shape, tuple(loop.coordinate(d) for d in range(rank)))
         domain, tile, vector = list(self.shape), [1] * rank, -1
         if not domain and self.inner is None:
             domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
@@ -230,7 +230,8 @@ class KernelBuilder:
 
     def reverse(self, op: tn.Reverse, at: Index, mask: Value | None) -> Value:
         shape = op.x.type.shape
-        return self.value(op.x, tuple(n - 1 - i if a in op.axes else i for a, (i, n) in enumerate(zip(at, shape))), mask)
+        turned = (n - 1 - i if a in op.axes else i for a, (i, n) in enumerate(zip(at, shape)))
+        return self.value(op.x, tuple(turned), mask)
 
     def pad(self, op: tn.Pad, at: Index, mask: Value | None) -> Value:
         inside: Value | None = None

@@ -117,7 +117,7 @@ def _logical_not(t: ScalarType, x: Value) -> Value:
 
 
 def _int_pow(t: ScalarType, a: Value, b: Value) -> Value:
-    """a ** b modulo 2^width by squaring, one step per bit of the exponent; a negative exponent gives 1 / a, truncated"""
+    """a ** b modulo 2^width by squaring, a step per bit of the exponent; a negative exponent gives 1 / a, truncated"""
     one, zero = _const(1, a), _const(0, a)
     result, square = one, a
     bits = a.type.width if _is_unsigned(t) else a.type.width - 1

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("seed      mlc    torch   mlc us/step   torch us/step")
     for seed, (right, seconds), (torch_right, torch_seconds) in rows:
         print(f"{seed:4}  {right:7.2%}  {torch_right:7.2%}  {seconds * 1e6:12.0f}  {torch_seconds * 1e6:14.0f}")
-    ours, theirs = (float(np.mean([found[0] for found in column])) for column in ([r[1] for r in rows], [r[2] for r in rows]))
+    ours, theirs = float(np.mean([r[1][0] for r in rows])), float(np.mean([r[2][0] for r in rows]))
     print(f"mean  {ours:7.2%}  {theirs:7.2%}   difference {(ours - theirs) * 100:+.2f} points")
     return 0
 

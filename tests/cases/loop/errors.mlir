@@ -134,3 +134,11 @@ func.func @f(%x: memref<4xf32>) {
   %0 = loop.load %x {map = [0], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: stands outside a kernel
   func.return
 }
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.full {value = 300} : () -> !loop.tile<d0xi8> // error: error[MLC0151]: loop.full: 300 is no i8
+    loop.end
+  }
+  func.return
+}

@@ -1,0 +1,150 @@
+"""Buffers: an independent simulation of the arena, over random programs. Single behaviours are in tests/cases/bufferize.
+
+The simulation knows nothing of the plan. It watches a bufferized program run and remembers, for every byte of the
+arena, which value was written there last; a kernel that reads a value must find it whole.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.dialects import loop, memref
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import module
+from mlc.dialects.func import Return, function
+from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir.core import Op, Value, at_end
+from mlc.ir.interp import run_function, start_of
+from mlc.ir.passes import Pipeline
+from mlc.ir.printer import to_text
+from mlc.passes import pipeline
+from mlc.passes.bufferize import ALIGNMENT
+from tests.fuzzing import Program, generate
+from tests.op_samples import t
+
+Array = np.ndarray[Any, Any]
+
+
+def lowered(program: Program, last: str) -> Op:
+    """A program after the pass `last`."""
+    steps = pipeline.steps()
+    names = [s.transform.name for s in steps]
+    return Pipeline(steps[: names.index(last) + 1]).run(program.module())
+
+
+class Arena:
+    """Who wrote each byte last. `watch` is called by the interpreter after every operation."""
+
+    def __init__(self) -> None:
+        self.root: dict[Value, Value] = {}              # of a view of a view, the view of the arena
+        self.span: dict[Value, tuple[int, int]] = {}    # addresses of a view of the arena
+        self.owner: dict[int, Value] = {}
+        self.written: set[Value] = set()
+        self.shared = 0                                 # bytes that have had two owners
+
+    def watch(self, op: Op, results: Sequence[Any]) -> None:
+        if isinstance(op, memref.View):
+            self.root[op.result] = op.result
+            start = start_of(results[0])
+            assert start % ALIGNMENT == 0, "values start on a boundary"
+            self.span[op.result] = start, start + results[0].nbytes
+        elif isinstance(op, memref.ReinterpretCast | memref.Cast) and op.operands[0] in self.root:
+            self.root[op.results[0]] = self.root[op.operands[0]]
+        elif isinstance(op, Kernel):
+            for v in op.ins:
+                self.read(op, v)
+            for v in op.outs:
+                self.write(op, v)
+
+    def read(self, op: Kernel, v: Value) -> None:
+        if (root := self.root.get(v)) is not None:
+            assert all(self.owner.get(a) is root for a in range(*self.span[root])), f"{op.label} reads what is gone"
+
+    def write(self, op: Kernel, v: Value) -> None:
+        if (root := self.root.get(v)) is not None:
+            assert root not in self.written, "a value is written by one kernel"
+            self.written.add(root)
+            for address in range(*self.span[root]):
+                self.shared += address in self.owner
+                self.owner[address] = root
+
+
+def relay(seed: int) -> Program:
+    """Vectors of many sizes, each a product of an earlier one with a matrix, so that they die at random times."""
+    rng = random.Random(seed)
+    sizes = {"3": 3, "17": 17, "40": 40, "100": 100, "B": 7, "N": 37}
+    inside, main = module(), function("main", [t("Bx3xf32"), t("Nx3xf32")])
+    inside.body.block.insert(main)
+    with at_end(main.block):
+        vectors = {"3": [tn.Reshape(main.block.add_arg(t("3x1xf32")), (3,)).result]}
+        arguments = [(7, 3), (37, 3), (3, 1)]
+        for _ in range(24):
+            old, new = rng.choice(list(vectors)), rng.choice(list(sizes))
+            x = rng.choice(vectors[old][-2:])
+            matrix = main.block.add_arg(t(f"{old}x{new}xf32"))
+            arguments.append((sizes[old], sizes[new]))
+            y = tn.DotGeneral(x, matrix, (), ((0, 0),)).result
+            if new in vectors and rng.random() < 0.4:                # in place, where that one dies
+                y = tn.Add(y, rng.choice(vectors[new])).result
+            vectors.setdefault(new, []).append(y)
+        Return((vectors[new][-1], tn.ReduceSum(vectors["3"][-1], (0,)).result))
+    main.update_type()
+    numbers = np.random.default_rng(seed)
+    return Program(seed, to_text(inside), tuple(numbers.standard_normal(s).astype("f4") for s in arguments))
+
+
+def test_no_value_is_overwritten_while_it_is_read() -> None:
+    shared = kept = 0
+    for program in (*map(generate, range(60)), *map(relay, range(60))):
+        arena = Arena()
+        run_function(lowered(program, "bufferize"), "main", program.arguments, arena.watch)
+        kept += len(arena.owner)
+        shared += arena.shared
+    assert shared > kept / 10, "space is shared often enough for this to be a test"
+
+
+def test_the_simulation_sees_a_bad_plan() -> None:
+    """With every value at the start of the arena some program reads what is gone."""
+    with pytest.raises(AssertionError, match="reads what is gone"):
+        for program in map(relay, range(10)):
+            bad = lowered(program, "bufferize")
+            for f in bad.regions[0].block:
+                views = [op for op in f.walk() if isinstance(op, memref.View)]
+                for view in views[1:]:
+                    view.set_operand(1, views[0].operands[1])
+            run_function(bad, "main", program.arguments, Arena().watch)
+
+
+@pytest.mark.parametrize("last", ["tensor_to_loop", "collapse"])
+def test_every_element_is_stored_once(last: str) -> None:
+    """The points of a kernel's domain and the elements of each of its results are the same in number, one each."""
+    stores = 0
+    for seed in range(60):
+        program = generate(seed)
+        env = symbols_of(program)
+        for kernel in lowered(program, last).inside(loop.Kernel):
+            extents = tuple(loop.sizes.evaluate(d, env) for d in kernel.domain)
+            for store in kernel.inside(loop.Store):
+                points = loop.Activation(env, extents)
+                for d, extent in enumerate(extents):
+                    points.axis(d, np.arange(extent if d < kernel.parallel else 1))
+                shape = points.shape(range(kernel.parallel))
+                place = [np.broadcast_to(points.evaluate(e, ()), shape).ravel() for e in store.map]
+                found = {tuple(p) for p in np.transpose(place).tolist()} if place else {()}
+                count = int(np.prod([int(p.max(initial=-1)) + 1 for p in place], dtype=np.int64))
+                assert len(found) == count == int(np.prod(shape))
+                stores += 1
+    assert stores > 100
+
+
+def symbols_of(program: Program) -> dict[str, int]:
+    """The number of every symbol, read off the arguments."""
+    main = program.module().body.block.first
+    assert main is not None
+    return {str(d): n for a, x in zip(main.regions[0].block.args, program.arguments)
+            for d, n in zip(a.type.shape, x.shape) if not isinstance(d, int)}

@@ -1,0 +1,114 @@
+"""Fusion: what holds of every program, and what forms refuse. Single behaviours are in tests/cases/fuse."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+
+import pytest
+
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module, module
+from mlc.dialects.func import Return, function
+from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir.core import Op, at_end
+from mlc.ir.diag import IRError, UserError
+from mlc.ir.interp import run_function
+from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.verify import verify
+from mlc.passes import fuse, pipeline
+from tests.fuzzing import Program, generate, same
+from tests.op_samples import t
+
+ABOVE = [s for s in pipeline.steps() if s.transform.name != "fuse"][: [
+    s.transform.name for s in pipeline.steps()].index("fuse")]
+
+
+def before_fusion(program: Program) -> Module:
+    out = program.module()
+    Pipeline(ABOVE).run(out)
+    return out
+
+
+def computing(root: Op) -> Counter[str]:
+    """The operations that compute, by name; fusion may turn and transpose the factors of a contraction."""
+    return Counter(op.name for op in root.walk() if op.name.startswith("tensor.") and op.name not in (
+        "tensor.kernel", "tensor.yield", "tensor.transpose") and not fuse.is_free(op))
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 3))
+def test_every_operation_runs_once(seed: int) -> None:
+    """Each computing operation stands in exactly one kernel, none is lost, and none is left outside."""
+    module = before_fusion(generate(seed))
+    expected = computing(module)
+    Pipeline(["fuse"]).run(module)
+    verify(module)
+    assert computing(module) == expected
+    for kernel in module.inside(Kernel):
+        shapes = {v.type.shape for v in kernel.results}
+        assert len(shapes) == 1, "the results of a kernel have one domain"
+    for op in module.walk():
+        if op.name.startswith("tensor.") and op.parent_op is not None and op.parent_op.name == "func.func":
+            assert isinstance(op, Kernel) or fuse.is_outside(op), op.name
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_the_limit_of_operations(most: int) -> None:
+    """No kernel has more than `max_ops` operations that are not free, and smaller kernels mean the same."""
+    for seed in range(0, 30, 2):
+        program = generate(seed)
+        module = before_fusion(program)
+        wanted = run_function(module, "main", program.arguments)
+        Pipeline(parse_pipeline(f"fuse{{max_ops={most}}}")).run(module)
+        for kernel in module.inside(Kernel):
+            count = sum(computing(kernel).values()) + sum(op.name == "tensor.transpose" for op in kernel.body.block)
+            assert count <= most, kernel.label
+        same(run_function(module, "main", program.arguments), wanted, f"fuse of seed {seed}")
+
+
+def chain(n: int) -> Module:
+    """Elementwise operations and reductions in alternation: about as many groups as operations."""
+    inside, main = module(), function("main", [t("16x16xf32")])
+    inside.body.block.insert(main)
+    x = main.args[0]
+    with at_end(main.block):
+        for i in range(n):
+            total = tn.ReduceSum(x, (i % 2,)).result
+            x = tn.Add(tn.Sqrt(x).result, total).result
+        Return((x,))
+    main.update_type()
+    Pipeline(["fix_numerics"]).run(inside)
+    return inside
+
+
+def test_time_grows_slower_than_the_cube_of_the_program() -> None:
+    """Twice the operations take less than eight times as long."""
+    seconds = []
+    for n in (40, 80, 160):
+        inside = chain(n)
+        started = time.perf_counter()
+        fuse.run(inside)
+        seconds.append(time.perf_counter() - started)
+    assert seconds[2] < 8 * max(seconds[1], 0.02) and seconds[1] < 8 * max(seconds[0], 0.02), seconds
+
+
+def test_pipelines_that_do_not_compose_are_refused() -> None:
+    for text, message in (("fix_numerics,tensor_to_loop", "tensor_to_loop takes the form 'bufferized'"),
+                          ("fix_numerics,fuse,vectorize", "vectorize takes the form 'loop'"),
+                          ("bufferize,fuse", "fuse takes the form 'fixed'"),
+                          ("tensor_to_loop,scf_to_llvm", "scf_to_llvm takes the form 'low'")):
+        with pytest.raises(UserError, match=message):
+            Pipeline(parse_pipeline(text))
+
+
+def test_a_composite_is_no_form_below_decompose() -> None:
+    inside, main = module(), function("main", [t("4xf32")])
+    inside.body.block.insert(main)
+    with at_end(main.block):
+        Return((tn.Softmax(main.args[0], 0).result,))
+    main.update_type()
+    for step in ("fix_numerics", "fuse", "bufferize"):
+        form = parse_pipeline(step)[0].transform.takes
+        assert form is not None
+        with pytest.raises(IRError, match="tensor.softmax is composite"):
+            form.check(inside)
