@@ -180,10 +180,10 @@ def run_function(module: Op, name: str, args: Sequence[Any],
     interface = (native_entry or function or interpreter.function(name)).attrs.get("interface")
     if interface is None:
         return interpreter.call(name, args)
-    return _Contract(interpreter, name, interface, native_entry or function).call(args)
+    return Contract(interpreter, name, interface, native_entry or function).call(args)
 
 
-class _Contract:
+class Contract:
     """The call contract of a bufferized function, played by the interpreter."""
 
     def __init__(self, interpreter: Interpreter, name: str, interface: str, holder: Op | None) -> None:

@@ -220,7 +220,7 @@ class _Bufferizer:
             for v, slot in in_slot.items():
                 type = buffer_type(v.type)
                 dynamic = tuple(self.sizes.value(d) for d in v.type.shape if not isinstance(d, int))
-                view = memref.View(self.arena, self.sizes.value(offsets[slot]), dynamic, type).result
+                view: Value = memref.View(self.arena, self.sizes.value(offsets[slot]), dynamic, type).result
                 view.name = v.name
                 self.buffers[v] = view
 

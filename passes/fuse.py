@@ -67,7 +67,7 @@ def is_free(op: Op) -> bool:
     if isinstance(op, tn.Reshape):
         return long_axes(op.x.type.shape) == long_axes(op.shape)
     if isinstance(op, tn.Constant):
-        return op.result.type.rank == 0
+        return not op.result.type.shape
     return isinstance(op, tn.Full | tn.Iota | tn.Size | tn.BroadcastTo)
 
 

@@ -1,4 +1,4 @@
-"""Buffers: an independent simulation of the arena, over random programs. Single behaviours are in tests/cases/bufferize.
+"""Buffers: an independent simulation of the arena, over random programs. Cases are in tests/cases/bufferize.
 
 The simulation knows nothing of the plan. It watches a bufferized program run and remembers, for every byte of the
 arena, which value was written there last; a kernel that reads a value must find it whole.
@@ -22,6 +22,7 @@ from mlc.ir.core import Op, Value, at_end
 from mlc.ir.interp import run_function, start_of
 from mlc.ir.passes import Pipeline
 from mlc.ir.printer import to_text
+from mlc.ir.sizes import evaluate
 from mlc.passes import pipeline
 from mlc.passes.bufferize import ALIGNMENT
 from tests.fuzzing import Program, generate
@@ -128,7 +129,7 @@ def test_every_element_is_stored_once(last: str) -> None:
         program = generate(seed)
         env = symbols_of(program)
         for kernel in lowered(program, last).inside(loop.Kernel):
-            extents = tuple(loop.sizes.evaluate(d, env) for d in kernel.domain)
+            extents = tuple(evaluate(d, env) for d in kernel.domain)
             for store in kernel.inside(loop.Store):
                 points = loop.Activation(env, extents)
                 for d, extent in enumerate(extents):

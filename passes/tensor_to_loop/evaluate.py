@@ -114,7 +114,8 @@ class KernelBuilder:
         kept = [a for a in range(op.x.type.rank) if a not in op.axes]
         last = len(self.shape)
         inner = delinear(loop.coordinate(last), [op.x.type.shape[a] for a in op.axes])
-        position: dict[int, Dim] = {a: loop.coordinate(i) for i, a in enumerate(kept)} | dict(zip(op.axes, inner))
+        position: dict[int, Dim] = {a: loop.coordinate(i) for i, a in enumerate(kept)}
+        position |= dict(zip(op.axes, inner))
         at = tuple(position[a] for a in range(op.x.type.rank))
         dtype = op.x.type.dtype
         by_lanes = (op.attrs.get("order") or "chain").startswith("lanes")
@@ -176,8 +177,8 @@ class KernelBuilder:
     def load(self, v: Value, at: Index, mask: Value | None) -> Value:
         used = sorted({int(n[1:]) for e in at for n in sizes.symbols(e) if re.fullmatch(r"t\d+", n)})
         local = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
-        x = loop.Load(self.buffers[v], tuple(self.tiles[n] for n in used), mask,
-                      map=tuple(sizes.substitute(e, local) for e in at)).result
+        x: Value = loop.Load(self.buffers[v], tuple(self.tiles[n] for n in used), mask,
+                             map=tuple(sizes.substitute(e, local) for e in at)).result
         if v.type.dtype == i1:
             x = self.map([x], lambda b: arith.CmpI("ne", b, arith.constant(0, b.type)).result)
         return x
@@ -259,7 +260,7 @@ class KernelBuilder:
         for v in op.operands:
             stop = start + v.type.shape[op.axis]
             below = self.compare("slt", at[op.axis], stop)
-            here = below if start == 0 else self.both(below, self.compare("sge", at[op.axis], start))
+            here = below if start == 0 else self.conjunction(below, self.compare("sge", at[op.axis], start))
             moved = tuple(i - start if a == op.axis else i for a, i in enumerate(at))
             x = self.value(v, moved, self.both(mask, here))
             out = x if out is None else self.map([here, x, out], lambda c, a, b: arith.Select(c, a, b).result)
@@ -328,6 +329,9 @@ class KernelBuilder:
     def both(self, a: Value | None, b: Value | None) -> Value | None:
         if a is None or b is None:
             return a if b is None else b
+        return self.conjunction(a, b)
+
+    def conjunction(self, a: Value, b: Value) -> Value:
         return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
 
 
