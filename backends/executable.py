@@ -26,7 +26,7 @@ from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, Error, UserError, UserTypeError
-from mlc.ir.interp import index_error
+from mlc.ir.interp import index_error, size_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym
 from mlc.ir.types import to_numpy
 
@@ -177,7 +177,17 @@ class Entry:
                     told = "" if isinstance(dim, int) else f" = {expected}"
                     raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{told}",
                                     code="MLC0323")
+        self._check_sizes(env)
         return env
+
+    def _check_sizes(self, env: Mapping[str, int]) -> None:
+        """The sizes are such that the function means something."""
+        interface = self.interface
+        for size, site in zip(interface.conditions, interface.condition_sites):
+            if self._evaluate(size, env) < 0:
+                raise size_error(site, env)
+        if (count := self._evaluate(interface.temporaries, env)) >= MAX_BYTES:
+            raise UserError(f"{interface.name}: temporary values would take {count} bytes", code="MLC0328")
 
     def _evaluate(self, dim: int | str | Size, env: Mapping[str, int]) -> int:
         """The number of a size; most are a number, or a symbol by itself, here its name."""

@@ -235,6 +235,15 @@ def _truncated_division(a: Any, b: Any) -> Any:
     return np.where((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)), quotient + 1, quotient)
 
 
+def _floor_division(a: Any, b: Any) -> Any:
+    return 0 if isinstance(b, int) and b == 0 else a // b
+
+
+def _shift(by: Any) -> Any:
+    """How far a shift goes; by the width or more it is undefined, and an index must not become a number without end."""
+    return by & 63 if isinstance(by, int) else by
+
+
 class AddF(FloatBinary, name="arith.addf", commutative=True):
     """result = lhs + rhs"""
 
@@ -317,9 +326,9 @@ class RemSI(IntBinary, name="arith.remsi"):
 
 
 class FloorDivSI(IntBinary, name="arith.floordivsi"):
-    """result = floor(lhs / rhs), signed"""
+    """result = floor(lhs / rhs), signed; undefined for rhs = 0 and for overflow"""
 
-    f = staticmethod(lambda a, b: a // b)
+    f = staticmethod(_floor_division)
 
 
 class DivUI(UnsignedBinary, name="arith.divui"):
@@ -353,19 +362,19 @@ class XorI(IntBinary, name="arith.xori", commutative=True):
 
 
 class ShLI(IntBinary, name="arith.shli"):
-    """result = lhs * 2^rhs modulo 2^width"""
+    """result = lhs * 2^rhs modulo 2^width; undefined for rhs >= width"""
 
-    f = staticmethod(lambda a, b: a << b)
+    f = staticmethod(lambda a, b: a << _shift(b))
 
 
 class ShRSI(IntBinary, name="arith.shrsi"):
-    """result = floor(lhs / 2^rhs), signed"""
+    """result = floor(lhs / 2^rhs), signed; undefined for rhs >= width"""
 
-    f = staticmethod(lambda a, b: a >> b)
+    f = staticmethod(lambda a, b: a >> _shift(b))
 
 
 class ShRUI(UnsignedBinary, name="arith.shrui"):
-    """result = floor(lhs / 2^rhs), unsigned"""
+    """result = floor(lhs / 2^rhs), unsigned; undefined for rhs >= width"""
 
     f = staticmethod(np.right_shift)
 

@@ -66,6 +66,11 @@ def coordinate(d: int) -> Size:
     return sizes.sym(f"d{d}")
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a name stands for a coordinate or an index tile, so that no size of a kernel can have it."""
+    return re.fullmatch(r"[dt]\d+", name) is not None
+
+
 def spanned(exprs: Sequence[Dim], tiles: Sequence[Value] = ()) -> tuple[int, ...]:
     """The dimensions that expressions and the index tiles they name depend on."""
     dims: set[int] = set()
@@ -160,6 +165,8 @@ class Kernel(Op, name="loop.kernel", pure=False):
             self.fail("block sizes are positive and `vector` names a dimension", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
+        if taken := [s for s in self.symbols if is_reserved(s) or self.symbols.count(s) > 1]:
+            self.fail(f"{taken[0]} names a coordinate, an index tile or another size", code="MLC0150")
         known = {*self.symbols}
         if unknown := {n for d in self.domain for n in sizes.symbols(d)} - known:
             self.fail(f"the domain names {', '.join(unknown)}, which is no symbol of the kernel", code="MLC0150")
@@ -182,9 +189,15 @@ class _InKernel(Op):
         """What it computes from coordinates, sizes of the kernel and index tiles."""
         return ()
 
+    def walked(self) -> set[int]:
+        """The dimensions whose current block it asks for."""
+        return {int(n[1:]) for e in self.expressions() for n in sizes.symbols(e) if re.fullmatch(r"d\d+", n)}
+
     def verify_op(self) -> None:
-        kernel = self.parent_op
+        kernel, loops = self.parent_op, set[int]()
         while kernel is not None and not isinstance(kernel, Kernel):
+            if isinstance(kernel, For):
+                loops.add(kernel.dim)
             kernel = kernel.parent_op
         if kernel is None:
             self.fail("stands outside a kernel", code="MLC0150")
@@ -199,6 +212,8 @@ class _InKernel(Op):
         dims = [d for r in self.results if isinstance(r.type, TileType) for d in r.type.dims]
         if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
             self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")
+        if outside := {d for d in self.walked() if d >= kernel.parallel} - loops:
+            self.fail(f"d{min(outside)} has no coordinate outside of a loop.for", code="MLC0151")
 
     def activation(self, frame: Frame) -> Activation:
         found: Activation = frame.state[self.enclosing(Kernel)]
@@ -372,6 +387,9 @@ class InBounds(_InKernel, name="loop.in_bounds"):
     def infer(self) -> Type:
         return TileType((self.dim,), i1)
 
+    def walked(self) -> set[int]:
+        return {self.dim}
+
     def interpret(self, frame: Frame) -> Any:
         return self.activation(frame).inside((self.dim,))
 
@@ -420,6 +438,13 @@ class Map(_InKernel, name="loop.map"):
         dims = union(self.operands)
         return tuple(TileType(dims, v.type) for v in block.terminator.operands)
 
+    def verify_op(self) -> None:
+        super().verify_op()
+        here = {*self.body.block.args, *(r for op in self.body.block for r in op.results)}
+        for op in self.body.block:
+            if (not op.terminator and (not op.pure or op.regions)) or not {*op.operands} <= here:
+                op.fail("is no arithmetic on elements of the map's tiles", code="MLC0151")
+
     def interpret(self, frame: Frame) -> list[Any]:
         shape = self.activation(frame).shape(union(self.operands))
         out = frame.run(self.body, frame.all(self.operands))
@@ -444,6 +469,11 @@ class For(_InKernel, name="loop.for", pure=False):
         super().verify_op()
         if self.dim < self.enclosing(Kernel).parallel:
             self.fail(f"d{self.dim} is no dimension for loops: it is parallel", code="MLC0152")
+        outer = self.parent_op
+        while isinstance(outer, For):
+            if outer.dim == self.dim:
+                self.fail(f"goes through d{self.dim}, and so does a loop around it", code="MLC0152")
+            outer = outer.parent_op
 
     def interpret(self, frame: Frame) -> list[Any]:
         kernel = self.enclosing(Kernel)
@@ -517,6 +547,9 @@ class Fold(_InKernel, name="loop.fold"):
             self.fail(f"{x} does not fold into {acc}", code="MLC0151")
         return acc
 
+    def walked(self) -> set[int]:
+        return {self.dim}
+
     def interpret(self, frame: Frame) -> Any:
         acc, x, state = frame[self.acc], frame[self.x], self.activation(frame)
         for k in range(int(state.inside((self.dim,)).sum())):
@@ -539,6 +572,9 @@ class Contract(_InKernel, name="loop.contract"):
         if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
             self.fail(f"{acc} does not span what its factors do", code="MLC0151")
         return acc
+
+    def walked(self) -> set[int]:
+        return {self.dim}
 
     def interpret(self, frame: Frame) -> Any:
         acc, lhs, rhs = frame.all(self.operands)

@@ -16,9 +16,9 @@ from mlc.frontend import tree
 from mlc.frontend.eager import Compiler
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
-from mlc.frontend.signature import Arguments, parameters, paths_of, record_entry
+from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, current, record, state
+from mlc.frontend.trace import Tracer, check_call, current, record, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -115,6 +115,7 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
           keywords: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """(f's result, gradients by the arguments `numbers`), recorded in the current trace."""
     loc = user_loc()
+    check_call(f, name_of(f), args, keywords)
     count = len(args)
     for n in numbers:
         if not -count <= n < count:
@@ -132,7 +133,7 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
         args, keywords = inputs.rebuild(own)
         return _scalar(f, f(*args, **keywords), has_aux)
 
-    inner, function, traced, structure, others = record(_name(f), body, inputs.tracers)
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
     outer = current()
     with located(loc):
         primals = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
@@ -164,7 +165,7 @@ def _differentiable(f: Any, inputs: _Inputs, wanted: Sequence[int], args: tuple[
 def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
     """(number, rest) of what a differentiated function returned."""
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
-        raise UserTypeError(f"with has_aux, {_name(f)} must return (number, anything else); it returned "
+        raise UserTypeError(f"with has_aux, {name_of(f)} must return (number, anything else); it returned "
                             f"{type(out).__name__}", code="MLC0374", loc=user_loc())
     value, rest = out if has_aux else (out, None)
     if is_tensor(value) or type(value) in (int, float):
@@ -173,18 +174,15 @@ def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
         if value.shape == () and value.type.dtype.is_float:
             return value, rest
     shown = str(value.type) if isinstance(value, Tracer) else type(value).__name__
-    raise UserTypeError(f"the gradient is that of a number, but {_name(f)} returned {shown}", code="MLC0374",
+    raise UserTypeError(f"the gradient is that of a number, but {name_of(f)} returned {shown}", code="MLC0374",
                         loc=user_loc(), hint="sum or average it, or use mlc.vjp")
 
 
-def _name(f: Any) -> str:
-    name = str(getattr(f, "__name__", type(f).__name__))
-    return name if name.isidentifier() else "function"
-
-
 def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+    check_call(f, name_of(f), primals, {})
     inputs = _Inputs(tuple(primals), lambda i: True)
-    inner, function, traced, structure, others = record(_name(f), lambda *own: f(*inputs.rebuild(own)), inputs.tracers)
+    inner, function, traced, structure, others = record(name_of(f), lambda *own: f(*inputs.rebuild(own)),
+                                                        inputs.tracers)
     outer = current()
     values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
     with located(user_loc()):

@@ -75,8 +75,13 @@ def as_dtype(x: Any) -> DType:
     try:
         return _OF_IR[from_numpy(np.dtype(x))]
     except Exception:
-        raise UserTypeError(f"{x!r} is no element type", code="MLC0342",
-                            hint="use one of " + ", ".join(d.name for d in ALL)) from None
+        known = ", ".join(d.name for d in ALL)
+        hint = "everything is on the CPU; there are no devices yet" if _is_device(name) else f"use one of {known}"
+        raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=hint) from None
+
+
+def _is_device(name: str) -> bool:
+    return name.split(":")[0] in ("cpu", "cuda", "gpu", "mps")
 
 
 def as_ir(x: Any) -> ScalarType:

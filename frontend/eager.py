@@ -7,6 +7,8 @@ sizes the same one. Where the operation needs the numbers, the kernel is made fo
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,7 +47,9 @@ MAX_SHAPES = 100_000
 
 _kernels: dict[Any, Kernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
 _by_shape: dict[Any, Kernel] = {}
-_building = threading.RLock()
+compiling = threading.RLock()
+"""Held while anything is compiled. A fork waits for it: a child cannot go on with what another thread has begun."""
+os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
 
 
 class Kernel:
@@ -82,13 +86,14 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         raise UserTypeError(f"{op.name}: takes no {_unhashable(args, keywords)} here", code="MLC0347",
                             loc=user_loc()) from None
     if kernel is None:
-        with _building:
+        with compiling:
             kernel = _find(call)
     try:
         return kernel.run(call.arrays, call.given)
     except Error as error:                                 # the kernel may have been made for another line
         if isinstance(error, UserError):
             error.loc = user_loc()
+            error.message = re.sub(r"\bn(\d+)\b", lambda m: str(call.sizes[int(m[1])]), error.message)
         raise
 
 
@@ -122,7 +127,7 @@ class Call:
             return x
         if kind is int or kind is float:
             if literal:
-                return kind, x
+                return frozen(x)
             if kind is int and not -2**63 <= x < 2**63:
                 raise UserError(f"{self.op.name}: {x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
             self._array(np.array(x), x, True)
@@ -134,6 +139,11 @@ class Call:
                             code="MLC0351", loc=user_loc(), hint="return it from the function instead of storing it")
         return self._array(as_array(x), x)
 
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes above 1, each once: what the symbols n0, n1, ... of a kernel for many shapes stand for."""
+        return list(dict.fromkeys(n for a in self.arrays for n in a.shape if n > 1))
+
     def _array(self, array: Array, given: Any, weak: bool = False) -> Any:
         self.arrays.append(array)
         self.given.append(given)
@@ -142,10 +152,10 @@ class Call:
 
 
 def frozen(x: Any) -> Any:
-    """A hashable stand-in for an argument that is not an array; 1, 1.0 and True differ."""
+    """A hashable stand-in for an argument that is not an array; 1, 1.0 and True differ, and 0.0 and -0.0."""
     if isinstance(x, list | tuple):
         return tuple(frozen(t) for t in x)
-    return x if x is None or type(x) is str else (type(x), x)
+    return x if x is None or type(x) is str else tree.frozen_leaf(x)
 
 
 def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
@@ -159,7 +169,8 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
 
 def _find(call: Call) -> Kernel:
     """The kernel for a call whose shapes have not been seen, made if need be."""
-    shapes = _symbolic([a.shape for a in call.arrays])
+    names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
+    shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
     pattern = (_without_shapes(call.key), tuple(shapes))
     kernel = _kernels.get(pattern)
     if kernel is None and pattern not in _kernels:
@@ -181,16 +192,6 @@ def _without_shapes(key: Any) -> Any:
         return (key[0], len(key[1])) if len(key) == 2 and isinstance(key[0], np.dtype) else tuple(
             _without_shapes(k) for k in key)
     return key
-
-
-def _symbolic(shapes: Sequence[tuple[int, ...]]) -> list[tuple[Dim, ...]]:
-    """Shapes with a symbol for each size above 1; equal sizes get the same."""
-    names: dict[int, Dim] = {}
-    for shape in shapes:
-        for n in shape:
-            if n > 1 and n not in names:
-                names[n] = sizes.sym(f"n{len(names)}")
-    return [tuple(names.get(n, n) for n in shape) for shape in shapes]
 
 
 def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:

@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 from mlc.frontend import eager
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import as_user_error, state
+from mlc.frontend.trace import as_user_error, check_call, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 
@@ -30,10 +30,10 @@ class Operation:
 
     __slots__ = ("body", "literal", "name", "operands", "positional", "rest")
 
-    def __init__(self, body: Callable[..., Any], literal: Iterable[str]) -> None:
+    def __init__(self, body: Callable[..., Any], literal: Iterable[str], name: str) -> None:
         parameters = inspect.signature(body).parameters
         self.body = body
-        self.name = body.__name__
+        self.name = name
         self.literal = frozenset(literal)
         self.operands = frozenset(n for n, p in parameters.items() if "Operand" in str(p.annotation))
         self.positional = tuple(n for n, p in parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
@@ -57,6 +57,9 @@ class Operation:
             return self.body(*args, **keywords)
         except Error as error:
             raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
+        except TypeError:
+            check_call(self.body, self.name, args, keywords)
+            raise
         finally:
             builder.loc = saved
             state.in_operation = False
@@ -72,7 +75,7 @@ def operation(*, literal: Iterable[str] = (), name: str = "") -> Callable[[Calla
     """Make a function on tracers public, under its own name in `OPERATIONS`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal)
+        op = Operation(body, literal, name or body.__name__)
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
@@ -82,7 +85,7 @@ def operation(*, literal: Iterable[str] = (), name: str = "") -> Callable[[Calla
                 return op.record(args, keywords)  # type: ignore[no-any-return]
             return eager.run(op, args, keywords)  # type: ignore[no-any-return]
 
-        OPERATIONS[name or body.__name__] = public
+        OPERATIONS[op.name] = public
         return public
 
     return decorate

@@ -15,7 +15,7 @@ from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand
-from mlc.frontend.trace import Trace, Tracer, as_user_error
+from mlc.frontend.trace import Trace, Tracer, as_user_error, check_call
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
@@ -99,7 +99,8 @@ class Arguments:
         self.key = tuple(key)
 
     def input_types(self) -> list[TensorType]:
-        return [wanted or TensorType(a.shape, from_numpy(a.dtype)) for a, wanted in zip(self.arrays, self.types)]
+        return [wanted or TensorType(a.shape, from_numpy(as_array(a).dtype))
+                for a, wanted in zip(self.arrays, self.types)]
 
 
 def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
@@ -122,6 +123,12 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
     if not isinstance(x, bool) and is_operand(x):
         return as_array(x), False
     return None, False
+
+
+def name_of(f: Callable[..., Any]) -> str:
+    """What to call a function in messages and in IR."""
+    name = str(getattr(f, "__name__", type(f).__name__))
+    return name if name.isidentifier() else "function"
 
 
 def parameters(f: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -182,6 +189,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
               for x, slot in zip(arguments.leaves, arguments.slots)]
     args, keywords = arguments.structure.unflatten(leaves)
+    check_call(f, name_of(f), args, keywords)
     with trace.recording():
         out, structure = tree.flatten(f(*args, **keywords))
         results: list[Tracer] = []
@@ -201,7 +209,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     if names:
         trace.function.attrs["arg_names"] = tuple(names)
-    return Recorded(trace, structure, outputs, [array for array, _ in trace.arrays.values()] if lifts else [])
+    return Recorded(trace, structure, outputs, [found[0] for found in trace.arrays.values()] if lifts else [])
 
 
 def _identifier(path: str) -> str:

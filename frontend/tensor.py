@@ -116,19 +116,27 @@ class Tensor(Leaf):
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        return self.array.__dlpack__(**keywords)
+        try:
+            return self.array.__dlpack__(**keywords)
+        except BufferError as error:                     # bfloat16, for which numpy has no name
+            raise UserTypeError(f"a tensor of {self.dtype} cannot be shared: {error}", code="MLC0346", loc=user_loc(),
+                                hint="share the bits, as in x.numpy().view(np.int16), or x.float()") from None
 
     def __dlpack_device__(self) -> tuple[_int, int]:
         return (1, 0)                                    # kDLCPU
 
     def item(self) -> Any:
-        return self.array.item()
+        array = self.array
+        if array.size != 1:
+            raise UserError(f"a tensor of shape {list(array.shape)} is no single number", code="MLC0344",
+                            loc=user_loc())
+        return array.item()
 
     def tolist(self) -> Any:
         return self.array.tolist()
 
     def __bool__(self) -> _bool:
-        return bool(self.array)
+        return bool(self.item())
 
     def __int__(self) -> _int:
         return int(self.item())
@@ -370,7 +378,7 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         from_numpy(array.dtype)
     except Exception as error:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
-                            hint=getattr(error, "hint", None)) from None
+                            loc=user_loc(), hint=getattr(error, "hint", None)) from None
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -379,9 +387,10 @@ def _from_python(x: Any) -> Array:
     try:
         array = np.array([_plain(v) for v in x]) if isinstance(x, list | tuple) else np.array(_plain(x))
     except ValueError:
-        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345") from None
+        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
+                            loc=user_loc()) from None
     if array.dtype == object or array.dtype.kind not in "biuf":
-        raise UserTypeError(f"{type(x).__name__} makes no array", code="MLC0345")
+        raise UserTypeError(f"{type(x).__name__} makes no array", code="MLC0345", loc=user_loc())
     holds_typed = isinstance(x, list | tuple) and any(isinstance(v, Tensor | np.ndarray | np.generic) for v in x)
     return array.astype(np.float32) if array.dtype == np.float64 and not holds_typed else array
 
@@ -394,22 +403,25 @@ def _plain(x: Any) -> Any:
 
 def from_dlpack(x: Any) -> Array:
     """The array of another library's tensor, sharing its memory."""
-    if x.__dlpack_device__()[0] not in (1, 3, 11):                # CPU, CUDA host memory, CUDA managed memory
-        raise UserTypeError(f"a {type(x).__module__}.{type(x).__name__} that is not in the CPU's memory cannot be "
-                            "used here", code="MLC0346", hint="move it first: x.cpu()")
+    name = f"{type(x).__module__}.{type(x).__name__}"
     try:
-        return np.from_dlpack(x)
-    except (BufferError, RuntimeError, TypeError) as error:       # torch: requires_grad; numpy: bfloat16
-        if type(x).__module__.startswith("torch"):
-            return _from_torch(x)
-        raise UserTypeError(f"a {type(x).__name__} cannot be shared: {error}", code="MLC0346") from None
+        if x.__dlpack_device__()[0] not in (1, 3, 11):            # CPU, CUDA host memory, CUDA managed memory
+            raise UserTypeError(f"a {name} that is not in the CPU's memory cannot be used here", code="MLC0346",
+                                loc=user_loc(), hint="move it first: x.cpu()")
+        if name.startswith("torch."):
+            x = _plain_torch(x)
+        return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346", loc=user_loc()) from None
 
 
-def _from_torch(x: Any) -> Array:
-    """What DLPack refuses: tensors that require a gradient, and bfloat16, which numpy has no name for."""
+def _plain_torch(x: Any) -> Any:
+    """A torch tensor without what DLPack refuses: a gradient to record, and bfloat16, which numpy has no name for."""
     import torch
     x = x.detach()
     if x.dtype is torch.bfloat16:
         import ml_dtypes
-        return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)  # type: ignore[no-any-return]
-    return np.from_dlpack(x)
+        return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return x

@@ -7,6 +7,7 @@ out equal, locations aside, are kept once.
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -83,6 +84,15 @@ class Tracer(Tensor):
 
     __int__ = __index__
 
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Tracer:
+        return self                                        # immutable, and nothing without its trace
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        self._unknown("its elements are")
+
     def __len__(self) -> int:
         if self.shape and not isinstance(self.shape[0], int):
             self._unknown(f"its length {self.shape[0]} is", "x.shape[0] may be used in sizes and in arithmetic")
@@ -119,7 +129,7 @@ class Trace:
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
-        self.arrays: dict[int, tuple[Array, Tracer]] = {}   # by id; the array is kept, so that the id stays its own
+        self.arrays: dict[int, tuple[Array, Tracer, Array]] = {}    # by id: the array, which keeps its id so; elements
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
@@ -154,15 +164,17 @@ class Trace:
         return self.captured[outer]
 
     def known(self, array: Array) -> Tracer:
-        """An array that the function reaches by itself."""
+        """An array that the function reaches by itself: its elements now, unless it becomes an argument."""
         keeper = self.root if self.root.lifts else self
-        if (found := keeper.arrays.get(id(array))) is not None:
+        found = keeper.arrays.get(id(array))
+        if found is not None and (found[2] is array or found[2].tobytes() == array.tobytes()):
             return found[1]
         if keeper.lifts:
-            tracer = keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
+            elements, tracer = array, keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
         else:
-            tracer = Tracer(T.Constant(np.array(array, order="C")).result, self)
-        keeper.arrays[id(array)] = (array, tracer)
+            elements = np.array(array, order="C")
+            tracer = Tracer(T.Constant(elements).result, self)
+        keeper.arrays[id(array)] = (array, tracer, elements)
         return tracer
 
     def finish(self, results: Sequence[Tracer]) -> func.Func:
@@ -271,6 +283,7 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, *a
 
 def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """f(*args, **keywords), recorded as a call of a function."""
+    check_call(f, name, args, keywords)
     outer = current()
     inner, function, traced, structure, others = record(name, f, None, *args, **keywords)
     with located(user_loc()):
@@ -311,12 +324,26 @@ def _element(array: Array) -> str:
         return str(array.dtype)
 
 
+def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any]) -> None:
+    """UserTypeError at the user's line if the arguments do not fit the parameters of f."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):                        # it does not tell
+        return
+    try:
+        signature.bind(*args, **keywords)
+    except TypeError as error:
+        raise UserTypeError(f"{name}: {error}", code="MLC0321", loc=user_loc()) from None
+
+
 def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> UserError:
     """An error of an operation as the user's: at their line, saying where each operand comes from."""
     if isinstance(error, UserError):
         if not error.loc.file:
-            error.loc, error.message = loc, f"{name}: {error.message}"
-        if not error.notes and not isinstance(error, UserTypeError):
+            error.loc = loc
+            if not error.message.startswith(name + " "):
+                error.message = f"{name}: {error.message}"
+        if not error.notes:
             error.notes = _operand_notes(operands)
         return error
     message = error.message.split(": ", 1)[-1] if error.message.startswith("tensor.") else error.message

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserTypeError
 
 MAX_DEPTH = 200
@@ -37,7 +38,7 @@ class Static:
         self.value = value
         try:
             leaves, structure = flatten(value)
-            self.key: Any = (structure, *((type(x), x) for x in leaves))
+            self.key: Any = (structure, *(frozen_leaf(x) for x in leaves))
             hash(self.key)
         except TypeError:
             self.key = id(value)
@@ -50,6 +51,11 @@ class Static:
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def frozen_leaf(x: Any) -> Any:
+    """A stand-in that is equal only for the same leaf: 1, 1.0 and True differ, and 0.0 and -0.0."""
+    return type(x), x.hex() if type(x) is float else x
 
 
 class _LeafToken:
@@ -151,7 +157,7 @@ def _attributes(x: AttributeTree) -> tuple[Token, Sequence[Any]]:
             names.append(name)
             children.append(value)
         else:
-            statics.append((name, value if kind in _PLAIN else Static(value)))
+            statics.append((name, value if kind is str or value is None else Static(value)))
     return (type(x), len(names), (tuple(names), tuple(statics))), children
 
 
@@ -196,7 +202,7 @@ def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int) -> N
         return
     if depth >= MAX_DEPTH:
         raise UserTypeError(f"containers are nested more than {MAX_DEPTH} deep", code="MLC0376",
-                            hint="does one contain itself?")
+                            loc=user_loc(), hint="does one contain itself?")
     token, children = found
     tokens.append(token)
     for child in children:
@@ -216,13 +222,19 @@ def _match(tokens: Iterator[Token], x: Any, out: list[Any], path: str) -> None:
     found = _children(x)
     same = found is not None and token[0] is found[0][0] and token[1] == found[0][1]
     if not same or (token[0] is dict and set(token[2]) != set(x)):
-        wanted = f"{token[0].__name__} of {token[1]}"
-        got = "a leaf" if found is None else f"{found[0][0].__name__} of {found[0][1]}"
-        raise UserTypeError(f"the trees differ at {path}: {wanted} and {got}", code="MLC0377")
+        raise UserTypeError(f"the trees differ at {path}: {_shown(token)} and {_shown(found and found[0])}",
+                            code="MLC0377", loc=user_loc())
     assert found is not None
     children = [x[key] for key in token[2]] if token[0] is dict else found[1]
     for step, child in zip(_steps(token), children):
         _match(tokens, child, out, path + step)
+
+
+def _shown(token: Token | None) -> str:
+    """A container as errors speak of it: `dict of 'a', 'b'`, `list of 3`."""
+    if token is None:
+        return "a leaf"
+    return f"{token[0].__name__} of {', '.join(map(repr, token[2])) if token[0] is dict else token[1]}"
 
 
 def _steps(token: Token) -> list[str]:

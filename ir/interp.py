@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,12 @@ class Frame:
 
     def size(self, dim: int | Size) -> int:
         """The number a size stands for in this activation."""
-        return sizes.evaluate(dim, self.sizes)
+        try:
+            return sizes.evaluate(dim, self.sizes)
+        except KeyError as error:
+            raise IRError(f"the size {error.args[0]} is no size of an argument", code="MLC0161") from None
+        except ZeroDivisionError:
+            raise UserError(f"size {dim} divides by zero", code="MLC0328") from None
 
     def shape(self, shape: Sequence[int | Size]) -> tuple[int, ...]:
         return tuple(self.size(d) for d in shape)
@@ -199,6 +204,9 @@ class Contract:
         if len(args) != len(self.type.inputs):
             raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
         bind_sizes(self.type.inputs, args, env)
+        for size, site in zip(self.attrs.get("conditions", ()), self.attrs.get("condition_sites", ())):
+            if sizes.evaluate(sizes.parse(size), env) < 0:
+                raise size_error(site, env)
         numbers = [env[s] for s in self.attrs["symbols"]]
         inputs = [held(np.asarray(a, to_numpy(t.dtype))) for a, t in zip(args, self.type.inputs)]
         results = [inputs[alias] if alias >= 0 else poisoned([sizes.evaluate(d, env) for d in t.shape], t)
@@ -304,6 +312,18 @@ def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
 
 def index_error(site: str, element: int) -> UserIndexError:
     """The error of an index out of range, recorded at `file:line:col: message`."""
+    message, loc = _located(site)
+    return UserIndexError(f"{message} (element {element} of the kernel)", code="MLC0340", loc=loc)
+
+
+def size_error(site: str, env: Mapping[str, int]) -> UserError:
+    """The error of a condition on sizes that does not hold, recorded at `file:line:col: message`."""
+    message, loc = _located(site)
+    return UserError(f"{message}, where {', '.join(f'{name} = {n}' for name, n in env.items())}", code="MLC0328",
+                     loc=loc)
+
+
+def _located(site: str) -> tuple[str, Loc]:
+    """The message and the place of `file:line:col: message`."""
     found = re.match(r"(.*?):(\d+)(?::(\d+))?: (.*)", site, re.DOTALL)
-    loc = Loc(found[1], int(found[2]), int(found[3] or 0)) if found else UNKNOWN
-    return UserIndexError(f"{found[4] if found else site} (element {element} of the kernel)", code="MLC0340", loc=loc)
+    return (found[4], Loc(found[1], int(found[2]), int(found[3] or 0))) if found else (site, UNKNOWN)

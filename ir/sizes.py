@@ -8,7 +8,7 @@ an access map, where the symbols are loop coordinates.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Union
 
@@ -209,6 +209,17 @@ def symbols(x: Dim) -> set[str]:
                 else:
                     work += [atom.num, atom.den]
     return out
+
+
+def quotients(x: Dim) -> Iterator[Quotient]:
+    """The divisions in `x`, inner ones first."""
+    if isinstance(x, Size):
+        for monomial, _ in x.terms:
+            for atom, _ in monomial:
+                if isinstance(atom, Quotient):
+                    yield from quotients(atom.num)
+                    yield from quotients(atom.den)
+                    yield atom
 
 
 def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:

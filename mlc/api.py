@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
-from mlc.frontend.eager import Compiler
+from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import (
@@ -21,6 +23,7 @@ from mlc.frontend.signature import (
     Recorded,
     Spec,
     consume,
+    name_of,
     parameters,
     paths_of,
     record_entry,
@@ -46,7 +49,16 @@ Parameters = str | int | Iterable[str | int]
 
 _cache: dict[str, Executable] = {}
 """Native code by the text of the module it was made from, locations included: they are in its error messages."""
-_compiling = threading.RLock()
+_functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """A thread that was recording is not in the child; its lock is."""
+    for function in _functions:
+        function._lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def executable(module: Module) -> Executable:
@@ -54,7 +66,7 @@ def executable(module: Module) -> Executable:
     from mlc.backends.executable import build  # brings LLVM in: only when something must be compiled
     from mlc.backends.target import host
     text = to_text(module, locations=True)
-    with _compiling:
+    with compiling:
         if (found := _cache.get(text)) is None:
             target = host()
             pipeline.lower(module, "llvm", target.vector_bits)
@@ -87,6 +99,9 @@ class Compiled:
         self.bound: tuple[Any, ...] = ()
         if isinstance(f, tree.AttributeTree):              # a module: its arrays are arguments, not constants
             self.bound, f = (f,), type(f).__call__
+        if not callable(f):
+            raise UserTypeError(f"mlc.compile takes a function, found {type(f).__name__}", code="MLC0380",
+                                loc=user_loc())
         self.f = f
         known = parameters(f)
         self.names = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY)]
@@ -99,6 +114,7 @@ class Compiled:
         self._known: dict[Any, tuple[Recorded, Entry | None, tuple[int, ...]]] = {}
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
+        _functions.add(self)
         functools.update_wrapper(self, f, updated=())
 
     def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
@@ -107,7 +123,7 @@ class Compiled:
         for x in (given,) if isinstance(given, str | int) else given:
             name = names[x] if isinstance(x, int) and -len(names) <= x < len(names) else x
             if name not in names:
-                raise UserError(f"{what} names {x!r}, which is no parameter of {_name(self.f)}", code="MLC0380",
+                raise UserError(f"{what} names {x!r}, which is no parameter of {name_of(self.f)}", code="MLC0380",
                                 loc=user_loc(), hint="it has " + ", ".join(names))
             out.add(str(name))
         return frozenset(out)
@@ -117,7 +133,7 @@ class Compiled:
         out = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)}
         for i, x in enumerate(args or ()):
             if i + len(self.bound) >= len(self.names):
-                raise UserError(f"args has {len(args or ())} specifications, {_name(self.f)} takes "
+                raise UserError(f"args has {len(args or ())} specifications, {name_of(self.f)} takes "
                                 f"{len(self.names) - len(self.bound)} positional arguments", code="MLC0380",
                                 loc=user_loc())
             if x is not None:
@@ -128,7 +144,7 @@ class Compiled:
         if self.bound:
             args = (*self.bound, *args)
         if state.trace is not None:
-            return recorded_call(_name(self.f), self.f, *args, **keywords)
+            return recorded_call(name_of(self.f), self.f, *args, **keywords)
         arguments = self._take_apart(args, keywords)
         try:
             found = self._known.get(arguments.key)
@@ -143,10 +159,13 @@ class Compiled:
             results = entry.call(arguments.arrays)
         except UserIndexError:
             # The code has run, and may have written to them.
-            consume(arguments.given, donated, user_loc(), _name(self.f))
+            consume(arguments.given, donated, user_loc(), name_of(self.f))
+            raise
+        except UserError as error:                         # an argument does not fit
+            error.loc = user_loc()
             raise
         if donated:
-            consume(arguments.given, donated, user_loc(), _name(self.f))
+            consume(arguments.given, donated, user_loc(), name_of(self.f))
         return recorded.result(results)
 
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
@@ -197,7 +216,7 @@ class Compiled:
 
     def _add_fast_path(self, entry: Entry) -> None:
         from mlc.backends.cpu.callable import add_fast_path
-        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, _name(self.f)))
+        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, name_of(self.f)))
 
     def _record(self, arguments: Arguments, args: tuple[Any, ...],
                 keywords: dict[str, Any]) -> tuple[Recorded, tuple[int, ...]]:
@@ -251,7 +270,7 @@ class Compiled:
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<mlc.compile({_name(self.f)}), {len(self._known)} signatures>"
+        return f"<mlc.compile({name_of(self.f)}), {len(self._known)} signatures>"
 
 
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
@@ -265,6 +284,9 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     static  parameters whose numbers are part of what is compiled
     args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
             annotation `def f(x: mlc.spec("B", 64))` gives too
+
+    What f reaches by itself (globals, closures, attributes of an object that is no mlc.nn.Module) is read when f is
+    recorded; later changes of it are not seen.
     """
     compiled = Compiled(f, donate, static, args)
     if compiled.bound:
@@ -306,8 +328,8 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
     compiled = compiled_function(f) or Compiled(f)
     if args is None:
         if missing := [n for n in compiled.names if n not in compiled.specs]:
-            raise UserError(f"nothing says what {', '.join(missing)} of {_name(f)} is", code="MLC0381", loc=user_loc(),
-                            hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
+            raise UserError(f"nothing says what {', '.join(missing)} of {name_of(f)} is", code="MLC0381",
+                            loc=user_loc(), hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
         args = [compiled.specs[n] for n in compiled.names]
     return compiled.lower(*args, level=level)
 
@@ -319,8 +341,3 @@ def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
     target = host()
     pipeline.resume(module, "llvm", target.vector_bits)
     return build(module, target).entry(entry).call(arrays)
-
-
-def _name(f: Any) -> str:
-    name = str(getattr(f, "__name__", type(f).__name__))
-    return name if name.isidentifier() else "function"

@@ -10,10 +10,11 @@ A public function `@f(tensors) -> tensors` becomes
        %errors: memref<2xi64>)
 
 with the attributes `interface` (its tensor type, as text), `symbols`, `aliases` (per result: the position of the
-donated input whose buffer it takes, or -1) and `error_sites`, and a companion `@f_arena_bytes` that computes how many
-bytes of arena a call needs. All temporary values lie in the arena: a plan gives each an offset, and two whose
-lifetimes do not overlap may share bytes. A kernel writes in place over an operand that dies there if it reads each
-element only where it writes it.
+donated input whose buffer it takes, or -1), `error_sites`, `conditions` (sizes that must not be negative: the caller
+sees to it), `condition_sites` and `temporaries` (bytes of all values in the arena), and a companion `@f_arena_bytes`
+that computes how many bytes of arena a call needs. All temporary values lie in the arena: a plan gives each an offset,
+and two whose lifetimes do not overlap may share bytes. A kernel writes in place over an operand that dies there if it
+reads each element only where it writes it.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlc.dialects import arith, memref
+from mlc.dialects import arith, loop, memref
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func, Return
 from mlc.dialects.tensor.kernel import Kernel, buffer_type, to_buffer
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before
+from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim, Quotient, Size
 from mlc.ir.types import FunctionType, MemRefType, TensorType, i8, i64, index, to_numpy
+from mlc.passes.conditions import op_sizes, size_conditions
 from mlc.passes.forms import BUFFERIZED, FUSED
 from mlc.passes.fuse import POINTWISE
 
@@ -131,9 +133,11 @@ class _Bufferizer:
         self.errors = self.block.add_arg(MemRefType((2,), i64), "errors")
         self.sizes = SizeBuilder(dict(symbols))
         self.symbols = symbols
+        self.kernel_symbols = kernel_names(names)
+        self.renamed = {a: sizes.sym(b) for a, b in zip(names, self.kernel_symbols) if a != b}
         self.sites: list[str] = []
-        self.prologue = self.block.first
         work = _work(self.block)
+        conditions = size_conditions(function)
         self.place(returned)
         for op in list(self.block):
             self.rewrite(op)
@@ -141,16 +145,18 @@ class _Bufferizer:
             self.block.erase_arg(arg.index)
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
                            "error_sites": tuple(self.sites), "work": str(work)}
+        if conditions:
+            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(conditions.values())}
+        if not isinstance(self.temporaries, int):
+            function.attrs["temporaries"] = str(self.temporaries)
         function.attrs.pop("donate", None)
         function.update_type()
         self.companion(names)
 
     def check_symbols(self, names: list[str]) -> None:
         for op in self.function.walk():
-            for v in op.results:
-                if isinstance(v.type, TensorType):
-                    if unknown := {n for d in v.type.shape for n in sizes.symbols(d)} - set(names):
-                        op.fail(f"the size {', '.join(sorted(unknown))} is no size of an argument", code="MLC0161")
+            if unknown := {n for d in op_sizes(op) for n in sizes.symbols(d)} - set(names):
+                op.fail(f"the size {', '.join(sorted(unknown))} is no size of an argument", code="MLC0161")
 
     def last_uses(self) -> dict[Value, int]:
         """The last step that reads each value, also through views; what is returned lives to the end."""
@@ -195,6 +201,7 @@ class _Bufferizer:
     def place(self, returned: Sequence[Value]) -> None:
         """A buffer for every kernel result: the caller's, that of an operand, or a slot of the arena."""
         in_slot: dict[Value, Slot] = {}
+        self.temporaries: Dim = 0
         for kernel in [op for op in self.block if isinstance(op, Kernel)]:
             step = self.steps[kernel]
             used: set[Slot] = set()
@@ -209,18 +216,23 @@ class _Bufferizer:
                 slot.free_after = max(self.last.get(v, step), step)
                 used.add(slot)
                 in_slot[v] = slot
+                self.temporaries = self.temporaries + v.type.size * v.type.dtype.itemsize
+        self.lay_out(in_slot)
+
+    def lay_out(self, in_slot: dict[Value, Slot]) -> None:
+        """Offsets of the slots, and the views of the arena at the start of the function."""
+        offsets: dict[Slot, Dim] = {}
+        self.total: Dim = 0
+        for slot in self.slots:
+            offsets[slot] = self.total
+            self.total = self.total + slot.bytes
         first = self.block.first
         assert first is not None
         with before(first):
-            offsets: dict[Slot, Dim] = {}
-            self.total: Dim = 0
-            for slot in self.slots:
-                offsets[slot] = self.total
-                self.total = self.total + slot.bytes
             for v, slot in in_slot.items():
                 type = buffer_type(v.type)
                 dynamic = tuple(self.sizes.value(d) for d in v.type.shape if not isinstance(d, int))
-                view: Value = memref.View(self.arena, self.sizes.value(offsets[slot]), dynamic, type).result
+                view = memref.View(self.arena, self.sizes.value(offsets[slot]), dynamic, type).result
                 view.name = v.name
                 self.buffers[v] = view
 
@@ -256,15 +268,17 @@ class _Bufferizer:
             op.fail("stands outside a kernel", code="MLC0162")
 
     def kernel(self, op: Kernel) -> None:
-        symbols = tuple(self.symbols)
         sites = _sites(op)
         with before(op):
             body = op.regions[0]
-            op.regions = ()
-            body.parent = None
+            if self.renamed:
+                body = clone_region(body, {}, env=self.renamed)
+            else:
+                op.regions = ()
+                body.parent = None
             errors = self.errors if sites else None
             new = Kernel(tuple(self.buffers[v] for v in op.ins), tuple(self.buffers[v] for v in op.results),
-                         tuple(self.symbols.values()), errors, body, (), symbols=symbols, label=op.label,
+                         tuple(self.symbols.values()), errors, body, (), symbols=self.kernel_symbols, label=op.label,
                          unfused=op.unfused)
             new.attrs["site"] = len(self.sites)
             self.sites += sites
@@ -322,6 +336,19 @@ def _symbols(types: Sequence[TensorType]) -> list[str]:
                 raise IRError(f"the size {', '.join(sorted(missing))} cannot be read off any argument: it stands only "
                               f"in {t}", code="MLC0163")
     return out
+
+
+def kernel_names(names: Sequence[str]) -> tuple[str, ...]:
+    """What the size symbols are called in kernels, where `d0` and `t0` are coordinates and index tiles."""
+    taken = set(names)
+    out = []
+    for name in names:
+        inside = name
+        while loop.is_reserved(name) and inside in taken:
+            inside += "_"
+        taken.add(inside)
+        out.append(inside)
+    return tuple(out)
 
 
 def _is_viewed(value: Value) -> bool:

@@ -6,7 +6,8 @@ why    two machines, two schedules or two batch sizes give the same bits only if
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and
   every contraction, adds in ascending order, one chain per result: `chain`. The choice looks at the operation, its
-  dtype and the length of the reduction, never at the number of rows, the batch or the threads.
+  dtype and the length of the reduction, never at the number of rows, the batch or the threads. A reduction that has
+  an order keeps it.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.py.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -126,7 +127,7 @@ def _fix(op: Op) -> None:
     if op.name == "tensor.stop_gradient":            # derivatives have been taken
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
-        op.attrs["order"] = reduction_order(op.x.type, op.axes)
+        op.attrs["order"] = op.order or reduction_order(op.x.type, op.axes)      # one that is given is kept
     elif isinstance(op, tn.DotGeneral):
         op.attrs["order"] = "chain"
     elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
@@ -138,8 +139,10 @@ def is_fixed(module: Op) -> bool:
     """Whether the numbers of a module have been fixed; not, where nothing in it tells."""
     told = False
     for op in module.walk():
+        if _is_narrow(op):
+            return False
         if isinstance(op, Reduce | tn.DotGeneral):
-            if op.order is None:
+            if op.order is None or (isinstance(op, tn.DotGeneral) and op.order != "chain"):
                 return False
             told = True
         elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
@@ -160,10 +163,15 @@ def reduction_order(type: TensorType, axes: tuple[int, ...]) -> str:
 _NARROW = (f16, bf16)
 
 
+def _is_narrow(op: Op) -> bool:
+    """Whether an operation computes on floats of 16 bits; moving and selecting them is no arithmetic."""
+    return isinstance(op, Elementwise | Reduce | tn.DotGeneral) and any(
+        v.type.dtype in _NARROW for v in op.operands)
+
+
 def _widen(op: Op) -> None:
-    """Compute a float operation of 16 bits in f32; data movement, comparison and selection need no arithmetic."""
-    computes = isinstance(op, Elementwise | Reduce | tn.DotGeneral)
-    if not computes or not any(v.type.dtype in _NARROW for v in op.operands):
+    """Compute a float operation of 16 bits in f32."""
+    if not _is_narrow(op):
         return
     wide = [tn.Cast(v, dtype=f32).result if v.type.dtype in _NARROW else v for v in op.operands]
     result = op.results[0].type

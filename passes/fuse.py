@@ -255,7 +255,8 @@ class _Fuser:
                     return "its value is needed elsewhere too"
         if len(producer.ops) + len(consumer.ops) > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
-        repeats = sizes.product(producer.domain) != sizes.product(self.points(consumer))
+        repeats = sizes.product(producer.domain) != sizes.product(self.points(consumer)) or any(
+            len(list(self.readers(op))) > 1 for op in producer.ops)          # at two places, perhaps
         if repeats and not all(op.name in _CHEAP for op in producer.ops):
             return "it would be computed more than once"
         return None
@@ -300,7 +301,6 @@ class _Fuser:
     def emit(self) -> None:
         """Replace the operations by kernels, in an order that respects every dependence."""
         ordered = {op: i for i, op in enumerate(self.block)}
-        done: set[Group] = set()
         mapping: dict[Value, Value] = {}
         terminator = self.block.terminator
         old = [op for op in self.block if op.name.startswith("tensor.")]
@@ -308,7 +308,6 @@ class _Fuser:
         while remaining:
             ready = next(g for g in remaining if not any(o is not g and g.before & o.bit for o in remaining))
             remaining.remove(ready)
-            done.add(ready)
             ops = sorted(ready.ops, key=ordered.__getitem__)
             with before(terminator, ops[-1].loc):
                 if ready.kind == "outside":

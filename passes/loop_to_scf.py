@@ -60,8 +60,14 @@ class Scope:
     def enter(self, d: int, origin: Value, size: int) -> None:
         """Let the coordinates of dimension `d` start at `origin`, in a block of `size`."""
         self.block[d] = size
-        self.numbers.symbols[f"o{d}"] = origin
-        self.numbers.known = {e: v for e, v in self.numbers.known.items() if f"o{d}" not in sizes.symbols(e)}
+        name = origin_name(d)
+        self.numbers.symbols[name] = origin
+        self.numbers.known = {e: v for e, v in self.numbers.known.items() if name not in sizes.symbols(e)}
+
+
+def origin_name(d: int) -> str:
+    """The name of the first coordinate of a block of dimension `d`; with its dot, no size of the user can have it."""
+    return f"origin.{d}"
 
 
 class _Lowering:
@@ -190,7 +196,7 @@ class _Lowering:
     # -- index arithmetic -----------------------------------------------------------------------------------------
     def at(self, expr: Dim, point: Point) -> Dim:
         """An expression over coordinates as one over the origins of the current block."""
-        return sizes.substitute(expr, {f"d{d}": sizes.sym(f"o{d}") + p for d, p in enumerate(point)})
+        return sizes.substitute(expr, {f"d{d}": sizes.sym(origin_name(d)) + p for d, p in enumerate(point)})
 
     def scalar_index(self, expr: Dim, op: Any, point: Point) -> Value:
         """An expression as an index, in the first lane."""
@@ -217,7 +223,7 @@ class _Lowering:
         names: dict[str, Dim] = {}
         for i, t in enumerate(op.tiles):
             v = self.part(t, point)
-            name = self.index_names.setdefault(v, f"v{len(self.index_names)}")
+            name = self.index_names.setdefault(v, f"tile.{len(self.index_names)}")
             names[f"t{i}"] = sizes.sym(name)
             self.scope.numbers.symbols[name] = v
         yield names
@@ -232,7 +238,7 @@ class _Lowering:
         shape: list[Dim] = []
         for axis, n in enumerate(type.shape):
             if n is None:
-                name = f"n{len(self.flat_views)}_{axis}"
+                name = f"size.{len(self.flat_views)}.{axis}"
                 numbers.symbols[name] = memref.Dim(buffer, arith.constant(axis, index)).result
             shape.append(sizes.sym(name) if n is None else n)
         strides: list[Dim] = [1] * len(shape)

@@ -210,7 +210,7 @@ EXACT: dict[str, Callable[..., Any]] = {
     "cos": mp.cos, "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
 }
 BOUND32 = {
-    "exp": 0.98, "exp2": 0.87, "expm1": 0.95, "log": 0.97, "log2": 0.95, "log1p": 0.98, "tanh": 0.93, "sigmoid": 0.98,
+    "exp": 0.98, "exp2": 0.87, "expm1": 0.95, "log": 0.97, "log2": 0.96, "log1p": 0.98, "tanh": 0.93, "sigmoid": 0.98,
     "erf": 0.99, "sin": 0.51, "cos": 0.51, "rsqrt": 1.5, "pow": 0.51,
 }
 BOUND64 = {

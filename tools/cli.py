@@ -81,8 +81,9 @@ def _run(words: list[str]) -> int:
         return _unknown(words[0])
     command = importlib.import_module(f"mlc.tools.{name.replace('-', '_')}")
     from mlc.tools import report
-    options = report.Options.take(words[1:])
+    options = report.Options([], "--debug" in words, "auto")
     try:
+        options = report.Options.take(words[1:])
         return int(command.main(command.parser().parse_args(options.rest)))
     except SystemExit as stop:                   # argparse has spoken, or the user's program ends itself
         return report.exit_status(stop)

@@ -89,12 +89,23 @@ def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     function = load(path, name)
     import mlc.api as api
     specs = [api.Spec(t) for t in given] if given is not None else annotated(function, f"{path}:{name}")
+    if given is not None:
+        check_count(function, specs, f"{path}:{name}")
     try:
         if isinstance(function, api.Compiled):
             return function.lower(*specs, level="trace").module
         return api.lower(function, specs, level="trace").module
     except Exception as error:
         raise report.users_fault(error) from error
+
+
+def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) -> None:
+    """Refuse --args that are too few or too many."""
+    import inspect
+    try:
+        inspect.signature(function).bind(*specs)
+    except TypeError as error:
+        raise report.usage_error(f"--args: {where}: {error}", "give one type for each parameter", "MLC0397") from None
 
 
 def load(path: str, name: str) -> Callable[..., Any]:
@@ -117,8 +128,9 @@ def load(path: str, name: str) -> Callable[..., Any]:
     found: Any = loaded
     for part in name.split("."):
         found = getattr(found, part, None)
-    if not callable(found):
-        raise _no_function(path, name, [n for n, v in vars(loaded).items() if callable(v) and not n.startswith("_")])
+    if not callable(found) or isinstance(found, type):
+        raise _no_function(path, name, [n for n, v in vars(loaded).items()
+                                        if callable(v) and not isinstance(v, type) and not n.startswith("_")])
     return found  # type: ignore[no-any-return]
 
 

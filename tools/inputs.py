@@ -76,6 +76,17 @@ def parse_args(text: str) -> list[TensorType]:
     return out
 
 
+def check_given(given: Sequence[TensorType], wanted: Sequence[Type]) -> None:
+    """Refuse --args that are not types an entry takes: `wanted`, with numbers for symbols."""
+    fits = len(given) == len(wanted) and all(
+        isinstance(w, TensorType) and w.rank == g.rank and w.dtype == g.dtype
+        and all(not isinstance(d, int) or not isinstance(n, int) or d == n for d, n in zip(w.shape, g.shape))
+        for g, w in zip(given, wanted))
+    if not fits:
+        raise report.usage_error(f"--args: the function takes {', '.join(map(str, wanted)) or 'nothing'}",
+                                 "give these types, with numbers for symbols", "MLC0397")
+
+
 def _bad_args(text: str) -> UserError:
     return report.usage_error(f"--args: {text.strip()!r} is no argument type",
                               "write TYPE[SIZE,...],..., for example 'f32[B,16],i64[B]'; types are "

@@ -20,6 +20,9 @@ USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", 
 """Errors about options, files and the machine rather than about what the files say: exit status 2."""
 
 
+COLORS = ("auto", "always", "never")
+
+
 @dataclass
 class Options:
     """What every command understands, taken out of its words."""
@@ -43,6 +46,9 @@ class Options:
                 color = word
             elif word != "--color":
                 rest.append(word)
+        if color not in COLORS or words[-1:] == ["--color"]:
+            raise usage_error(f"--color: {color if color not in COLORS else 'nothing'!r} is no choice",
+                              "one of " + ", ".join(COLORS), "MLC0391")
         return Options(rest, debug, color)
 
 
@@ -85,6 +91,8 @@ def exit_status(stop: SystemExit) -> int:
 
 def status_of(error: BaseException) -> int:
     """The exit status that an exception stands for."""
+    if isinstance(error, MemoryError):
+        return USAGE
     if isinstance(error, InternalError) or not isinstance(error, Error | OSError):
         return DEFECT
     if isinstance(error, OSError):
@@ -99,6 +107,8 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
     status = status_of(error)
     if isinstance(error, OSError):
         error = file_error(error)
+    if isinstance(error, MemoryError):
+        error = UserError(f"out of memory: {error}".removesuffix(": "), code="MLC0328")
     if not isinstance(error, Error):
         error = _defect(error, words)
     message(str(error), options.color)
@@ -115,7 +125,7 @@ def _defect(error: Exception, words: list[str]) -> InternalError:
     """An exception that nobody expected, with the place in our sources and the line that shows it again."""
     where = tuple(f"raised at {_place(frame)}" for frame in traceback.extract_tb(error.__traceback__)[-1:])
     replay = f"mlc {shlex.join(words)} --debug"
-    if isinstance(error, RecursionError | MemoryError):
+    if isinstance(error, RecursionError):
         where = ()
     wrapped = InternalError(f"{type(error).__name__}: {error}", notes=(*where, "this is a defect of mlc"),
                             hint=f"replay it with: {replay}")
@@ -152,7 +162,7 @@ def users_fault(error: BaseException) -> Error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [f for f in frames if not _is_ours(f.filename)]
         loc, text = (Loc(own[-1].filename, own[-1].lineno or 0) if own else UNKNOWN), str(error)
-        if _failed_in_mlc(frames):
+        if _failed_in_mlc(frames) and not isinstance(error, MemoryError):
             return InternalError(f"{type(error).__name__}: {text}", loc=loc, hint="--debug shows the traceback",
                                  notes=(f"raised at {_place(frames[-1])}; this is a defect of mlc",))
     return UserError(f"{type(error).__name__}: {text}" if text else type(error).__name__, code="MLC0398", loc=loc,

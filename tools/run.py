@@ -35,12 +35,19 @@ def parser() -> argparse.ArgumentParser:
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
-    add("--seed", type=int, default=0, metavar="N", help="seed of random inputs (default 0)")
+    add("--seed", type=seed, default=0, metavar="N", help="seed of random inputs (default 0)")
     add("--exec", choices=["native", "interp"], default="native", help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
+
+
+def seed(text: str) -> int:
+    """A whole number that is not negative, as numpy's generators want it."""
+    if not text.isdecimal():
+        raise ValueError
+    return int(text)
 
 
 def main(options: argparse.Namespace) -> int:
@@ -61,6 +68,8 @@ def main(options: argparse.Namespace) -> int:
         arrays = list(held[1])
     else:
         given = inputs.parse_args(options.args) if options.args else []
+        if given:
+            inputs.check_given(given, type.inputs)
         arrays = inputs.random_arrays(type.inputs, options.seed, inputs.parse_sizes(options.sizes), given)
     if options.check:
         results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))

@@ -55,6 +55,9 @@ class Interface:
     aliases      per result: the argument whose buffer it takes, or -1
     error_sites  by the number in the error record: "file:line:col: message"
     arg_names    how to speak of the arguments; "" where they have no name
+    conditions   sizes that are not negative in a call that means something; the caller checks it
+    condition_sites  "file:line:col: message" for each
+    temporaries  bytes of the values between kernels
     work         the number of elementary steps of a call, if known (negative: without bound)
     """
 
@@ -64,6 +67,9 @@ class Interface:
     aliases: tuple[int, ...] = ()
     error_sites: tuple[str, ...] = ()
     arg_names: tuple[str, ...] = ()
+    conditions: tuple[Dim, ...] = ()
+    condition_sites: tuple[str, ...] = ()
+    temporaries: Dim = 0
     work: Dim | None = None
 
     def __post_init__(self) -> None:
@@ -77,7 +83,10 @@ class Interface:
         for argument, result in zip(self.aliases, self.results):
             if argument >= 0 and self.inputs[argument] != result:
                 self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
-        used = set[str]().union(*(sizes.symbols(d) for t in (*self.inputs, *self.results) for d in t.shape))
+        if len(self.conditions) != len(self.condition_sites):
+            self._wrong(f"{len(self.condition_sites)} places for {len(self.conditions)} conditions")
+        computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.conditions, self.temporaries]
+        used = set[str]().union(*map(sizes.symbols, computed))
         if missing := used - set(self.symbols):
             self._wrong(f"size {sorted(missing)[0]} is not among the symbols {list(self.symbols)}")
 
@@ -128,11 +137,13 @@ def interface_of(entry: Op) -> Interface:
     if not isinstance(type, FunctionType):
         raise BackendError(f"interface of {name}: {type} is not a function of tensors", code="MLC0560")
     work = attrs.get("work")
+    steps = None if work is None else sizes.parse(work) if isinstance(work, str) else int(work)
     return Interface(
         name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),
         tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
-        None if work is None else sizes.parse(work) if isinstance(work, str) else int(work))
+        tuple(map(sizes.parse, _strings(attrs.get("conditions")))), _strings(attrs.get("condition_sites")),
+        sizes.parse(str(attrs.get("temporaries", 0))), steps)
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -11,6 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable as Function
+from dataclasses import replace
 from functools import cache
 from types import MethodType
 from typing import Any
@@ -84,7 +85,8 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     if reason is not None:
         return SlowCallable(slow_path, keep, reason)
     interface = entry.interface
-    library = _wrapper(Interface("wrapped", interface.type, interface.symbols, interface.aliases, work=interface.work),
+    library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
+                               condition_sites=("",) * len(interface.conditions)),
                        tensor_type is not None, result == "tensor")
     made = _new(slow_path, entry.fail, consumed, keep)
     fields = Callable.from_address(id(made))

@@ -25,7 +25,7 @@ from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
 from mlc.dialects.builtin import Module
 from mlc.ir import sizes
 from mlc.ir.core import Block, Value
-from mlc.ir.sizes import Dim, Quotient, Size
+from mlc.ir.sizes import Dim, Quotient, Size, quotients
 from mlc.ir.types import ScalarType, Type
 
 NAME = "vectorcall"
@@ -72,7 +72,9 @@ class _Wrapper:
         self.objects: list[Value] = []                # the arguments,
         self.arrays: list[Value] = []                 # their arrays
         self.dims: list[list[Value]] = []             # and the sizes of those
-        self.largest = _largest_symbol([d for t in (*interface.inputs, *interface.results) for d in t.shape])
+        computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
+        divided = [d for atom in quotients(interface.temporaries) for d in (atom.num, atom.den)]
+        self.largest = _largest_symbol([*computed, *interface.conditions, *divided])
 
     def emit(self) -> None:
         a, interface = self.a, self.interface
@@ -89,6 +91,7 @@ class _Wrapper:
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()
+        self.check_conditions()
         self.check_results()
         if interface.donated:
             self.check_overlaps()
@@ -163,6 +166,14 @@ class _Wrapper:
             self.guard(a.compare("eq", found, self.size(dim)))
         for k, name in enumerate(interface.symbols):
             a.store(self.env[name], self.numbers, 8 * k)
+
+    def check_conditions(self) -> None:
+        """Sizes are as the function needs them, and its temporary values not larger than 64 bits can say."""
+        a, interface = self.a, self.interface
+        for size in interface.conditions:
+            self.guard(a.compare("sge", self.size(size), a.i64(0)))
+        if isinstance(interface.temporaries, Size):
+            self.guard(a.compare_floats("olt", self.float_work(interface.temporaries), a.f64(float(support.MAX_BYTES))))
 
     def check_results(self) -> None:
         """No size is negative, and no array larger than 64 bits can say."""

@@ -11,7 +11,7 @@ from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, cast, compare, full, keep_axes, kind, reshape, rounded, select
 from mlc.dialects.tensor.composite import Composite, exp, log_softmax, max_kept, softmax, sum_kept, widened
 from mlc.dialects.tensor.reduce import ReduceMax, ReduceMin
-from mlc.dialects.tensor.source import Iota, check_dtype, size
+from mlc.dialects.tensor.source import Iota, check_dtype, check_shape, size
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, TensorType, f64, i64, to_numpy
@@ -153,6 +153,7 @@ class OneHot(Composite, name="tensor.one_hot"):
         if kind(x.dtype) != "int":
             self.refuse(f"the positions have {x.dtype} elements, not integers", "MLC0113")
         check_dtype(self, self.dtype)
+        check_shape(self, (self.size,))
         return TensorType((*x.shape, self.size), self.dtype)
 
     def decompose(self) -> Value:

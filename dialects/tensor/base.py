@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -33,6 +33,10 @@ class TensorOp(Op):
         notes = tuple(f"operand {i}, {v.type}, comes from {v.op.loc}" for i, v in enumerate(self.operands)
                       if v.op is not None and v.op.loc is not UNKNOWN)
         raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint)
+
+    def conditions(self) -> Iterable[tuple[Dim, str]]:
+        """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
+        return ()
 
     def tensors(self) -> list[TensorType]:
         """The operands' types, all of them tensors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -125,9 +125,20 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
     def _check(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> None:
         if step == 0:
             self.refuse(f"axis {axis}: the step is 0", "MLC0116")
-        low, high, end = (start, stop, n) if step > 0 else (stop, start, n - 1)
-        if low != high and (less(low, 0 if step > 0 else -1) or less(high, low) or less(end, high)):
-            self.refuse(f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}", "MLC0116")
+        for size, message in self._within(axis, n, start, stop, step):
+            if less(size, 0):
+                self.refuse(message, "MLC0116")
+
+    def _within(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> Iterator[tuple[Dim, str]]:
+        """What is not negative for start:stop:step to lie within n."""
+        low, high, end = (start, stop, n) if step > 0 else (stop + 1, start + 1, n)
+        if low != high:
+            message = f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}"
+            yield from ((size, message) for size in (low, high - low, end - high))
+
+    def conditions(self) -> Iterator[tuple[Dim, str]]:
+        for axis, bounds in enumerate(zip(self.x.type.shape, self.starts, self.stops, self.steps)):
+            yield from self._within(axis, *bounds)
 
     def compute(self, size: Any, x: Any) -> Array:
         for axis, (start, stop, step) in enumerate(zip(self.starts, self.stops, self.steps)):
@@ -180,6 +191,11 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
                             hint="take a slice to remove elements")
         return source.with_shape(low + d * (interior + 1) + high for d, low, high, interior in zip(
             source.shape, self.low, self.high, self.interior))
+
+    def conditions(self) -> Iterator[tuple[Dim, str]]:
+        for axis, (low, high, interior) in enumerate(zip(self.low, self.high, self.interior)):
+            message = f"axis {axis}: negative padding low {low}, high {high}, interior {interior}"
+            yield from ((low, message), (high + interior, message))
 
     def compute(self, size: Any, x: Any, value: Any) -> Array:
         low, high = [size(d) for d in self.low], [size(d) for d in self.high]

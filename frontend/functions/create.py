@@ -17,13 +17,16 @@ from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Operand, Tensor, as_array, is_operand, wrap
-from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
+from mlc.frontend.trace import Tracer, as_user_error, check_call, current, emit, state
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, i64, to_numpy
 
 P = ParamSpec("P")
+
+MAX_ELEMENTS = 1 << 58
+"""More are refused before numpy counts their bytes in 64 bits."""
 
 
 def creation(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
@@ -39,6 +42,11 @@ def creation(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
                 return f(*args, **keywords)
         except Error as error:
             raise as_user_error(error, f.__name__, (), loc) from None
+        except MemoryError as error:
+            raise UserError(f"{f.__name__}: {error}", code="MLC0328", loc=loc) from None
+        except TypeError:
+            check_call(f, f.__name__, args, keywords)
+            raise
 
     OPERATIONS[f.__name__] = public
     return public
@@ -50,6 +58,8 @@ def _sizes(size: tuple[Any, ...]) -> tuple[Dim, ...]:
     for d in shape:
         if isinstance(d, int) and d < 0:
             raise UserError(f"{d} is no size", code="MLC0358")
+    if math.prod(d for d in shape if isinstance(d, int) and d) >= MAX_ELEMENTS:
+        raise UserError(f"shape {list(map(str, shape))} is beyond all memory".replace("'", ""), code="MLC0328")
     return shape
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import call, state
 from mlc.ir.diag import UserError, UserTypeError
@@ -60,7 +61,7 @@ class Module(tree.AttributeTree):
             missing, extra = sorted(wanted - set(state)), sorted(set(state) - wanted)
             raise UserError("the state does not fit the module: " + "; ".join(
                 [f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unknown", extra)) if names]),
-                code="MLC0382")
+                code="MLC0382", loc=user_loc())
         out = []
         for path, old in zip(paths, leaves):
             if path not in wanted:
@@ -69,7 +70,7 @@ class Module(tree.AttributeTree):
             new = Tensor(np.array(state[path], order="C"))
             if new.shape != old.shape or new.dtype is not old.dtype:
                 raise UserTypeError(f"{path} is {new.dtype}{list(new.shape)}, expected {old.dtype}{list(old.shape)}",
-                                    code="MLC0382")
+                                    code="MLC0382", loc=user_loc())
             out.append(new)
         return structure.unflatten(out)  # type: ignore[no-any-return]
 

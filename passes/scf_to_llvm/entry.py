@@ -23,7 +23,8 @@ DONE, ARENA_TOO_SMALL, ERROR = range(3)
 """Statuses."""
 
 
-CARRIED = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work")
+CARRIED = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "conditions",
+           "condition_sites", "temporaries")
 """What the caller of an entry has to know: attributes of the function that its entry takes over."""
 
 

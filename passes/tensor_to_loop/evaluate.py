@@ -47,7 +47,7 @@ class KernelBuilder:
         self.outputs = self.body.terminator.operands
         self.shape: Index = self.outputs[0].type.shape
         self.inner = next((op for op in self.body if isinstance(op, Reduce | tn.DotGeneral)), None)
-        self.buffers = dict(zip(self.body.args, kernel.ins))
+        self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
         self.sites = {op: kernel.attrs.get("site", 0) + i for i, op in enumerate(

@@ -14,12 +14,12 @@ example python:
     run_function(parse_module("func.func @f() { func.return }"), "g", [])
 fix: call one of the functions that the message lists.
 
-MLC0321 A compiled function is called with the wrong number of arguments.
+MLC0321 A function is called with too few or too many arguments, or with one that it does not have.
 example python:
     from mlc.ir.interp import run_function
     from mlc.ir.parser import parse_module
     run_function(parse_module("func.func @f(%x: f32) { func.return }"), "f", [])
-fix: pass as many arrays as the function takes.
+fix: pass the arguments that the function takes.
 
 MLC0322 An argument has not as many dimensions as its type.
 example python:
@@ -63,7 +63,7 @@ example text:
     error[MLC0327]: f: no argument tells size N
 fix: take the size from an argument, or compile for a number.
 
-MLC0328 A size that is computed cannot be: negative, divided by zero, or beyond all memory.
+MLC0328 A size that is computed cannot be: negative, divided by zero, beyond all memory; or a slice leaves its tensor.
 example python:
     import mlc, numpy as np
     f = mlc.compile(lambda x: mlc.zeros(x.shape[0] - 5) + x[0], args=[mlc.spec("B")])
@@ -108,7 +108,7 @@ MLC0344 A tensor is used as a Python number or sequence that it is not.
 example python:
     import mlc
     [1, 2, 3][mlc.tensor(1.5)]
-fix: index with integer tensors of one element; 0-d tensors have no length.
+fix: index with integer tensors of one element; 0-d tensors have no length, and only one element is a number.
 
 MLC0345 Something cannot be made an array.
 example python:

@@ -66,3 +66,19 @@ func.func @rounds() -> (f32, i8) {
 }
 // run: @rounds() == (16777216.0, -128)
 // CHECK-NOT: arith.add
+// -----
+// what is undefined folds to some number, and to none that has no end
+func.func @undefined() -> (index, index, index, index) {
+  %one = arith.constant 1 : index
+  %zero = arith.constant 0 : index
+  %minus = arith.constant -1 : index
+  %far = arith.constant 100000000000 : index
+  %a = arith.floordivsi %one, %zero : index
+  %b = arith.shli %one, %far : index
+  %c = arith.shli %one, %minus : index
+  %d = arith.shrsi %one, %minus : index
+  func.return %a, %b, %c, %d : index, index, index, index
+}
+// CHECK-LABEL: @undefined
+// CHECK-NOT: arith.shli
+// CHECK-NOT: arith.floordivsi

@@ -75,3 +75,22 @@ func.func @memory(%m: memref<4xf32>, %i: index, %x: f32) -> (f32, f32) {
 // CHECK: memref.store
 // CHECK: memref.store
 // CHECK: memref.load
+// -----
+// equal but for what they reach from around them: not equal
+func.func @reaching(%c: i1, %x: i32, %y: i32) -> (i32, i32) {
+  %r = scf.if %c -> (i32) {
+    %a = arith.muli %x, %x : i32
+    scf.yield %a : i32
+  } else {
+    scf.yield %x : i32
+  }
+  %s = scf.if %c -> (i32) {
+    %a = arith.muli %y, %y : i32
+    scf.yield %a : i32
+  } else {
+    scf.yield %y : i32
+  }
+  func.return %r, %s : i32, i32
+}
+// run: @reaching(true, 3, 5) == (9, 25)
+// run: @reaching(false, 3, 5) == (3, 5)

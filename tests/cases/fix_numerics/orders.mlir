@@ -45,3 +45,10 @@ func.func @functions(%x: tensor<5xf32>, %i: tensor<5xi32>) -> (tensor<5xf32>, te
 // CHECK: tensor.map %x
 // CHECK: math.fma
 // CHECK: tensor.rem %i, %i
+// -----
+// an order that is given stays
+func.func @given(%x: tensor<4x100xf32>) -> tensor<4xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1], order = "lanes<4>"} : (tensor<4x100xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+// CHECK: order = "lanes<4>"

@@ -53,3 +53,12 @@ func.func @moved(%x: tensor<4x4x8xf32>) -> tensor<4x4xf32> {
   func.return %1 : tensor<4x4xf32>
 }
 // CHECK: unfused = ["reduce_sum: it reads other elements than its own"]
+// -----
+// nor is anything dear that is read at two places
+func.func @twice(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = tensor.sqrt %x : tensor<4x4xf32>
+  %1 = tensor.transpose %0 {perm = [1, 0]} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  %2 = tensor.add %0, %1 : tensor<4x4xf32>
+  func.return %2 : tensor<4x4xf32>
+}
+// CHECK: unfused = ["sqrt: it reads other elements than its own; it would be computed more than once"]

@@ -142,3 +142,33 @@ func.func @f() {
   }
   func.return
 }
+// -----
+func.func @f(%n: index) {
+  loop.kernel %n {symbols = ["d0"], domain = ["d0"], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: d0 names a coordinate, an index tile or another size
+    loop.end
+  }
+  func.return
+}
+// -----
+// a dimension for loops has a coordinate only inside of its loop
+func.func @f(%x: memref<4x8xf32>) {
+  loop.kernel {symbols = [], domain = [4, 8], parallel = 1, tile = [1, 1]} {
+    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load: d1 has no coordinate outside of a loop.for
+    loop.end
+  }
+  func.return
+}
+// -----
+// what a map does to elements is all it does
+func.func @f(%x: memref<4xf32>, %i: index) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    %1 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> {
+    ^bb0(%a: f32):
+      memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0151]: memref.store: is no arithmetic on elements of the map's tiles
+      loop.yield %a : f32
+    }
+    loop.end
+  }
+  func.return
+}

@@ -28,3 +28,9 @@ func.func @f(%x: tensor<Bxf32>) {
   %0 = tensor.softmax %x {axis = 1} : tensor<Bxf32>  // error: error[MLC0114]: tensor.softmax: axis 1 is out of range for 1 dimensions
   func.return
 }
+
+// -----
+func.func @f(%x: tensor<2xi64>) {
+  %0 = tensor.one_hot %x {size = -3, dtype = f32} : (tensor<2xi64>) -> tensor<2x0xf32>  // error: error[MLC0116]: tensor.one_hot: -3 is no size
+  func.return
+}

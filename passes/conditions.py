@@ -1,0 +1,54 @@
+"""What must hold of the sizes of a call, beyond what argument types say: an analysis for bufferize.
+
+Sizes with symbols are polynomials. That `x[:10]` lies within N elements, that `N - 3` is not negative and that nothing
+is divided by zero only a call can tell, so whoever calls compiled code checks it first: below, nothing else would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mlc.dialects.tensor.base import TensorOp
+from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import TensorType
+
+
+def size_conditions(function: Op) -> dict[Dim, str]:
+    """Sizes that must not be negative, each with what is wrong where one is, as `file:line:col: message`."""
+    out: dict[Dim, str] = {}
+    for op in function.walk():
+        for size, message in _of(op):
+            if isinstance(size, Size) and not sizes.is_natural(size):
+                out.setdefault(size, f"{op.loc}: {op.name}: {message}")
+    return out
+
+
+def _of(op: Op) -> Iterator[tuple[Dim, str]]:
+    """The conditions of one operation; those that another needs before it can be evaluated come first."""
+    for size in op_sizes(op):
+        for atom in sizes.quotients(size):
+            yield atom.den - 1, f"the size {size} divides by {atom.den}, which is not positive"
+    if isinstance(op, TensorOp):
+        yield from op.conditions()
+    for type in [] if isinstance(op, Kernel) else tensor_types(op):          # its results are those of its body
+        for size in type.shape:
+            yield size, f"the size {size} is negative"
+
+
+def op_sizes(op: Op) -> Iterator[Size]:
+    """Every size with symbols in an operation's attributes and result types."""
+    work: list[Any] = [*op.attrs.values(), *(d for type in tensor_types(op) for d in type.shape)]
+    while work:
+        item = work.pop()
+        if isinstance(item, Size):
+            yield item
+        elif isinstance(item, tuple):
+            work += item
+
+
+def tensor_types(op: Op) -> list[TensorType]:
+    return [v.type for v in op.results if isinstance(v.type, TensorType)]

@@ -1,0 +1,355 @@
+"""Mistakes and unusual input, as a user meets them: one coded error at the user's line, or the right numbers."""
+from __future__ import annotations
+
+import copy
+import io
+import os
+import pickle
+import re
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import Error, UserError
+from mlc.tools import cli
+
+F = nn.functional
+A, B = np.ones((3, 4), np.float32), np.ones((5, 6), np.float32)
+I = np.array([0, 9])
+
+
+# -- programs: the code, the line, the operands -----------------------------------------------------------------------
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "shape": (lambda: mlc.tensor(A) + B, r"MLC0111.*\[3, 4\] and \[5, 6\].*operand 0: tensor<3x4xf32>.*operand 1"),
+    "shape, numpy first": (lambda: B + mlc.tensor(A), r"MLC0111.*operand 0: tensor<5x6xf32>"),
+    "matmul": (lambda: mlc.compile(lambda a, b: a @ b)(A, B), r"MLC0367.*4 and 5.*<3x4xf32> from the argument a"),
+    "size of a symbol": (lambda: mlc.compile(lambda x, y: x + y, args=[mlc.spec("N"), mlc.spec("N")])(A[0], B[0]),
+                         r"MLC0323.*argument 1 \(y\) has size 6.*N = 4"),
+    "rank": (lambda: mlc.compile(lambda x: x, args=[mlc.spec("N")])(A), r"MLC0322.*argument 0 \(x\)"),
+    "dtype of an argument": (lambda: mlc.compile(lambda x: x, args=[mlc.spec(3, 4)])(A.astype("f8")),
+                             r"MLC0325.*argument 0 \(x\).*float64"),
+    "dtype of operands": (lambda: mlc.tensor(A) & mlc.tensor(A), r"MLC0359.*operand 1: tensor<3x4xf32>"),
+    "no element type": (lambda: mlc.exp(np.ones(2, complex)), r"MLC0345.*complex128"),
+    "no element type, compiled": (lambda: mlc.compile(lambda x: x)(np.ones(2, np.longdouble)), r"MLC0345.*float128"),
+    "text": (lambda: mlc.exp("abc"), "MLC0345.*str makes no array"),
+    "name of a dtype": (lambda: mlc.tensor(A).to("float33"), "MLC0342.*cast: 'float33'"),
+    "device": (lambda: mlc.tensor(A).to("cuda"), "MLC0342.*on the CPU"),
+    "device of a new tensor": (lambda: mlc.zeros(3, device="cuda"), "MLC0321.*zeros.*'device'"),  # type: ignore
+    "index": (lambda: mlc.tensor(A)[7], r"MLC0366.*index 7.*size 3"),
+    "index array": (lambda: mlc.index_select(A, 0, I), r"MLC0340.*axis 0 of size 3 "),
+    "index array, compiled": (lambda: mlc.compile(lambda a, i: a[i])(A, I), r"MLC0340.*axis 0 of size 3 "),
+    "class out of range": (lambda: F.cross_entropy(A, np.array([0, 1, 9])), r"MLC0340.*axis 1 of size 4 "),
+    "a donated tensor": (lambda: (lambda w: (mlc.compile(lambda w: w, donate="w")(w), w + 1))(mlc.tensor(A)),
+                         "MLC0343"),
+    "donated twice": (lambda: mlc.compile(lambda w, v: w + v, donate="w")(A, A), r"MLC0329.*\(w\).*\(v\)"),
+    "too few arguments": (lambda: mlc.compile(lambda x, y: x)(A), "MLC0321.*'y'"),
+    "too many arguments": (lambda: mlc.compile(lambda x: x)(A, A), "MLC0321.*too many"),
+    "an unknown option": (lambda: mlc.sum(A, axis=0), "MLC0321.*sum.*'axis'"),                 # type: ignore
+    "too few, differentiated": (lambda: mlc.grad(lambda x, y: x)(1.0), "MLC0321.*'y'"),
+    "no function": (lambda: mlc.compile(3), "MLC0380.*int"),                                   # type: ignore
+    "beyond all memory": (lambda: mlc.zeros(10**10, 10**10), "MLC0328"),
+    "beyond this memory": (lambda: mlc.zeros(10**15), "MLC0328"),
+    "truth of many": (lambda: bool(mlc.tensor(A)), r"MLC0344.*\[3, 4\]"),
+    "number of many": (lambda: mlc.tensor(A).item(), r"MLC0344.*\[3, 4\]"),
+    "gradients of another tree": (lambda: mlc.optim.SGD().update({"a": A}, {}, {"b": A}), "MLC0377.*'b' and .*'a'"),
+    "another state": (lambda: nn.Linear(3, 4).load_state_dict({"weight": A}), "MLC0382.*bias"),
+    "a container in itself": (lambda: (lambda x: (x.append(x), mlc.compile(lambda x: x)(x)))([A]), "MLC0376"),
+    "bfloat16 has no DLPack": (lambda: np.from_dlpack(mlc.ones(2, dtype="bfloat16")), "MLC0346.*bfloat16"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_programs(name: str) -> None:
+    f, wanted = MISTAKES[name]
+    with pytest.raises(Error) as caught:
+        f()
+    text, first = str(caught.value), f.__code__.co_firstlineno
+    assert re.search(wanted, text, re.S), text
+    assert text.count("error[") == 1
+    assert caught.value.loc.file == __file__ and first <= caught.value.loc.line <= first + 1, text
+    assert isinstance(caught.value, UserError)
+    assert (mlc.ones(2) + 1).tolist() == [2, 2], "something was left behind"
+
+
+def test_torch_tensors_that_cannot_be_shared() -> None:
+    torch = pytest.importorskip("torch")
+    for x in (torch.ones(3, device="meta"), torch.eye(3).to_sparse(), torch.ones(2, dtype=torch.complex64)):
+        with pytest.raises(UserError, match=r"MLC034[56]") as caught:
+            mlc.exp(x)
+        assert caught.value.loc.file == __file__
+
+
+def test_mistakes_in_programs_are_no_defects_of_mlc(run: Run) -> None:
+    for line in ("mlc.compile(lambda x, y: x)(mlc.ones(2))", "mlc.sum(mlc.ones(2), axis=0)", "mlc.compile(3)",
+                 "mlc.zeros(3, device='cuda')", "mlc.zeros(10**10, 10**10)", "bool(mlc.ones(2))", "mlc.ones(2).item()",
+                 "mlc.grad(lambda x, y: x)(1.0)", "mlc.nn.Linear(3)", "mlc.ones(2)[0] = 1", "mlc.relux",
+                 "mlc.compile(lambda m, x: m())(mlc.nn.Linear(2, 2), mlc.ones(2))"):
+        Path("program.py").write_text(f"import mlc\n{line}\n")
+        status, _, err = run("run", "program.py")
+        assert status == 1 and "program.py:2" in err and err.count("error[") == 1 and "Traceback" not in err, err
+
+
+# -- what is compiled for what ----------------------------------------------------------------------------------------
+class Scaled(nn.Module):
+    def __init__(self, by: Any) -> None:
+        self.weight = mlc.ones(2, dtype="int32")
+        self.by = by
+
+    def forward(self) -> Any:
+        return self.weight * self.by
+
+
+def test_numbers_that_are_equal_but_not_the_same() -> None:
+    f = mlc.compile(lambda m: m())
+    assert [f(Scaled(by)).dtype for by in (2, 2.0, 1, True, 1.0)] == [
+        mlc.int32, mlc.float32, mlc.int32, mlc.int32, mlc.float32]
+    g = mlc.compile(lambda s: mlc.full((1,), s), static="s")
+    assert [str(g(s).tolist()) for s in (0.0, -0.0, 0, False)] == ["[0.0]", "[-0.0]", "[0]", "[False]"]
+
+
+def test_a_captured_array_is_read_where_it_is_used() -> None:
+    buffer = np.zeros(2, np.float32)
+
+    def f(x: Any) -> Any:
+        for i in range(3):
+            buffer[:] = i
+            x = x + buffer
+        return x
+
+    assert mlc.compile(f)(mlc.zeros(2)).tolist() == [3, 3]
+
+
+def test_tensors_are_copied_and_pickled() -> None:
+    x = mlc.tensor([1.0, 2.0])
+    for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):                            # noqa: S301
+        other.numpy()[0] = 5
+        assert type(other) is mlc.Tensor and x.tolist() == [1, 2]
+    f = mlc.compile(lambda m, x: copy.deepcopy(m)(copy.copy(x)))
+    assert f(nn.Linear(2, 3), x).shape == (3,)
+    with pytest.raises(UserError, match="MLC0350"):
+        mlc.compile(pickle.dumps)(x)
+
+
+def test_an_exception_while_recording_leaves_nothing_behind() -> None:
+    fail = True
+
+    def f(x: Any) -> Any:
+        if fail:
+            raise KeyError("mine")
+        return x * 2
+
+    for g in (f, mlc.grad(f), lambda x: mlc.grad(f)(x), lambda x: nn.Sequential(f)(x), lambda x: mlc.vjp(f, x)):
+        with pytest.raises(KeyError, match="mine"):
+            mlc.compile(g)(1.0)
+    compiled = mlc.compile(f)
+    with pytest.raises(KeyError):
+        compiled(A)
+    fail = False
+    assert compiled(A).tolist() == (A * 2).tolist() and type(mlc.ones(2) * 2) is mlc.Tensor
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+def read_only(x: Any) -> Any:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+def misaligned(x: Any) -> Any:
+    out = np.zeros(x.nbytes + 1, np.uint8)[1:].view(x.dtype).reshape(x.shape)
+    out[...] = x
+    return out
+
+
+LAYOUTS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "read-only": (read_only, "read-only"),
+    "misaligned": (misaligned, "not aligned"),
+    "negative strides": (lambda x: x.copy()[::-1, ::-1], "not contiguous"),
+    "fortran": (lambda x: np.asfortranarray(x), "not contiguous"),
+    "byte-swapped": (lambda x: x.astype(">f4"), ""),                       # converted, so the copy is what is donated
+    "size 0": (lambda x: x[:0].copy(), ""),
+    "part of another": (lambda x: np.tile(x, (2, 2))[::2, ::2], "not contiguous"),
+    "repeated": (lambda x: np.broadcast_to(x[0], x.shape), "read-only|not contiguous"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout: str) -> None:
+    make, why = LAYOUTS[layout]
+    x = make(np.arange(12, dtype=np.float32).reshape(3, 4))
+    wanted = (x * 2 + 1).tolist()
+    f = mlc.compile(lambda x: x * 2 + 1)
+    for _ in range(2):                                                     # the second call is the fast one
+        assert f(x).tolist() == wanted == f(mlc.asarray(x)).tolist()
+    assert (mlc.asarray(x) * 2 + 1).tolist() == wanted
+    assert mlc.grad(lambda x: (x * x).sum())(x).tolist() == (2 * x).tolist()
+    donated = mlc.compile(lambda x: x * 2 + 1, donate="x")
+    if not why:
+        assert donated(x).tolist() == wanted
+        return
+    before = x.tolist()
+    for _ in range(2):
+        with pytest.raises(UserError, match=f"MLC0326.*(x).*({why})"):
+            donated(x)
+        donated(np.zeros((3, 4), np.float32))
+    assert x.tolist() == before
+
+
+def test_aliased_arguments() -> None:
+    x = np.arange(12, dtype=np.float32)
+    f, g = mlc.compile(lambda a, b: a - 2 * b), mlc.compile(lambda a, b: a - 2 * b, donate="a")
+    g(x.copy(), x)
+    assert f(x, x[::-1]).tolist() == (x - 2 * x[::-1]).tolist()
+    for a, b in ((x, x), (x[:8], x[4:])):
+        assert f(a, b).tolist() == (a - 2 * b).tolist()
+        with pytest.raises(UserError, match=r"MLC0329.*\(a\) is donated, but shares memory with .*\(b\)"):
+            g(a, b)
+    assert x.tolist() == list(range(12))
+
+
+# -- threads and processes --------------------------------------------------------------------------------------------
+def test_eight_threads_call_one_function_for_the_first_time() -> None:
+    traced, results, start = [], [], threading.Barrier(8)
+
+    @mlc.compile
+    def f(x: Any, y: Any) -> Any:
+        traced.append(threading.get_ident())
+        return mlc.softmax(x @ y, dim=1)
+
+    def work(k: int) -> None:
+        x = np.random.default_rng(k).standard_normal((16, 16)).astype(np.float32)
+        start.wait()
+        many = [f(x, x).numpy() for _ in range(20)]
+        alone = mlc.softmax(mlc.matmul(x, x), dim=1).numpy()
+        e = np.exp(x @ x - (x @ x).max(1, keepdims=True))
+        results.append(all(np.array_equal(many[0], y) for y in many) and np.allclose(alone, many[0], atol=1e-6)
+                       and np.allclose(many[0], e / e.sum(1, keepdims=True), atol=1e-5))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert results == [True] * 8 and len(traced) == 1
+
+
+def in_child(f: Callable[[], Any]) -> str:
+    """What f returns in a forked process, as text."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        import signal
+        signal.alarm(60)                                                   # a child that hangs ends
+        try:
+            os.write(writer, str(f()).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        out = pipe.read().decode()
+    os.waitpid(child, 0)
+    return out
+
+
+def test_calls_after_fork() -> None:
+    f = mlc.compile(lambda x: (x * 3).sum())
+    assert f(A).tolist() == 36
+    assert in_child(lambda: f(A).tolist()) == "36.0"
+    assert in_child(lambda: f(A[:2]).tolist()) == "24.0"                   # compiled in the child
+    assert in_child(lambda: (mlc.tensor(A) / 2).sum().tolist()) == "6.0"
+    assert f(A).tolist() == 36
+
+
+def test_fork_while_another_thread_records_and_compiles() -> None:
+    recording, go_on = threading.Event(), threading.Event()
+
+    @mlc.compile
+    def f(x: Any) -> Any:
+        recording.set()
+        go_on.wait(30)
+        for i in range(20):
+            x = mlc.tanh(x + i)
+        return x.sum()
+
+    thread = threading.Thread(target=f, args=(A,))
+    thread.start()
+    recording.wait()
+    assert in_child(lambda: (go_on.set(), f(A).shape)[1]) == "()"          # its lock was held by a thread of the parent
+    go_on.set()
+    for _ in range(3):                                                     # at other moments of the compilation
+        assert in_child(lambda: mlc.compile(lambda x: x * 9)(A).sum().tolist()) == "108.0"
+    thread.join()
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(sample_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs a command line in this process: (exit status, stdout, stderr)."""
+    def call(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        status = cli.main(words)
+        out, err = capsys.readouterr()
+        return status, out, err
+    return call
+
+
+GOOD = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  func.return %x : tensor<2xf32>\n}\n"
+MALFORMED: dict[str, tuple[str | bytes, str]] = {
+    "truncated": (GOOD[:60], "MLC02"),
+    "braces": ("{" * 20_000, "MLC0203"),
+    "regions": ("module {" * 20_000, "MLC0204"),
+    "lists": ("func.func @main() attributes {a = " + "[" * 20_000, "MLC0204"),
+    "types": ("func.func @main(%x: " + "tuple<" * 20_000, "MLC0206"),
+    "an absurd size": (GOOD.replace("2xf32", "9" * 5000 + "xf32"), "MLC0204"),
+    "an absurd shape": (GOOD.replace("2xf32", "x".join(["1000000"] * 9) + "xf32"), "MLC0204"),
+    "an unknown type": (GOOD.replace("2xf32", "2xf33"), "MLC0206"),
+    "a wrong type": (GOOD.replace("-> tensor<2xf32>", "-> tensor<3xf32>"), "MLC01"),
+    "an unknown value": (GOOD.replace("return %x", "return %y"), "MLC0208"),
+    "an unknown operation": (GOOD.replace("func.return", "func.retrun"), "MLC0211.*func.return"),
+    "two of a name": (GOOD + GOOD, "MLC0105"),
+    "not UTF-8": (b"module {\xff\xfe}", "MLC0202"),
+    "zeros": (bytes(1000), "MLC0203"),
+}
+
+
+@pytest.mark.parametrize("command", ["opt bad.mlir -p canonicalize -o out", "run bad.mlir -o out.npz",
+                                     "compile bad.mlir:main --emit=obj -o out.o"])
+@pytest.mark.parametrize("name", MALFORMED)
+def test_malformed_ir(name: str, command: str, run: Run) -> None:
+    text, wanted = MALFORMED[name]
+    Path("bad.mlir").write_bytes(text if isinstance(text, bytes) else text.encode())
+    before = sorted(Path().iterdir())
+    status, out, err = run(*command.split())
+    assert status == 1 and not out and re.search(wanted, err, re.S), err
+    assert err.count("error[") == 1 and "Traceback" not in err and "bad.mlir" in err and len(err) < 2000
+    assert sorted(Path().iterdir()) == before, "something was left behind"
+
+
+@pytest.mark.parametrize("words, status, wanted", [
+    ("run model.mlir --seed -1", 2, "MLC0391.*--seed"),
+    ("run model.mlir --args f32[B,16]", 2, r"MLC0397.*tensor<Bx16xf32>, tensor<16x3xf32>"),
+    ("run model.mlir --args f32[B,16],f32[16,4]", 2, "MLC0397"),
+    ("run model.mlir --args f32[B,16],f64[16,3]", 2, "MLC0397"),
+    ("run model.mlir --sizes B=999999999999", 2, "MLC0328.*memory"),
+    ("run model.mlir --exec=interp --sizes B=999999999999", 2, "MLC0328.*memory"),
+    ("compile model.py:scale --args f32[3],f32[3]", 2, "MLC0397.*too many"),
+    ("compile model.py:predict --args f32[3]", 2, "MLC0397.*'w'"),
+    ("compile classes.py:Net", 2, "MLC0399"),
+    ("opt model.mlir --color", 2, "MLC0391.*--color"),
+    ("opt model.mlir --color=red", 2, "MLC0391.*red.*auto"),
+])
+def test_mistakes_on_the_command_line(words: str, status: int, wanted: str, run: Run) -> None:
+    Path("classes.py").write_text("class Net: pass\n")
+    before = {p: p.read_bytes() for p in Path().iterdir() if p.is_file()}
+    found, out, err = run(*words.split())
+    assert found == status and not out and re.search(wanted, err, re.S), err
+    assert err.count("error[") == 1 and "Traceback" not in err
+    assert {p: p.read_bytes() for p in Path().iterdir() if p.is_file()} == before, "something was left behind"

@@ -1,0 +1,174 @@
+"""Sizes that make no sense of a function: refused with the user's line on every way into compiled code, never run."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends.executable import Entry, build
+from mlc.dialects.func import Func
+from mlc.ir import sizes
+from mlc.ir.diag import IRError, UserError
+from mlc.ir.interp import run_function
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Instruments
+from mlc.passes import pipeline
+from mlc.passes.bufferize import kernel_names
+from mlc.passes.conditions import size_conditions
+
+SLICE = """
+func.func @f(%x: tensor<Nxf32>) -> tensor<10xf32> {
+  %0 = tensor.slice %x {starts = [0], stops = [10], steps = [1]} : (tensor<Nxf32>) -> tensor<10xf32>
+  func.return %0 : tensor<10xf32>
+}
+"""
+BACKWARDS = """
+func.func @f(%x: tensor<Nxf32>) -> tensor<10xf32> {
+  %0 = tensor.slice %x {starts = [9], stops = [-1], steps = [-1]} : (tensor<Nxf32>) -> tensor<10xf32>
+  func.return %0 : tensor<10xf32>
+}
+"""
+# The rest is a temporary of negative size, after which the next would lie before the arena.
+TEMPORARY = """
+func.func @f(%x: tensor<Nxf32>, %y: tensor<Mx8xf32>) -> (tensor<f32>, tensor<Mx8xf32>) {
+  %0 = tensor.slice %x {starts = [10], stops = ["N"], steps = [1]} : (tensor<Nxf32>) -> tensor<(N - 10)xf32>
+  %1 = tensor.exp %0 : tensor<(N - 10)xf32>
+  %2 = tensor.reduce_sum %1 {axes = [0]} : (tensor<(N - 10)xf32>) -> tensor<f32>
+  %3 = tensor.reduce_max %1 {axes = [0]} : (tensor<(N - 10)xf32>) -> tensor<f32>
+  %4 = tensor.add %2, %3 : tensor<f32>
+  %5 = tensor.reduce_sum %y {axes = [1]} : (tensor<Mx8xf32>) -> tensor<Mxf32>
+  %6 = tensor.exp %5 : tensor<Mxf32>
+  %7 = tensor.reshape %6 : tensor<Mxf32> to tensor<Mx1xf32>
+  %8 = tensor.add %y, %7 : (tensor<Mx8xf32>, tensor<Mx1xf32>) -> tensor<Mx8xf32>
+  func.return %4, %8 : tensor<f32>, tensor<Mx8xf32>
+}
+"""
+PADDING = """
+func.func @f(%x: tensor<Nxf32>) -> tensor<(N + M)xf32> {
+  %v = tensor.full 0.0 : tensor<f32>
+  %0 = tensor.pad %x, %v {low = ["M"], high = [0], interior = [0]} : (tensor<Nxf32>, tensor<f32>) -> tensor<(N + M)xf32>
+  func.return %0 : tensor<(N + M)xf32>
+}
+"""
+DIVISION = """
+func.func @f(%x: tensor<Nxf32>, %y: tensor<Mxf32>) -> tensor<f32> {
+  %0 = tensor.iota {axis = 0} : tensor<(N floordiv M)xf32>
+  %1 = tensor.reduce_sum %0 {axes = [0]} : (tensor<(N floordiv M)xf32>) -> tensor<f32>
+  func.return %1 : tensor<f32>
+}
+"""
+# N x N numbers made from no bytes at all: for N = 2^32 their number of bytes is 0 modulo 2^64.
+OVERFLOW = """
+func.func @f(%x: tensor<Nx0xf32>) -> tensor<f32> {
+  %0 = tensor.dot_general %x, %x {batch = [], contract = [[1, 1]]} : (tensor<Nx0xf32>, tensor<Nx0xf32>) -> tensor<NxNxf32>
+  %1 = tensor.exp %0 : tensor<NxNxf32>
+  %2 = tensor.reduce_max %1 {axes = [0, 1]} : (tensor<NxNxf32>) -> tensor<f32>
+  %3 = tensor.reduce_sum %1 {axes = [0, 1]} : (tensor<NxNxf32>) -> tensor<f32>
+  %4 = tensor.add %2, %3 : tensor<f32>
+  func.return %4 : tensor<f32>
+}
+"""
+
+
+def zeros(*shapes: tuple[int, ...]) -> list[Any]:
+    return [np.zeros(shape, np.float32) for shape in shapes]
+
+
+REFUSED = {
+    "slice": (SLICE, zeros((9,)), r"f\.mlir:3:3: .*axis 0: 0:10:1 does not lie within size N, where N = 9"),
+    "backwards": (BACKWARDS, zeros((9,)), r"f\.mlir:3:3: .*axis 0: 9:-1:-1 does not lie within size N"),
+    "temporary": (TEMPORARY, zeros((1,), (500, 8)), r"f\.mlir:3:3: .*axis 0: 10:N:1 does not lie within size N"),
+    "division": (DIVISION, zeros((7,), (0,)), r"f\.mlir:3:3: .*divides by M, which is not positive, where N = 7, M = 0"
+                 ),
+}
+TAKEN = {"slice": zeros((10,)), "backwards": zeros((10,)), "temporary": zeros((11,), (3, 8)),
+         "division": zeros((7,), (7,))}
+
+
+def lowered(text: str, level: str) -> Any:
+    return pipeline.lower(parse_module(text, "f.mlir"), level, instruments=Instruments(verify_each=True))
+
+
+def entry(text: str) -> Entry:
+    return build(lowered(text, "llvm")).entry("f")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_compiled_code(name: str) -> None:
+    from mlc.backends.cpu.callable import make_callable
+    text, arguments, message = REFUSED[name]
+    compiled = entry(text)
+    slow = []
+    fast = make_callable(compiled, lambda *xs: slow.append(1) or compiled.call(xs), "ndarray")
+    for call in (compiled.call, lambda xs: fast(*xs)):
+        with pytest.raises(UserError, match=message) as caught:
+            call(arguments)
+        assert caught.value.code == "MLC0328"
+    assert slow and compiled.calls == 0
+    slow.clear()
+    fast(*TAKEN[name])
+    assert not slow, "sizes that fit take the fast path"
+
+
+@pytest.mark.parametrize("level", ("loop", "low", "llvm"))
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_the_interpreter(name: str, level: str) -> None:
+    text, arguments, message = REFUSED[name]
+    with pytest.raises(UserError, match=message):
+        run_function(lowered(text, level), "f", arguments)
+
+
+def test_temporaries_larger_than_memory() -> None:
+    compiled = entry(OVERFLOW)
+    assert compiled.call([np.zeros((8, 0), np.float32)])[0] == 65
+    for n in (1 << 31, 1 << 32, 1 << 33):
+        with pytest.raises(UserError, match=r"MLC0328.*temporary values would take \d{20,21} bytes"):
+            compiled.call([np.zeros((n, 0), np.float32)])
+
+
+def test_what_holds_for_certain_is_not_asked() -> None:
+    module = parse_module("""
+func.func @f(%x: tensor<(N + 3)xf32>) -> tensor<(N + 1)xf32> {
+  %0 = tensor.slice %x {starts = [2], stops = ["N + 3"], steps = [1]} : (tensor<(N + 3)xf32>) -> tensor<(N + 1)xf32>
+  func.return %0 : tensor<(N + 1)xf32>
+}""")
+    assert size_conditions(next(module.inside(Func))) == {}
+
+
+def test_each_condition_once() -> None:
+    function = next(parse_module(TEMPORARY).inside(Func))
+    assert list(size_conditions(function)) == [sizes.parse("N - 10")]
+
+
+@pytest.mark.parametrize("text", [PADDING, """
+func.func @f(%x: tensor<Nxf32>) -> tensor<i64> {
+  %0 = tensor.size "M" : tensor<i64>
+  func.return %0 : tensor<i64>
+}"""])
+def test_sizes_that_no_argument_tells(text: str) -> None:
+    """... also where they stand in attributes alone."""
+    with pytest.raises(IRError, match=r"MLC0161.*size M is no size of an argument"):
+        pipeline.lower(parse_module(text))
+    with pytest.raises(IRError, match=r"MLC0161.*size M is no size of an argument"):
+        run_function(parse_module(text), "f", zeros((2,)))
+
+
+def test_names_in_kernels() -> None:
+    assert kernel_names(["B", "d0", "t", "t12", "d0_", "v0"]) == ("B", "d0__", "t", "t12_", "d0_", "v0")
+
+
+@pytest.mark.parametrize("name", ["d0", "d1", "t0", "t1", "o0", "o1", "v0", "n0_0", "i0"])
+def test_sizes_may_be_called_as_coordinates_are(name: str) -> None:
+    text = """
+func.func @f(%x: tensor<(S)x3xf32>, %i: tensor<2xi64>) -> (tensor<2x3xf32>, tensor<3x(S)xf32>, tensor<(S)xf32>) {
+  %0 = tensor.take %x, %i {axis = 0} : (tensor<(S)x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
+  %1 = tensor.transpose %x {perm = [1, 0]} : (tensor<(S)x3xf32>) -> tensor<3x(S)xf32>
+  %2 = tensor.reverse %x {axes = [0]} : tensor<(S)x3xf32>
+  %3 = tensor.reduce_sum %2 {axes = [1]} : (tensor<(S)x3xf32>) -> tensor<(S)xf32>
+  func.return %0, %1, %3 : tensor<2x3xf32>, tensor<3x(S)xf32>, tensor<(S)xf32>
+}""".replace("(S)", f"({name})")
+    x, i = np.arange(15, dtype=np.float32).reshape(5, 3), np.array([4, 1])
+    for results in (entry(text).call([x, i]), run_function(lowered(text, "loop"), "f", [x, i])):
+        for found, wanted in zip(results, (x[i], x.T, x[::-1].sum(1)), strict=True):
+            np.testing.assert_array_equal(found, wanted)

@@ -1,0 +1,65 @@
+"""The error record as kernels write it: which failing index counts, and which lanes of a partial vector may fail."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends.executable import Entry, build
+from mlc.ir.diag import UserIndexError
+from mlc.ir.interp import run_function
+from mlc.ir.parser import parse_module
+from mlc.passes import pipeline
+
+# Where an index is computed, it is -1 in the lanes of a partial vector that stick out.
+COMPUTED = """
+func.func @f(%x: tensor<10xf32>, %i: tensor<Nxi64>) -> tensor<Nxf32> {
+  %one = tensor.full 1 : tensor<i64>
+  %0 = tensor.sub %i, %one : (tensor<Nxi64>, tensor<i64>) -> tensor<Nxi64>
+  %1 = tensor.take %x, %0 {axis = 0} : (tensor<10xf32>, tensor<Nxi64>) -> tensor<Nxf32>
+  func.return %1 : tensor<Nxf32>
+}
+"""
+# Two sites in one kernel, and two in kernels that run one after the other.
+TWO_SITES = """
+func.func @f(%x: tensor<10xf32>, %i: tensor<Nxi64>, %j: tensor<Nxi64>) -> (tensor<Nxf32>, tensor<f32>) {
+  %0 = tensor.take %x, %i {axis = 0} : (tensor<10xf32>, tensor<Nxi64>) -> tensor<Nxf32>
+  %1 = tensor.take %x, %j {axis = 0} : (tensor<10xf32>, tensor<Nxi64>) -> tensor<Nxf32>
+  %2 = tensor.add %0, %1 : tensor<Nxf32>
+  %3 = tensor.reduce_max %2 {axes = [0]} : (tensor<Nxf32>) -> tensor<f32>
+  func.return %2, %3 : tensor<Nxf32>, tensor<f32>
+}
+"""
+
+
+def entry(text: str) -> Entry:
+    return build(pipeline.lower(parse_module(text, "f.mlir"))).entry("f")
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 63, 64, 65])
+def test_lanes_past_the_end_do_not_fail(n: int) -> None:
+    x, i = np.arange(10, dtype=np.float32), np.arange(n) % 10 + 1
+    np.testing.assert_array_equal(entry(COMPUTED).call([x, i])[0], x[i - 1])
+
+
+@pytest.mark.parametrize("failing", [(0,), (16,), (69,), (5, 40), (69, 64)])
+def test_the_first_element_that_fails_is_named(failing: tuple[int, ...]) -> None:
+    i = np.ones(70, np.int64)
+    i[list(failing)] = 0
+    with pytest.raises(UserIndexError, match=rf"\(element {min(failing)} of the kernel\)"):
+        entry(COMPUTED).call([np.zeros(10, np.float32), i])
+
+
+@pytest.mark.parametrize(("first", "second", "line"), [([3], [1], 3), ([3], [], 3), ([], [1], 4)])
+def test_the_first_site_that_fails_is_named(first: list[int], second: list[int], line: int) -> None:
+    """... whichever element fails there, by native code and by the interpreter at every level."""
+    i, j = np.zeros(70, np.int64), np.zeros(70, np.int64)
+    i[first], j[second] = 10, -1
+    arguments: list[Any] = [np.zeros(10, np.float32), i, j]
+    with pytest.raises(UserIndexError, match=rf"f\.mlir:{line}:") as caught:
+        entry(TWO_SITES).call(arguments)
+    for level in ("loop", "low", "llvm"):
+        with pytest.raises(UserIndexError) as interpreted:
+            run_function(pipeline.lower(parse_module(TWO_SITES, "f.mlir"), level), "f", arguments)
+        assert str(interpreted.value) == str(caught.value)
