@@ -68,8 +68,8 @@ def _odd_float32(value: Any) -> Any:
 
 
 def wide_to_odd(x: Any) -> Any:
-    """A 64-bit integer as a float64, exact below 2^53 and rounded to odd above: bit 10 collects those below it."""
-    collected = (x >> 10 << 10) | ((x & 1023 != 0).astype(x.dtype) << 10) if x.dtype.itemsize == 8 else x
+    """A 64-bit integer as a float64, exact below 2^53 and rounded to odd above: bit 11 collects those below it."""
+    collected = (x >> 11 << 11) | ((x & 2047 != 0).astype(x.dtype) << 11) if x.dtype.itemsize == 8 else x
     exact = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "i" else x < 1 << 53
     return np.where(exact, x, collected).astype(np.float64)
 

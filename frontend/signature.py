@@ -209,7 +209,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     if names:
         trace.function.attrs["arg_names"] = tuple(names)
-    return Recorded(trace, structure, outputs, [found[0] for found in trace.arrays.values()] if lifts else [])
+    return Recorded(trace, structure, outputs, trace.lifted)
 
 
 def _identifier(path: str) -> str:

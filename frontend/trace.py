@@ -129,6 +129,7 @@ class Trace:
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
+        self.lifted: list[Array] = []                      # of arguments for arrays that the function reached itself
         self.arrays: dict[int, tuple[Array, Tracer, Array]] = {}    # by id: the array, which keeps its id so; elements
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
 
@@ -163,14 +164,19 @@ class Trace:
             self.captured[outer] = self.block.add_arg(outer.type, outer.name)
         return self.captured[outer]
 
-    def known(self, array: Array) -> Tracer:
-        """An array that the function reaches by itself: its elements now, unless it becomes an argument."""
+    def known(self, array: Array, of_tensor: bool = False) -> Tracer:
+        """An array that the function reaches by itself: a constant, or an argument whose array is kept in `lifted`.
+
+        Either way it stands for the elements it has now; only those of a Tensor nobody is expected to write to.
+        """
         keeper = self.root if self.root.lifts else self
         found = keeper.arrays.get(id(array))
         if found is not None and (found[2] is array or found[2].tobytes() == array.tobytes()):
             return found[1]
         if keeper.lifts:
-            elements, tracer = array, keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
+            elements = array if of_tensor or not array.flags.writeable else np.array(array, order="C")
+            tracer = keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
+            keeper.lifted.append(elements)
         else:
             elements = np.array(array, order="C")
             tracer = Tracer(T.Constant(elements).result, self)
@@ -239,7 +245,9 @@ def current() -> Trace:
 
 def as_tracer(x: Any) -> Tracer:
     """What the current trace makes of an operand that has an element type: a tensor or an array."""
-    return x if isinstance(x, Tracer) else current().known(x.array if isinstance(x, Tensor) else as_array(x))
+    if isinstance(x, Tracer):
+        return x
+    return current().known(x.array, True) if isinstance(x, Tensor) else current().known(as_array(x))
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:

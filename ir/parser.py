@@ -215,7 +215,7 @@ class Parser(TypeParser):
 
     def _class(self, name: str, token: Token) -> OpClass:
         load_dialect(name)
-        cls = REGISTRY.get(name) or REGISTRY.get("builtin." + name)
+        cls = REGISTRY.get(name) or REGISTRY.get("builtin." + name) or REGISTRY.get("func." + name)
         if cls is None:
             import difflib
             near = difflib.get_close_matches(name, REGISTRY, 1)

@@ -290,7 +290,7 @@ def parse(text: str) -> Dim:
                 return value
         elif token == "-" and depth < 64:
             return -1 * atom(depth + 1)
-        elif token.isdigit():
+        elif token.isdigit() and len(token) < 20:
             return int(token)
         elif token.isidentifier():
             return sym(token)

@@ -329,7 +329,8 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
     if args is None:
         if missing := [n for n in compiled.names if n not in compiled.specs]:
             raise UserError(f"nothing says what {', '.join(missing)} of {name_of(f)} is", code="MLC0381",
-                            loc=user_loc(), hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
+                            loc=user_loc(),
+                            hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
         args = [compiled.specs[n] for n in compiled.names]
     return compiled.lower(*args, level=level)
 

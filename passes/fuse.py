@@ -32,7 +32,7 @@ from mlc.ir.sizes import Dim
 from mlc.passes.forms import FIXED, FUSED
 
 MAX_OPS = 96
-"""Operations in one kernel; past it registers spill and compile time grows."""
+"""Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
 
 _CHEAP = frozenset(f"tensor.{n}" for n in (
     "add", "sub", "mul", "neg", "abs", "compare", "select", "cast", "maximum", "minimum", "and", "or", "xor", "shl",
@@ -49,8 +49,19 @@ class Group:
     kind: str                                       # pointwise | reduce | contract
     domain: tuple[Dim, ...]
     ops: dict[Op, bool] = field(default_factory=dict)      # op -> whether it runs at the kernel's own coordinates
+    times: dict[Op, int] = field(default_factory=dict)     # op -> at how many places it is evaluated for one point
     bit: int = 0
     before: int = 0                                 # bits of all groups that must run earlier
+
+    def add(self, op: Op) -> None:
+        """Take in an operation that runs at the kernel's own coordinates."""
+        self.ops[op] = True
+        self.times[op] = 1
+
+    @property
+    def work(self) -> int:
+        """How many operations are evaluated for one point."""
+        return sum(self.times.values())
 
     @property
     def label(self) -> str:
@@ -161,7 +172,8 @@ class _Fuser:
     def start(self, op: Op) -> Group:
         kind = "reduce" if isinstance(op, Reduce) else "contract" if isinstance(op, tn.DotGeneral) else \
             "outside" if is_outside(op) else "pointwise"
-        group = Group(kind, op.results[0].type.shape, {op: True}, 1 << len(self.groups))
+        group = Group(kind, op.results[0].type.shape, bit=1 << len(self.groups))
+        group.add(op)
         for p in self.producers(op):
             group.before |= p.bit | p.before
         self.groups.append(group)
@@ -173,7 +185,7 @@ class _Fuser:
         if isinstance(op, POINTWISE):
             for group in sorted(producers, key=lambda g: g.kind == "pointwise"):
                 if self.why_not_join(op, group) is None:
-                    group.ops[op] = True
+                    group.add(op)
                     self.group_of[op] = group
                     self.depend(group, producers)
                     return
@@ -185,7 +197,7 @@ class _Fuser:
             return "it stands between kernels"
         if op.results[0].type.shape != group.domain:
             return "the domains differ"
-        if len(group.ops) >= self.max_ops:
+        if group.work >= self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
         for v in op.operands:
             for s in self.sources(v):
@@ -231,7 +243,7 @@ class _Fuser:
             return f"the domains differ: {_shape(producer.domain)} and {_shape(consumer.domain)}"
         if producer.kind != "pointwise" and consumer.kind != "pointwise":
             return f"both have a loop of their own ({producer.kind} and {consumer.kind})"
-        if len(producer.ops) + len(consumer.ops) > self.max_ops:
+        if producer.work + consumer.work > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
         for op, own in consumer.ops.items():
             for v in op.operands:
@@ -253,13 +265,19 @@ class _Fuser:
             for user in self.readers(op):
                 if self.leaves(user) or self.group_of.get(user) is not consumer:
                     return "its value is needed elsewhere too"
-        if len(producer.ops) + len(consumer.ops) > self.max_ops:
+        if self.places(producer, consumer) * producer.work + consumer.work > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
         repeats = sizes.product(producer.domain) != sizes.product(self.points(consumer)) or any(
             len(list(self.readers(op))) > 1 for op in producer.ops)          # at two places, perhaps
         if repeats and not all(op.name in _CHEAP for op in producer.ops):
             return "it would be computed more than once"
         return None
+
+    def places(self, producer: Group, consumer: Group) -> int:
+        """At how many places the consumer reads the producer for one point; its own is one, whoever reads there."""
+        reading = {user for op in producer.ops for user in self.readers(op)}
+        here = {user for user in reading if consumer.ops[user] and isinstance(user, POINTWISE)}
+        return bool(here) + sum(consumer.times[user] for user in reading - here)
 
     def readers(self, op: Op) -> Iterator[Op]:
         """Who reads the result outside the op's own group, seen through free operations."""
@@ -282,8 +300,9 @@ class _Fuser:
         return group.domain
 
     def merge(self, producer: Group, consumer: Group, at_own: bool) -> None:
-        ops = {op: own and at_own for op, own in producer.ops.items()}
-        consumer.ops = ops | consumer.ops
+        places = 1 if at_own else self.places(producer, consumer)
+        consumer.ops = {op: own and at_own for op, own in producer.ops.items()} | consumer.ops
+        consumer.times |= {op: n * places for op, n in producer.times.items()}
         if at_own and producer.kind != "pointwise":
             consumer.kind = producer.kind
         for op in producer.ops:

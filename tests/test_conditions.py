@@ -68,7 +68,7 @@ func.func @f(%x: tensor<Nx0xf32>) -> tensor<f32> {
   %4 = tensor.add %2, %3 : tensor<f32>
   func.return %4 : tensor<f32>
 }
-"""
+"""  # noqa: E501
 
 
 def zeros(*shapes: tuple[int, ...]) -> list[Any]:

@@ -7,16 +7,19 @@ from collections import Counter
 
 import pytest
 
+from mlc.dialects import loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.ir.core import Op, at_end
-from mlc.ir.diag import IRError, UserError
+from mlc.ir.core import Op, Value, at_end
+from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
-from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.passes import Instruments, Pass, Pipeline, parse_pipeline
+from mlc.ir.types import f32
 from mlc.ir.verify import verify
 from mlc.passes import fuse, pipeline
+from mlc.passes.forms import LOW
 from tests.fuzzing import Program, generate, same
 from tests.op_samples import t
 
@@ -92,6 +95,23 @@ def test_time_grows_slower_than_the_cube_of_the_program() -> None:
     assert seconds[2] < 8 * max(seconds[1], 0.02) and seconds[1] < 8 * max(seconds[0], 0.02), seconds
 
 
+def test_what_is_read_at_two_places_counts_twice() -> None:
+    """y = y + (y moved by one), 40 times: a kernel of all of it would evaluate the first of them 2^40 times."""
+    made, main = module(), function("main", [t("64xf32")])
+    made.body.block.insert(main)
+    with at_end(main.block):
+        y: Value = main.args[0]
+        zero = tn.Full(0.0, (), f32).result
+        for _ in range(40):
+            moved = tn.Slice(y, (1,), (64,), (1,)).result
+            y = tn.Add(y, tn.Pad(moved, zero, (0,), (1,), (0,)).result).result
+        Return((y,))
+    main.update_type()
+    kernels = list(pipeline.lower(made, "loop").inside(loop.Kernel))
+    assert 5 < len(kernels) < 40, "some, though not all, are one kernel"
+    assert max(sum(1 for _ in kernel.inside(loop.Load)) for kernel in kernels) < 96
+
+
 def test_pipelines_that_do_not_compose_are_refused() -> None:
     for text, message in (("fix_numerics,tensor_to_loop", "tensor_to_loop takes the form 'bufferized'"),
                           ("fix_numerics,fuse,vectorize", "vectorize takes the form 'loop'"),
@@ -112,3 +132,11 @@ def test_a_composite_is_no_form_below_decompose() -> None:
         assert form is not None
         with pytest.raises(IRError, match="softmax is composite"):
             form.check(inside)
+
+
+def test_a_pass_that_does_not_leave_its_form_is_named() -> None:
+    inside = chain(1)
+    idle = Pass(lambda module: None, gives=LOW)
+    Pipeline([idle]).run(inside)
+    with pytest.raises(InternalError, match=r"pass .* failed.* is not allowed in the form 'low'"):
+        Pipeline([idle]).run(inside, Instruments(verify_each=True))

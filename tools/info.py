@@ -15,7 +15,7 @@ EXAMPLES = """examples:
   mlc info
   mlc info --target x86-64-v3
 """
-PACKAGES = ("numpy", "llvmlite", "ml_dtypes", "lark", "safetensors", "filelock")
+PACKAGES = ("numpy", "llvmlite", "ml_dtypes")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -153,6 +153,8 @@ def checking() -> Iterator[Any]:
 
     def line() -> str:
         entries = [entry for one in made for entry in one.checked.values()]
+        if not entries:
+            return "nothing was checked: the program called no compiled function"
         return f"checked {sum(e.done for e in entries)} of {len(entries)} compiled functions, every pass: no difference"
 
     try:

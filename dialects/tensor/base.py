@@ -169,13 +169,13 @@ def rounded(x: Any, dtype: ScalarType) -> Array:
     if array.dtype == to_numpy(dtype):
         return array
     with np.errstate(all="ignore"):
-        if dtype == bf16 and array.dtype.itemsize == 8:
+        if dtype == bf16 and (array.dtype.itemsize == 8 or (array.dtype.kind in "iu" and array.dtype.itemsize == 4)):
             array = _to_odd_f32(array)
         return array.astype(to_numpy(dtype))
 
 
 def _to_odd_f32(x: Array) -> Array:
-    """Eight-byte numbers as f32 rounded to odd, after which rounding to bf16 is as rounding `x` itself.
+    """Numbers wider than f32 as f32 rounded to odd, after which rounding to bf16 is as rounding `x` itself.
 
     Boldo and Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008.
     """

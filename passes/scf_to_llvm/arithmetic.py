@@ -213,12 +213,12 @@ def _to_float(low: Lowering, op: arith.Cast, x: Value) -> Value:
 
 
 def _collect(x: Value, signed: bool) -> Value:
-    """A 64-bit integer that f64 holds, and that rounds to fewer bits as x does: bit 10 collects those below it."""
+    """A 64-bit integer that f64 holds, and that rounds to fewer bits as x does: bit 11 collects those below it."""
     def number(n: int) -> Value:
         return llvm.constant(n, x.type)
-    low = llvm.ICmp("ne", llvm.And(x, number(1023)).result, number(0)).result
-    sticky = llvm.Shl(llvm.ZExt(low, x.type).result, number(10)).result
-    collected = llvm.Or(llvm.And(x, number(-1024)).result, sticky).result
+    low = llvm.ICmp("ne", llvm.And(x, number(2047)).result, number(0)).result
+    sticky = llvm.Shl(llvm.ZExt(low, x.type).result, number(11)).result
+    collected = llvm.Or(llvm.And(x, number(-2048)).result, sticky).result
     small = llvm.ICmp("ult", x, number(1 << 53)).result
     if signed:
         small = llvm.ICmp("ult", llvm.Add(x, number(1 << 53)).result, number(1 << 54)).result

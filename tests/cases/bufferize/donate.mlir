@@ -73,7 +73,7 @@ func.func @dead(%w: tensor<4x8xf32>, %x: tensor<3x8xf32>) -> tensor<4x8xf32> att
 // one buffer serves one result, though each of the two could have it
 func.func @once(%w: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {donate = [0]} {
   %0 = tensor.neg %w : tensor<4xf32>
-  %1 = tensor.abs %w : tensor<4xf32>
+  %1 = tensor.abs %0 : tensor<4xf32>
   func.return %0, %1 : tensor<4xf32>, tensor<4xf32>
 }
 // CHECK: aliases = [0, -1]
