@@ -170,6 +170,15 @@ class Kernel(Op, name="loop.kernel", pure=False):
         known = {*self.symbols}
         if unknown := {n for d in self.domain for n in sizes.symbols(d)} - known:
             self.fail(f"the domain names {', '.join(unknown)}, which is no symbol of the kernel", code="MLC0150")
+        self.verify_body(self.body)
+
+    def verify_body(self, body: Region) -> None:
+        """Every operation of a kernel and its loops is one on tiles; elements are for loop.map."""
+        for op in body.block:
+            if not isinstance(op, _InKernel | End | Yield):
+                op.fail("is no operation on tiles, as a kernel is made of", code="MLC0150")
+            if isinstance(op, For):
+                self.verify_body(op.body)
 
     def interpret(self, frame: Frame) -> list[Any]:
         env = dict(zip(self.symbols, frame.all(self.operands)))

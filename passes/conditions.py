@@ -35,8 +35,7 @@ def _of(op: Op) -> Iterator[tuple[Dim, str]]:
     if isinstance(op, TensorOp):
         yield from op.conditions()
     for type in [] if isinstance(op, Kernel) else tensor_types(op):          # its results are those of its body
-        for size in type.shape:
-            yield size, f"the size {size} is negative"
+        yield from ((d, f"the size {d} is negative") for d in type.shape)
 
 
 def op_sizes(op: Op) -> Iterator[Size]:

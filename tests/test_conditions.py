@@ -99,8 +99,12 @@ def test_refused_by_compiled_code(name: str) -> None:
     from mlc.backends.cpu.callable import make_callable
     text, arguments, message = REFUSED[name]
     compiled = entry(text)
-    slow = []
-    fast = make_callable(compiled, lambda *xs: slow.append(1) or compiled.call(xs), "ndarray")
+    slow: list[Any] = []
+
+    def slow_path(*xs: Any) -> Any:
+        slow.append(xs)
+        return compiled.call(xs)
+    fast = make_callable(compiled, slow_path, "ndarray")
     for call in (compiled.call, lambda xs: fast(*xs)):
         with pytest.raises(UserError, match=message) as caught:
             call(arguments)

@@ -172,3 +172,11 @@ func.func @f(%x: memref<4xf32>, %i: index) {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0150]: memref.store: is no operation on tiles
+    loop.end
+  }
+  func.return
+}
