@@ -138,11 +138,12 @@ class _Fuser:
             if op.name.startswith("tensor.") and not any(r.uses for r in op.results):
                 op.erase()
         for op in self.block:
-            if not op.terminator and op.name.startswith("tensor.") and not is_free(op):
+            if op.terminator or not op.name.startswith("tensor."):
+                continue
+            if not is_free(op):
                 self.place(op)
-        for op in list(self.block):                  # a free value that leaves the function needs a kernel after all
-            if is_free(op) and any(self.leaves(u) for u in op.result.users):
-                self.start(op)
+            elif any(self.leaves(u) for u in op.result.users):
+                self.start(op)                       # a free value that leaves the function needs a kernel after all
         changed = True
         while changed:
             changed = False

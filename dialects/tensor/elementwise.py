@@ -16,7 +16,7 @@ from mlc.dialects.tensor.base import Array, TensorOp, accumulator, broadcast, ki
 from mlc.dialects.tensor.source import Full
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
-from mlc.ir.types import ScalarType, TensorType, f64, i1
+from mlc.ir.types import IntType, ScalarType, TensorType, f64, i1
 
 
 class Elementwise(TensorOp):
@@ -389,8 +389,10 @@ def involution(op: Unary) -> Value | None:
 
 @rewrite(Abs)
 def abs_of_neg(op: Abs) -> Value | None:
-    """|-x| == ||x|| == |x|"""
-    return Abs(op.x.op.x).result if isinstance(op.x.op, Neg | Abs) else None
+    """|-x| == |x|, but for unsigned integers;  ||x|| == |x|"""
+    inner, dtype = op.x.op, op.x.type.dtype
+    signed = not (isinstance(dtype, IntType) and dtype.unsigned)
+    return Abs(inner.x).result if isinstance(inner, Abs) or (isinstance(inner, Neg) and signed) else None
 
 
 @rewrite(Floor, Ceil, Round)

@@ -36,3 +36,15 @@ func.func @careful(%x: tensor<3xf32>) -> tensor<3xf32> {
 }
 // run: @careful([inf, -1, 2]) == [nan, -0.0, 0]
 // CHECK: tensor.mul
+// -----
+// |-x| is |x| where numbers have signs; an unsigned -x is 2^32 - x
+func.func @signs(%x: tensor<3xui32>, %y: tensor<3xi32>) -> (tensor<3xui32>, tensor<3xi32>) {
+  %0 = tensor.neg %x : tensor<3xui32>
+  %1 = tensor.abs %0 : tensor<3xui32>
+  %2 = tensor.neg %y : tensor<3xi32>
+  %3 = tensor.abs %2 : tensor<3xi32>
+  func.return %1, %3 : tensor<3xui32>, tensor<3xi32>
+}
+// run: @signs([3, 0, 1], [-3, 0, 1]) == ([4294967293, 0, 4294967295], [3, 0, 1])
+// CHECK: tensor.neg %x : tensor<3xui32>
+// CHECK-NOT: tensor.neg %y
