@@ -102,10 +102,10 @@ def _optimized(llvm_text: str, target: Target, opt_level: int) -> tuple[Any, Any
     module = _parse(llvm_text)
     module.triple = target.triple
     module.data_layout = str(machine.target_data)  # without it LLVM assumes other alignments than code generation
-    has_masks = target.vector_bits >= 512
+    combine = target.vector_bits >= 512 or "@llvm.masked.load" not in llvm_text
     if opt_level in (1, 2):
-        _run_short(module, machine, has_masks)
-    if opt_level == 2 and has_masks and _DIVISION.search(llvm_text):
+        _run_short(module, machine, combine)
+    if opt_level == 2 and combine and _DIVISION.search(llvm_text):
         _run_function_simplification(module, machine)
     if opt_level == 3:
         _run_o3(module, machine)
@@ -135,10 +135,10 @@ def _parse(llvm_text: str) -> Any:
     return module
 
 
-def _run_short(module: Any, machine: Any, has_masks: bool) -> None:
+def _run_short(module: Any, machine: Any, combine: bool) -> None:
     passes = _llvm().create_new_module_pass_manager()
     for name in _SHORT:
-        if has_masks or name != "instruction_combine":
+        if combine or name != "instruction_combine":
             getattr(passes, f"add_{name}_pass")()
     passes.run(module, _pass_builder(machine, 1, vectorize=False))
 
