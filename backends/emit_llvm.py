@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mlc.backends.emulation import emulate
 from mlc.dialects import llvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
@@ -45,7 +46,8 @@ def emit(module: Op, target: TargetLike) -> str:
             raise _no_row(op)
     defined = {op.attrs["sym_name"] for op in module.regions[0].block if not _only_declared(op)}
     declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
-    return "\n".join([*parts, *bodies, declarations, _attributes(target)])
+    text = "\n".join([*parts, *bodies, declarations, _attributes(target)])
+    return emulate(text, target.feature_string.split(","))
 
 
 def _attributes(target: TargetLike) -> str:

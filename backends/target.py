@@ -73,6 +73,7 @@ def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
 
 
 LEVELS = {
+    "x86-64-v2": _level("x86-64-v2", _V1 + _V2, 128),
     "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
     "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
 }

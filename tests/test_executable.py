@@ -329,7 +329,7 @@ module {
 """
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-v3"])
+@pytest.mark.parametrize("target", ["host", "x86-64-v2", "x86-64-v3"])
 def test_build_from_the_llvm_dialect(target: str) -> None:
     built = executable.build(parse_module(MODULE), Target.parse(target))
     assert list(built.entries) == ["twice"] and built.undefined == []

@@ -10,17 +10,17 @@ from collections.abc import Callable
 
 import pytest
 
-from mlc.backends.target import LEVELS, host
+from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Step
 from tests.fuzzing import Program, check, failure, generate, reduced, reschedule
 
-V3 = LEVELS["x86-64-v3"]
+V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
 
-def narrow(bits: int) -> Callable[[Program], None]:
-    """The check for a machine of AVX2 with vectors of `bits`."""
-    return lambda program: check(program, V3, bits)
+def narrow(target: Target) -> Callable[[Program], None]:
+    """The check for an older machine."""
+    return lambda program: check(program, target, target.vector_bits)
 
 
 def rescheduled(program: Program) -> None:
@@ -35,7 +35,7 @@ def rescheduled(program: Program) -> None:
 
 
 WAYS: dict[str, Callable[[Program], None]] = {
-    "host": check, "128": narrow(128), "256": narrow(256), "512": lambda p: check(p, host(), 512),
+    "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), 512),
     "rescheduled": rescheduled}
 
 
@@ -46,7 +46,7 @@ def run(seed: int, way: str) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_programs(seed: int) -> None:
-    run(seed, ("host", "rescheduled", "host", "128", "host", "256")[seed % 6])
+    run(seed, ("host", "rescheduled", "host", "v2", "host", "v3")[seed % 6])
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
         "FUNCTION.o for obj)")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
         "(x: mlc.spec(\"B\", 16)) do not tell")
-    add("--target", default="host", help="host (the default), x86-64-v3 or x86-64-v4")
+    add("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
     add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
     add("--locations", action="store_true", help="print where each operation came from")

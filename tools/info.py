@@ -20,7 +20,7 @@ PACKAGES = ("numpy", "llvmlite", "ml_dtypes")
 
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("info", "Show versions, the target, and what compiled code may use.", EXAMPLES)
-    p.add_argument("--target", default="host", help="host (the default), x86-64-v3 or x86-64-v4")
+    p.add_argument("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
     return p
 
 

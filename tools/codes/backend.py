@@ -10,7 +10,7 @@ fix: the message says what failed.
 MLC0501 There is no such target.
 example shell:
     mlc info --target pentium
-fix: use host, x86-64-v3 or x86-64-v4.
+fix: use host, x86-64-v2, x86-64-v3 or x86-64-v4.
 
 MLC0502 This machine cannot run native code of mlc.
 example text:
