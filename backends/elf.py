@@ -152,11 +152,6 @@ def read_object(obj: bytes) -> ObjectFile:
     return _ObjectReader(obj).read()
 
 
-def undefined_symbols(obj: bytes) -> list[str]:
-    """The names that the object leaves to other libraries, sorted."""
-    return sorted({symbol.name for symbol in read_object(obj).symbols if symbol.imported})
-
-
 def corrupt(what: str) -> NoReturn:
     raise BackendError(f"corrupt object file: {what}", code="MLC0520", hint="delete the cached object and recompile")
 

@@ -7,7 +7,8 @@ LLVM's own parser is the verifier, and the rows serve every target that LLVM has
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,19 +33,41 @@ class TargetLike(Protocol):
     def vector_bits(self) -> int: ...
 
 
+@dataclass(frozen=True)
+class Part:
+    """How a part of a module is written.
+
+    names    what symbols are called in it, where that is not their own name
+    seen     the functions and globals of it that other parts use
+    outside  those of other parts that it uses
+    hints    whether values keep the names they were given; without them equal functions have equal texts
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    seen: Collection[str] = ()
+    outside: Sequence[Op] = ()
+    hints: bool = True
+
+
 def emit(module: Op, target: TargetLike) -> str:
     """The LLVM IR of a module of the llvm dialect, for a target."""
+    return emit_part(list(module.regions[0].block), target, Part())
+
+
+def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
+    """The LLVM IR of some functions and globals of a module."""
     declared: dict[str, str] = {}
     parts = [f'target triple = "{target.triple}"\n']
     bodies = []
-    for op in module.regions[0].block:
+    for op in ops:
         if isinstance(op, llvm.Global):
-            parts.append(_global(op))
+            parts.append(_global(op, part))
         elif isinstance(op, llvm.Func):
-            bodies.append(_Writer(op, declared).text())
+            bodies.append(_Writer(op, declared, part).text())
         else:
             raise _no_row(op)
-    defined = {op.attrs["sym_name"] for op in module.regions[0].block if not _only_declared(op)}
+    parts += [_declaration(op, part) for op in part.outside]
+    defined = {op.attrs["sym_name"] for op in (*ops, *part.outside) if not _only_declared(op)}
     declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
     text = "\n".join([*parts, *bodies, declarations, _attributes(target)])
     return emulate(text, target.feature_string.split(","))
@@ -128,11 +151,27 @@ def _symbol(name: str) -> str:
                           for c in name) + '"'
 
 
-def _linkage(op: llvm.Func | llvm.Global) -> str:
-    return "" if op.linkage == "external" else f"{op.linkage} "
+def _linkage(op: llvm.Func | llvm.Global, part: Part) -> str:
+    return "hidden " if op.sym_name in part.seen and op.linkage != "external" else \
+        "" if op.linkage == "external" else f"{op.linkage} "
 
 
-def _global(op: llvm.Global) -> str:
+def _name(name: str, part: Part) -> str:
+    return _symbol(part.names.get(name, name))
+
+
+def _declaration(op: Op, part: Part) -> str:
+    """A function or global that another part of the module defines."""
+    if isinstance(op, llvm.Func):
+        type = op.function_type
+        return (f"declare hidden {type_text(type.result)} {_name(op.sym_name, part)}"
+                f"({', '.join(map(type_text, type.params))})\n")
+    assert isinstance(op, llvm.Global)
+    kind = "constant" if op.constant else "global"
+    return f"{_name(op.sym_name, part)} = external hidden {kind} [{llvm.size_of(op.global_type)} x i8]\n"
+
+
+def _global(op: llvm.Global, part: Part) -> str:
     """The bytes of a global, whatever they stand for: loads bring their own types."""
     size = llvm.size_of(op.global_type)
     if op.value is None:
@@ -141,9 +180,9 @@ def _global(op: llvm.Global) -> str:
         raw = np.ascontiguousarray(op.value.astype(op.value.dtype.newbyteorder("<"))).tobytes()
         body = f'c"{_escaped(raw)}"' if any(raw) else "zeroinitializer"
     kind = "constant" if op.constant else "global"
-    external = "external " if op.value is None and op.linkage == "external" else _linkage(op)
+    external = "external " if op.value is None and op.linkage == "external" else _linkage(op, part)
     align = f", align {op.alignment}" if op.alignment else ""
-    return f"{_symbol(op.sym_name)} = {external}{kind} [{size} x i8] {body}{align}\n"
+    return f"{_name(op.sym_name, part)} = {external}{kind} [{size} x i8] {body}{align}\n"
 
 
 _BYTES = [chr(b) if 32 <= b < 127 and chr(b) not in '"\\' else f"\\{b:02X}" for b in range(256)]
@@ -157,9 +196,10 @@ def _escaped(raw: bytes) -> str:
 class _Writer:
     """The text of one function: names of values and blocks, and what it calls that must be declared."""
 
-    def __init__(self, function: llvm.Func, declared: dict[str, str]) -> None:
+    def __init__(self, function: llvm.Func, declared: dict[str, str], part: Part) -> None:
         self.function = function
         self.declared = declared
+        self.part = part
         self.names: dict[Value, str] = {}
         self.taken: set[str] = set()
         self.labels = {block: f"b{i}" for i, block in enumerate(function.body.blocks)}
@@ -196,11 +236,11 @@ class _Writer:
                 return "null" if isinstance(type, llvm.PtrType) else \
                     _number_text(0, type) if isinstance(type, IntType | FloatType) else "zeroinitializer"
             case llvm.AddressOf():
-                return _symbol(op.global_name)
+                return self.symbol(op.global_name)
         return None
 
     def _fresh(self, hint: str) -> str:
-        if re.fullmatch(r"[A-Za-z_]\w*", hint) and not re.fullmatch(r"b\d+(\.\w+)?|v\d+", hint):
+        if self.part.hints and re.fullmatch(r"[A-Za-z_]\w*", hint) and not re.fullmatch(r"b\d+(\.\w+)?|v\d+", hint):
             name, n = hint, 0
             while name in self.taken:
                 n += 1
@@ -212,8 +252,12 @@ class _Writer:
 
     def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> str:
         """A function or intrinsic of this name, which the module must know; its symbol."""
-        self.declared[name] = f"declare {type_text(result)} {_symbol(name)}({', '.join(map(type_text, params))})"
-        return _symbol(name)
+        self.declared[name] = f"declare {type_text(result)} {self.symbol(name)}({', '.join(map(type_text, params))})"
+        return self.symbol(name)
+
+    def symbol(self, name: str) -> str:
+        """A function or global of the module, or an intrinsic, as an operand."""
+        return _name(name, self.part)
 
     def intrinsic(self, op: Op, name: str, overloads: Sequence[Type], tail: Sequence[tuple[Type, str]] = (),
                   operands: Sequence[Value] | None = None) -> str:
@@ -232,7 +276,8 @@ class _Writer:
         if not op.body.blocks:
             self.declare(op.sym_name, type.result, type.params)
             return ""
-        head = f"define {_linkage(op)}{type_text(type.result)} {_symbol(op.sym_name)}({self.ts(op.args)})"
+        head = (f"define {_linkage(op, self.part)}{type_text(type.result)} {self.symbol(op.sym_name)}"
+                f"({self.ts(op.args)})")
         extra = "".join(" " + (f'"{a[0]}"="{a[1]}"' if isinstance(a, tuple) else a) for a in op.passthrough or ())
         lines = [f"{head}{extra} #0 {{"]
         edges = self._edges()
@@ -338,7 +383,7 @@ def _masked(w: _Writer, o: Any, name: str, order: Sequence[Value], lanes: Value,
 
 def _call(w: _Writer, o: llvm.Call) -> str:
     result = o.results[0].type if o.results else None
-    called, args = (_symbol(o.callee), o.args) if o.callee is not None else (w.v(o.args[0]), o.args[1:])
+    called, args = (w.symbol(o.callee), o.args) if o.callee is not None else (w.v(o.args[0]), o.args[1:])
     return f"call {type_text(result)} {called}({w.ts(args)})"
 
 

@@ -10,18 +10,16 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mlc.backends import object_code
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Context, Interface
+from mlc.backends.cpu import abi, threads
+from mlc.backends.cpu.abi import ALLOWED_EXTERNALS, Context, Interface
 from mlc.backends.cpu.layout import data_address
-from mlc.backends.elf import undefined_symbols
-from mlc.backends.emit_llvm import emit
-from mlc.backends.link import ALLOWED_EXTERNALS, link
+from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
@@ -46,20 +44,22 @@ def build(module: Op, target: Target | None = None, *, opt_level: int = 2,
     opt_level  as in `compile_object`
     allowed    the external symbols that the code may use
     """
-    target = host() if target is None else target
-    obj = object_code.compile_object(emit(module, target), target, opt_level)
-    return load_object(obj, abi.interfaces(module), target, allowed)
+    return Executable(compile_image(module, host() if target is None else target, opt_level, allowed))
 
 
-def load_object(obj: bytes, interfaces: Mapping[str, Interface], target: Target | None = None,
+def load_object(objs: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target | None = None,
                 allowed: frozenset[str] = ALLOWED_EXTERNALS) -> Executable:
-    """The functions of a relocatable object, linked and loaded; `interfaces` says how each is called."""
+    """The functions of one relocatable object or several, linked and loaded; `interfaces` says how each is called."""
     target = host() if target is None else target
+    check_runs(target)
+    return Executable(link_image(objs, interfaces, target, allowed))
+
+
+def check_runs(target: Target) -> None:
+    """BackendError unless this machine can run code for `target`."""
     if not host().runs(target):
         raise BackendError(f"this machine cannot run code made for {target}", code="MLC0562",
                            hint="--target host compiles for this machine")
-    image = link(obj, [name + abi.ENTRY_SUFFIX for name in interfaces], allowed)
-    return Executable(load(image), image, obj, interfaces, target)
 
 
 class Executable:
@@ -69,13 +69,26 @@ class Executable:
     undefined  the external symbols it uses
     """
 
-    def __init__(self, library: Library, image: bytes, obj: bytes, interfaces: Mapping[str, Interface],
-                 target: Target) -> None:
-        self.library = library
-        self.image = image
-        self.target = target
-        self.undefined = undefined_symbols(obj)
-        self.entries = {name: Entry(library, interface) for name, interface in interfaces.items()}
+    def __init__(self, linked: Image, library: Library | None = None) -> None:
+        self.linked = linked
+        self.image = linked.code
+        self.target = linked.target
+        self.undefined = list(linked.undefined)
+        self.library = self._load() if library is None else library
+        self.entries = {name: Entry(self.library, interface) for name, interface in linked.interfaces.items()}
+
+    def _load(self) -> Library:
+        check_runs(self.target)
+        library = load(self.image)
+        if self.linked.shares:
+            threads.attach(library)
+        return library
+
+    def at(self, interface: Callable[[Interface], Interface]) -> Executable:
+        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
+        changed = {name: interface(known) for name, known in self.linked.interfaces.items()}
+        return self if changed == self.linked.interfaces else Executable(
+            replace(self.linked, interfaces=changed), self.library)
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:

@@ -1,15 +1,16 @@
-"""Link one relocatable x86-64 ELF object into a shared object, without a linker on the machine.
+"""Link relocatable x86-64 ELF objects into a shared object, without a linker on the machine.
 
-The object is one that LLVM wrote (position independent, small code model) for code of ours. The result has:
+The objects are ones that LLVM wrote (position independent, small code model) for code of ours. The result has:
 
     segment     holds                                                                        protection
     read-only   headers, .hash .dynsym .dynstr .rela.dyn, constants, .eh_frame               R
     code        .text, and .plt: one jump through the GOT for each imported function         R X
     data        .data.rel.ro .dynamic .got, then, on pages of their own, .data and .bss      R W (first part: R)
 
-Every imported name must be on the caller's allow-list. References between symbols of the object are bound here, so
-no other library can take their place. Names are imported without a version: fine for memcpy and for CPython's stable
-ABI; glibc then gives the oldest version that a symbol has. The result depends on nothing but the arguments.
+Every imported name must be on the caller's allow-list. References between symbols of the objects are bound here, so
+no other library can take their place; a name may be defined once. Names are imported without a version: fine for memcpy
+and for CPython's stable ABI; glibc then gives the oldest version that a symbol has. The result depends on nothing but
+the arguments.
 
 The input may be corrupt: every offset and size is checked as a Python int, and what is wrong is a BackendError.
 """
@@ -18,9 +19,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
 from mlc.backends.elf import (
     DF_1_NOW,
     DF_BIND_NOW,
@@ -37,6 +39,7 @@ from mlc.backends.elf import (
     RELA,
     SECTION_HEADER,
     SHF,
+    SHN_ABS,
     SHN_UNDEF,
     SHT,
     STB,
@@ -55,13 +58,8 @@ from mlc.backends.elf import (
 )
 from mlc.ir.diag import BackendError
 
-ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove"})
-"""What any code may import: LLVM itself introduces calls of these."""
 
-
-
-
-@dataclass
+@dataclass(eq=False)
 class _Piece:
     """A section of the image. `content` is None where memory starts as zeros that the file does not hold."""
 
@@ -81,6 +79,12 @@ class _Piece:
     def end(self) -> int:
         return self.address + self.size
 
+    def end_list(self) -> None:
+        """Add the entry of length 0 that ends the list of frames that an unwinder walks."""
+        assert self.content is not None
+        self.content += bytes(4)
+        self.size += 4
+
 
 @dataclass
 class _Segment:
@@ -90,21 +94,73 @@ class _Segment:
     pieces: list[_Piece] = field(default_factory=list)
 
 
-def link(obj: bytes, exports: Sequence[str], allowed: frozenset[str] = ALLOWED_EXTERNALS,
+def link(objects: bytes | Sequence[bytes], exports: Sequence[str], allowed: frozenset[str] = ALLOWED_EXTERNALS,
          soname: str | None = None) -> bytes:
-    """The shared object that exports `exports` from `obj`; it may import the names in `allowed` and no others."""
-    source = read_object(obj)
-    for name in sorted({symbol.name for symbol in source.symbols if symbol.imported} - allowed):
-        raise BackendError(f"the code uses external symbol {name!r}, which it may not import", code="MLC0522",
-                           hint="lower the operation that calls it; LLVM turns some casts and mathematics into calls")
+    """The shared object that exports `exports` from one or several objects, in their order.
+
+    It may import the names in `allowed` and no others.
+    """
+    return link_file(read_objects(objects), exports, allowed, soname)
+
+
+def link_file(source: ObjectFile, exports: Sequence[str], allowed: frozenset[str] = ALLOWED_EXTERNALS,
+              soname: str | None = None) -> bytes:
+    """As `link`, of what `read_objects` gave."""
+    for name in imports(source):
+        if name not in allowed:
+            raise BackendError(f"the code uses external symbol {name!r}, which it may not import", code="MLC0522",
+                               hint="lower the operation that calls it; LLVM turns some casts and mathematics into "
+                                    "calls")
     return _Linker(source, _exported(source, exports), soname).link()
+
+
+def read_objects(objects: bytes | Sequence[bytes]) -> ObjectFile:
+    """One object or several, as one."""
+    return combined([read_object(obj) for obj in ([objects] if isinstance(objects, bytes) else objects)])
+
+
+def imports(source: ObjectFile) -> list[str]:
+    """The names that are left to other libraries, sorted."""
+    return sorted({symbol.name for symbol in source.symbols if symbol.imported})
+
+
+def undefined_symbols(objects: bytes | Sequence[bytes]) -> list[str]:
+    """The names that one object, or several together, leave to other libraries, sorted."""
+    return imports(read_objects(objects))
+
+
+def combined(files: Sequence[ObjectFile]) -> ObjectFile:
+    """All files as one: what one of them defines for others is no import of theirs any more."""
+    if len(files) == 1:
+        return files[0]
+    out = ObjectFile({}, [], [])
+    for file in files:
+        place = {index: i for i, index in enumerate(file.sections, len(out.sections) + 1)}     # 0 is no section
+        first = len(out.symbols)
+        out.sections.update((place[index], section) for index, section in file.sections.items())
+        out.symbols.extend(s if s.imported else replace(s, section=place.get(s.section, SHN_ABS)) for s in file.symbols)
+        out.relocations.extend(replace(r, section=place[r.section], symbol=first + r.symbol)
+                               for r in file.relocations)
+    defined: dict[str, Symbol] = {}
+    for symbol in out.symbols:
+        if symbol.name and symbol.section in out.sections and symbol.binding != STB.LOCAL:
+            if symbol.name in defined:
+                raise BackendError(f"{symbol.name!r} is defined twice", code="MLC0524")
+            defined[symbol.name] = symbol
+    out.symbols[:] = [defined.get(s.name, s) if s.imported else s for s in out.symbols]
+    return out
+
+
+def exportable(source: ObjectFile) -> dict[str, Symbol]:
+    """The public definitions by their names."""
+    return {symbol.name: symbol for symbol in source.symbols
+            if symbol.section in source.sections and symbol.binding != STB.LOCAL
+            and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
 
 
 def _exported(source: ObjectFile, names: Sequence[str]) -> list[Symbol]:
     """The definitions of `names`, in that order."""
-    visible = {symbol.name: symbol for symbol in source.symbols
-               if symbol.section in source.sections and symbol.binding != STB.LOCAL
-               and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
+    visible = exportable(source)
     for name in names:
         if name not in visible:
             raise BackendError(f"cannot export {name!r}: the object has no such public definition", code="MLC0523")
@@ -125,6 +181,11 @@ class _Linker:
         self.address_words = 0
         self.loader_work: list[tuple[int, int, int]] = []  # (address, symbol << 32 | type, addend)
         self.placed = {index: self.input_piece(section) for index, section in source.sections.items()}
+        self.unwind = [piece for piece in self.placed.values() if piece.name == ".eh_frame"]
+        if any(piece.size % piece.align for piece in self.unwind):
+            unsupported("a gap between two sections .eh_frame, which the unwinder would take for their end")
+        if self.unwind:
+            self.unwind[-1].end_list()
         for relocation in source.relocations:
             self.scan(relocation)
 
@@ -143,8 +204,6 @@ class _Linker:
         content = None if section.kind == SHT.NOBITS else bytearray(section.content or b"\0")  # symbols need a place
         kind = SHT.PROGBITS if section.kind == SHT.X86_64_UNWIND else section.kind
         flags = section.flags & (SHF.ALLOC | SHF.WRITE | SHF.EXEC)
-        if section.name == ".eh_frame" and content is not None:
-            content += bytes(4)  # an entry of length 0 ends the list that the unwinder walks
         return _Piece(section.name, kind, flags, section.align, content,
                       max(section.size, 1) if content is None else len(content))
 
@@ -197,10 +256,6 @@ class _Linker:
 
         inputs = list(self.placed.values())
         constants = [piece for piece in inputs if not piece.flags & (SHF.WRITE | SHF.EXEC)]
-        unwind = [piece for piece in constants if piece.name == ".eh_frame"]
-        if len(unwind) > 1:
-            unsupported(f"{len(unwind)} sections .eh_frame")
-        self.eh_frame = unwind[0] if unwind else None
         writable = [piece for piece in inputs if piece.flags & SHF.WRITE]
         self.relro = [*(p for p in writable if p.name.startswith(".data.rel.ro") and p.content is not None),
                       self.dynamic, self.got_piece]
@@ -209,8 +264,8 @@ class _Linker:
         self.first_variable = variables[0] if variables else None
         self.segments = [
             _Segment(4, _nonempty([self.hash, self.dynsym, self.dynstr, self.rela,
-                                   *(p for p in constants if p is not self.eh_frame),
-                                   *([self.eh_frame_header, self.eh_frame] if self.eh_frame else [])])),
+                                   *(p for p in constants if p not in self.unwind),
+                                   *([self.eh_frame_header, *self.unwind] if self.unwind else [])])),
             _Segment(5, _nonempty([*(p for p in inputs if p.flags & SHF.EXEC), self.plt])),
             _Segment(6, _nonempty([*self.relro, *variables])),
         ]
@@ -286,9 +341,9 @@ class _Linker:
         _put(self.hash, 0, _hash_table([symbol.name for symbol in self.imported + self.exported]))
         self.loader_work.sort(key=lambda work: (work[1] != R.RELATIVE, work[0]))  # DT_RELACOUNT: these come first
         _put(self.rela, 0, b"".join(RELA.pack(*work) for work in self.loader_work))
-        if self.eh_frame:
+        if self.unwind:
             # version 1; the frames' address as a signed 32-bit displacement from its field; no search table
-            distance = self.eh_frame.address - (self.eh_frame_header.address + 4)
+            distance = self.unwind[0].address - (self.eh_frame_header.address + 4)
             _put(self.eh_frame_header, 0, b"\x01\x1b\xff\xff" + struct.pack("<i", distance))
         _put(self.dynamic, 0, b"".join(DYNAMIC.pack(tag, value) for tag, value in self.dynamic_entries()))
 
@@ -317,7 +372,7 @@ class _Linker:
         held = self.relro_end - start
         headers.append(_program_header(PT.GNU_RELRO, 4, start, held, _align(held, PAGE), 1))
         headers.append(_program_header(PT.GNU_STACK, 6, 0, 0, 0, 16))
-        if self.eh_frame:
+        if self.unwind:
             header = self.eh_frame_header
             headers.append(_program_header(PT.GNU_EH_FRAME, 4, header.address, header.size, header.size, 4))
         return headers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,10 @@ class Library:
         except ValueError as error:
             raise BackendError(f"the library exports no {name!r}", code="MLC0532") from error
 
+    def exports(self, name: str) -> bool:
+        """Whether the library has a public function or variable of this name."""
+        return hasattr(self._handle, name)
+
     def function(self, name: str, restype: Any, argtypes: Sequence[Any]) -> Callable[..., Any]:
         """An exported function with this C signature; calls release the GIL."""
         return ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
@@ -41,9 +44,12 @@ def load(so: bytes, digest: str | None = None) -> Library:
     digest  SHA-256 of `so` in hexadecimal; checked first. Give it for bytes that have been on a disk: a damaged
             library is not an error to the system's loader but a crash or wrong numbers.
     """
-    if digest is not None and (found := hashlib.sha256(so).hexdigest()) != digest.lower():
-        raise BackendError(f"the library is damaged: its SHA-256 is {found}, expected {digest}", code="MLC0530",
-                           hint="delete the cache entry or file and compile again")
+    if digest is not None:
+        import hashlib  # 3 ms
+
+        if (found := hashlib.sha256(so).hexdigest()) != digest.lower():
+            raise BackendError(f"the library is damaged: its SHA-256 is {found}, expected {digest}", code="MLC0530",
+                               hint="delete the cache entry or file and compile again")
     with _as_file(so) as path:
         try:
             return Library(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))

@@ -90,15 +90,46 @@ def host() -> Target:
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
         raise BackendError(f"no native code for {platform.machine()} on {sys.platform}: only x86-64 Linux so far",
                            code="MLC0502", hint="--target x86-64-v3 compiles for an x86-64 Linux machine")
-    import llvmlite.binding as llvm  # heavy: imported when something must be compiled
-
-    # LLVM has already cleared what the operating system does not save (AVX, AVX-512, AMX state in XCR0).
-    detected: dict[str, bool] = dict(llvm.get_host_cpu_features())
+    detected = _detected()
     if detected.get("amx-tile") and not _request_amx():
         detected = {name: on and not name.startswith("amx-") for name, on in detected.items()}
     available = frozenset(name for name, on in detected.items() if on)
     features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
     return Target("host", TRIPLE, cpu_for(available), features, vector_bits_for(available))
+
+
+def _detected() -> dict[str, bool]:
+    """Every feature that LLVM knows, and whether this machine has it; from the cache, to do without LLVM."""
+    from mlc.backends import cache
+
+    store, processor = cache.store(), _processor()
+    if store is None or not processor:
+        return _ask_llvm()
+    key = cache.key_of("host", [processor, platform.release()])
+    if (found := store.get("host", key)) is not None and isinstance(features := found[0].get("features"), dict):
+        return {str(name): bool(on) for name, on in features.items()}
+    features = _ask_llvm()
+    store.put("host", key, {"features": features}, {})
+    return features
+
+
+def _ask_llvm() -> dict[str, bool]:
+    import llvmlite.binding as llvm  # heavy: imported when something must be compiled
+
+    # LLVM has already cleared what the operating system does not save (AVX, AVX-512, AMX state in XCR0).
+    return dict(llvm.get_host_cpu_features())
+
+
+def _processor() -> str:
+    """What Linux says of the first processor, without what differs among processors or changes in time."""
+    wanted = ("vendor_id", "cpu family", "model", "stepping", "flags")
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+            first = file.read(16384).partition("\n\n")[0]
+    except OSError:
+        return ""
+    lines = [line for line in first.splitlines() if line.startswith(wanted)]
+    return "\n".join(lines) if any(line.startswith("flags") for line in lines) else ""
 
 
 def cpu_for(features: frozenset[str]) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 
 
 @cache
 def load_all() -> None:
     """Import every dialect, so that all operations and types are known to the parser."""
+    import pkgutil
+
     for module in pkgutil.walk_packages(__path__, __name__ + "."):
         importlib.import_module(module.name)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -256,9 +257,95 @@ class While(Op, name="scf.while", pure=False):
         return While.make(operands, extra, results, [before, after])
 
 
+class Reduce(Op, name="scf.reduce", terminator=True, pure=False):
+    """End the body of an scf.parallel; nothing is combined"""
+
+    def verify_op(self) -> None:
+        if not isinstance(self.parent_op, Parallel):
+            self.fail("stands outside of scf.parallel", code="MLC0160")
+
+    def print_form(self, p: Printer) -> None:
+        if extra := p.attr_dict(self):
+            p.append(" " + extra)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        return Reduce.make([], parser.attr_dict() if parser.at("{") else {}, None)
+
+
+class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
+    """for every i0 in range(lower0, upper0, step0), i1 in range(lower1, upper1, step1), ...: body(i0, i1, ...)
+
+    In any order, or at the same time: no iteration reads or writes what another one writes. Each is worth a thread of
+    its own. Nothing is carried or combined, so there are no `init` values.
+    """
+
+    lower: tuple[Value, ...]
+    upper: tuple[Value, ...]
+    step: tuple[Value, ...]
+    init: tuple[Value, ...]
+    body: Region
+
+    def infer(self) -> tuple[Type, ...]:
+        if not len(self.lower) == len(self.upper) == len(self.step) > 0:
+            self.fail("needs as many lower bounds as upper bounds and steps, at least one of each", code="MLC0160")
+        if any(v.type != index for v in self.operands) or self.init:
+            self.fail("bounds and steps are indices, and nothing is combined", code="MLC0160")
+        return ()
+
+    def verify_op(self) -> None:
+        if [a.type for a in self.counters] != [index] * len(self.lower):
+            self.fail(f"the body takes {_types(self.counters)}, expected one index per dimension", code="MLC0160")
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def counters(self) -> Sequence[Value]:
+        return self.block.args
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        lower, upper, step = ([int(frame[v]) for v in group] for group in (self.lower, self.upper, self.step))
+        if min(step) <= 0:
+            self.fail(f"the step is {min(step)}, not positive", code="MLC0161")
+        for counters in itertools.product(*map(range, lower, upper, step)):
+            frame.run(self.body, counters)
+        return []
+
+    def print_form(self, p: Printer) -> None:
+        lower, upper, step = (f"({p.values(group)})" for group in (self.lower, self.upper, self.step))
+        p.append(f" ({p.values(self.counters)}) = {lower} to {upper} step {step}")
+        p.braces(self.body, entry_args=False)
+        if extra := p.attr_dict(self, ("operandSegmentSizes",)):
+            p.append(" " + extra)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        parser.expect("(")
+        counters = parser.list_of(lambda: parser.kind("value", "a loop counter such as %i"), ")")
+        groups = []
+        for word in ("=", "to", "step"):
+            parser.expect(word)
+            parser.expect("(")
+            groups.append(parser.list_of(parser.operand, ")"))
+        operands = parser.resolve_all([ref for group in groups for ref in group], [index] * sum(map(len, groups)))
+        body = parser.region([(counter, index) for counter in counters])
+        _end(parser, body, Reduce)
+        extra = parser.attr_dict() if parser.at("{") else {}
+        return Parallel.make(operands, extra, None, [body], segments=[*map(len, groups), 0])
+
+
 def loop(lower: Value, upper: Value, step: Value, init: Sequence[Value] = (), name: str = "") -> For:
     """A loop whose body takes its arguments and is empty; end it with Yield."""
     return For(lower, upper, step, tuple(init), Region(Block([lower.type, *(v.type for v in init)], [name])))
+
+
+def parallel(lower: Sequence[Value], upper: Sequence[Value], step: Sequence[Value],
+             names: Sequence[str] = ()) -> Parallel:
+    """A loop of independent iterations, whose body is empty; end it with Reduce."""
+    body = Region(Block([index] * len(lower), names))
+    return Parallel(tuple(lower), tuple(upper), tuple(step), (), body)
 
 
 def branch(condition: Value, types: Sequence[Type] = (), otherwise: bool = True) -> If:
@@ -266,11 +353,11 @@ def branch(condition: Value, types: Sequence[Type] = (), otherwise: bool = True)
     return If(condition, Region(Block()), Region(Block()) if otherwise or types else Region(), tuple(types))
 
 
-def _end(parser: Parser, region: Region) -> None:
-    """Text may leave out a yield of nothing at the end; it gets the place of the closing brace."""
+def _end(parser: Parser, region: Region, terminator: type[Op] = Yield) -> None:
+    """Text may leave out a terminator without values; it gets the place of the closing brace."""
     for block in region.blocks:
         if block.last is None or not block.last.terminator:
-            block.insert(Yield.make([], {}, None, loc=parser.loc(parser.tokens[parser.pos - 1].start)))
+            block.insert(terminator.make([], {}, None, loc=parser.loc(parser.tokens[parser.pos - 1].start)))
 
 
 def _print_values(p: Printer, op: Op, values: Sequence[Value]) -> None:

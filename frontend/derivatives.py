@@ -13,6 +13,7 @@ from typing import Any
 
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
 from mlc.frontend.eager import Compiler
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
@@ -29,17 +30,19 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     """f(*args, **keywords), recorded and run as one compiled function."""
     arguments = Arguments(*tree.flatten((args, keywords)))
     recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
-    if not any(kind == "result" for kind, _ in recorded.outputs):
+    if not recorded.computes:
         return recorded.result(())
     entry = Compiler.compile(recorded.trace.module)
-    return recorded.result(entry.call([*arguments.arrays, *recorded.captured]))
+    results = entry.call([*arguments.arrays, *recorded.captured])
+    recorded.assign((args, keywords), results)
+    return recorded.result(results)
 
 
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function of the same arguments that returns (f's value, its gradient by the arguments `argnums`).
 
     f returns a number, or with has_aux a pair of a number and anything else. The gradient has the structure of the
-    argument; with several argnums it is a tuple.
+    argument, with None for buffers and frozen parameters of modules; with several argnums it is a tuple.
     """
     numbers = _numbers(argnums)
 
@@ -76,8 +79,11 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     Cotangents have the structure of what they belong to; None stands for that of something without derivative.
     """
     if state.trace is None:
+        leaves, structure = tree.flatten(primals)
+
         def pull_now(cotangents: Any) -> tuple[Any, ...]:
-            return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (primals, cotangents), {})  # type: ignore[no-any-return]
+            before = structure.unflatten(leaves)           # f may assign buffers of modules: once, and below
+            return run_now(lambda xs, cts: _vjp(f, xs)[1](cts), (before, cotangents), {})  # type: ignore[no-any-return]
         return run_now(f, primals, {}, list(parameters(f))), pull_now
     return _vjp(f, primals)
 
@@ -125,13 +131,14 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     ends = [0]
     for x in args:
         ends.append(ends[-1] + len(tree.leaves(x)))
-    wanted = [i for n in chosen for i in range(ends[n], ends[n + 1])]
+    wanted = [ends[n] + i for n in chosen for i, is_wanted in enumerate(tree.trained(args[n])) if is_wanted]
     inputs = _Inputs((args, keywords), lambda i: i in wanted)
     wrt = _differentiable(f, inputs, wanted, args)
 
     def body(*own: Tracer) -> Any:
         args, keywords = inputs.rebuild(own)
-        return _scalar(f, f(*args, **keywords), has_aux)
+        buffers = Buffers(args, keywords)
+        return *_scalar(f, f(*args, **keywords), has_aux), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
     outer = current()
@@ -141,9 +148,11 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     for old, new in zip([*traced, *(inputs.tracers[i] for i in wrt)], results):
         new.weak = old.weak
     values, gradients = iter(results), iter(results[len(traced):])
-    value = structure.unflatten([x if x is not None else next(values) for x in others])
-    trees = tuple(tree.flatten(args[n])[1].unflatten([next(gradients) for _ in tree.leaves(args[n])]) for n in chosen)
-    return value if has_aux else value[0], trees
+    value, aux, assigned = structure.unflatten([x if x is not None else next(values) for x in others])
+    Buffers(args, keywords).assign(assigned)
+    trees = tuple(tree.flatten(args[n])[1].unflatten([next(gradients) if is_wanted else None
+                                                      for is_wanted in tree.trained(args[n])]) for n in chosen)
+    return (value, aux) if has_aux else value, trees
 
 
 def _differentiable(f: Any, inputs: _Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
@@ -181,21 +190,30 @@ def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
 def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     check_call(f, name_of(f), primals, {})
     inputs = _Inputs(tuple(primals), lambda i: True)
-    inner, function, traced, structure, others = record(name_of(f), lambda *own: f(*inputs.rebuild(own)),
-                                                        inputs.tracers)
+
+    def body(*own: Tracer) -> Any:
+        args = inputs.rebuild(own)
+        buffers = Buffers(args)
+        return f(*args), buffers.take()
+
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
     outer = current()
     values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
     with located(user_loc()):
         results = [Tracer(v, outer, t.weak) for v, t in zip(func.call(function, values), traced)]
     pending = iter(results)
-    out = structure.unflatten([x if x is not None else next(pending) for x in others])
+    out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])
+    Buffers(primals).assign(assigned)
+    leaves, structure = tree.flatten(out)
+    is_result = [x is None for x in others[: len(leaves)]]
     known = [Tracer(v, outer) for v in values]
-    wrt = [i for i, t in enumerate(inputs.tracers) if t.type.dtype.is_float]
+    wrt = [p for p, wanted in zip(inputs.position, tree.trained(tuple(primals)))
+           if wanted and p is not None and inputs.tracers[p].type.dtype.is_float]
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
         loc, here = user_loc(), current()
         with located(loc):
-            given = _cotangents(results, [x is None for x in others], structure, cotangents)
+            given = _cotangents(results, is_result, structure, cotangents)
             found = autodiff.vjp(function, [here.local(t) for t in known], [here.local(c) for c in given], wrt)
         gradients: dict[int, Tensor] = {i: Tracer(v, here, inputs.tracers[i].weak)
                                         for i, v in zip(wrt, found[len(results):])}
@@ -207,8 +225,9 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
 
 def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.Structure,
                 given: Any) -> list[Tracer]:
-    """One cotangent for each float result, of its type."""
+    """One cotangent for each float result, of its type; 0 for the buffers, which come after what f returned."""
     leaves = [x for x, wanted in zip(_leaves_or_none(structure, given), is_result) if wanted]
+    leaves += [None] * (len(results) - len(leaves))
     out = []
     for result, ct in zip(results, leaves):
         if not result.type.dtype.is_float:

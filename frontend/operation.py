@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend import eager
@@ -26,18 +26,30 @@ class Operation:
     """A public function: its body, and which of its parameters are arrays.
 
     literal   operands whose Python numbers are part of what is compiled: `x ** 2` is not `x ** y`
+
+    Its parameters are looked at when it is first called: a program uses few of the functions that it imports.
     """
 
-    __slots__ = ("body", "literal", "name", "operands", "positional", "rest")
-
     def __init__(self, body: Callable[..., Any], literal: Iterable[str], name: str) -> None:
-        parameters = inspect.signature(body).parameters
         self.body = body
         self.name = name
         self.literal = frozenset(literal)
-        self.operands = frozenset(n for n, p in parameters.items() if "Operand" in str(p.annotation))
-        self.positional = tuple(n for n, p in parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
-        self.rest = next((n for n, p in parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
+
+    @functools.cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        return inspect.signature(self.body).parameters
+
+    @functools.cached_property
+    def operands(self) -> frozenset[str]:
+        return frozenset(n for n, p in self.parameters.items() if "Operand" in str(p.annotation))
+
+    @functools.cached_property
+    def positional(self) -> tuple[str, ...]:
+        return tuple(n for n, p in self.parameters.items() if p.kind is not inspect.Parameter.VAR_POSITIONAL)
+
+    @functools.cached_property
+    def rest(self) -> str:
+        return next((n for n, p in self.parameters.items() if p.kind is inspect.Parameter.VAR_POSITIONAL), "")
 
     def parameter(self, position: int) -> str:
         """The name of the parameter that takes the positional argument `position`."""
@@ -45,7 +57,7 @@ class Operation:
             self.positional[position] if position < self._before_rest() else self.rest)
 
     def _before_rest(self) -> int:
-        names = list(inspect.signature(self.body).parameters)
+        names = list(self.parameters)
         return names.index(self.rest) if self.rest else len(names)
 
     def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
-from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error, check_call
 from mlc.ir import sizes
 from mlc.ir.core import located
@@ -151,12 +152,20 @@ class Recorded:
 
     outputs   per leaf of the result: ("result", its number) or ("value", the leaf itself)
     captured  arrays that the function reached by itself and takes after its arguments
+    assigned  of the modules among the arguments, the buffers that get a new value which is not returned: number of
+              the buffer, number of the result
     """
 
     trace: Trace
     structure: tree.Structure
     outputs: list[tuple[str, Any]]
     captured: list[Array] = field(default_factory=list)
+    assigned: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is anything to run."""
+        return bool(self.assigned) or any(kind == "result" for kind, _ in self.outputs)
 
     def result(self, results: Sequence[Array]) -> Any:
         """What the Python function returned, from what the compiled one did."""
@@ -170,6 +179,11 @@ class Recorded:
             else:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
+
+    def assign(self, given: tuple[Any, ...], results: Sequence[Array]) -> None:
+        """Give the modules among the arguments `given` (args, keywords) the buffers that the call has assigned."""
+        if self.assigned:
+            Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
@@ -190,6 +204,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
               for x, slot in zip(arguments.leaves, arguments.slots)]
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name_of(f), args, keywords)
+    buffers = Buffers(args, keywords)
     with trace.recording():
         out, structure = tree.flatten(f(*args, **keywords))
         results: list[Tracer] = []
@@ -202,6 +217,10 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                         results.append(strengthened(tracer(x)))
                     else:
                         outputs.append(("value", x))
+                returned = {r.value for r in results}
+                kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
+                assigned = {i: len(results) + n for n, i in enumerate(kept)}
+                results += [tracer(x) for x in kept.values()]
                 trace.finish(results)
         except Error as error:
             raise as_user_error(error, "result", out, loc) from None
@@ -209,7 +228,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
         trace.function.attrs["donate"] = tuple(donated)
     if names:
         trace.function.attrs["arg_names"] = tuple(names)
-    return Recorded(trace, structure, outputs, trace.lifted)
+    return Recorded(trace, structure, outputs, trace.lifted, assigned)
 
 
 def _identifier(path: str) -> str:

@@ -325,6 +325,29 @@ class Tensor(Leaf):
     def gather(self, dim: _int, index: Operand) -> Tensor: return _call("gather", self, dim, index)
     def take_along_dim(self, indices: Operand, dim: _int | None = None) -> Tensor:
         return _call("take_along_dim", self, indices, dim)
+    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
+        return _call("Tensor.unfold", self, dimension, size, step)
+
+    # -- scans and scatters -------------------------------------------------------------------------------------------
+    def cumsum(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return _call("cumsum", self, dim, dtype=dtype)
+    def cumprod(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return _call("cumprod", self, dim, dtype=dtype)
+    def cummax(self, dim: _int) -> Any: return _call("cummax", self, dim)
+    def cummin(self, dim: _int) -> Any: return _call("cummin", self, dim)
+    def logcumsumexp(self, dim: _int) -> Tensor: return _call("logcumsumexp", self, dim)
+    def diff(self, n: _int = 1, dim: _int = -1) -> Tensor: return _call("diff", self, n, dim)
+    def scatter(self, dim: _int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
+        return _call("scatter", self, dim, index, src, reduce=reduce)
+    def scatter_add(self, dim: _int, index: Operand, src: Operand) -> Tensor:
+        return _call("scatter_add", self, dim, index, src)
+    def scatter_reduce(self, dim: _int, index: Operand, src: Operand, reduce: str, *,
+                       include_self: _bool = True) -> Tensor:
+        return _call("scatter_reduce", self, dim, index, src, reduce, include_self=include_self)
+    def index_add(self, dim: _int, index: Operand, source: Operand, *, alpha: Operand = 1) -> Tensor:
+        return _call("index_add", self, dim, index, source, alpha=alpha)
+    def index_copy(self, dim: _int, index: Operand, source: Operand) -> Tensor:
+        return _call("index_copy", self, dim, index, source)
+    def index_fill(self, dim: _int, index: Operand, value: Operand) -> Tensor:
+        return _call("index_fill", self, dim, index, value)
 
     # -- products -----------------------------------------------------------------------------------------------------
     def matmul(self, other: Operand) -> Tensor: return _call("matmul", self, other)

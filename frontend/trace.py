@@ -18,6 +18,7 @@ import numpy as np
 from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_array
@@ -293,12 +294,20 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """f(*args, **keywords), recorded as a call of a function."""
     check_call(f, name, args, keywords)
     outer = current()
-    inner, function, traced, structure, others = record(name, f, None, *args, **keywords)
+    buffers = Buffers(getattr(f, "__self__", None), args, keywords)
+
+    def body() -> Any:
+        out = f(*args, **keywords)
+        return out, buffers.take()
+
+    inner, function, traced, structure, others = record(name, body, None)
     with located(user_loc()):
         results = iter(func.call(function, inner.arguments()))
     weak = iter(traced)
     leaves = [x if x is not None else Tracer(next(results), outer, next(weak).weak) for x in others]
-    return structure.unflatten(leaves)
+    out, assigned = structure.unflatten(leaves)
+    buffers.assign(assigned)
+    return out
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

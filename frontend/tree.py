@@ -26,7 +26,14 @@ class Leaf:
 
 
 class AttributeTree:
-    """An object whose attributes that hold arrays are its children; its other attributes belong to the structure."""
+    """An object whose attributes that hold arrays are its children; its other attributes belong to the structure.
+
+    _buffers   names of the attributes that are state: not differentiated, and assigned anew while a function runs
+    _frozen    names of the attributes that are not differentiated for now
+    """
+
+    _buffers: tuple[str, ...] = ()
+    _frozen: tuple[str, ...] = ()
 
 
 class Static:
@@ -36,9 +43,12 @@ class Static:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+        if type(value) in _PLAIN:
+            self.key: Any = frozen_leaf(value)
+            return
         try:
             leaves, structure = flatten(value)
-            self.key: Any = (structure, *(frozen_leaf(x) for x in leaves))
+            self.key = (structure, *(frozen_leaf(x) for x in leaves))
             hash(self.key)
         except TypeError:
             self.key = id(value)
@@ -120,8 +130,48 @@ def matching_leaves(structure: Structure, tree: Any) -> list[Any]:
 def paths(tree: Any, root: str = "") -> list[str]:
     """How Python reaches each leaf: `params['layers'][0].weight`."""
     out: list[str] = []
-    _walk_paths(tree, root, out)
+    _walk_paths(tree, root, out, _steps)
     return out
+
+
+def names(tree: Any) -> list[str]:
+    """What saved states call each leaf: `layers.0.weight`."""
+    out: list[str] = []
+    _walk_paths(tree, "", out, _dotted)
+    return [name.removeprefix(".") for name in out]
+
+
+def trained(tree: Any) -> list[bool]:
+    """For each leaf, whether it is differentiated: all but the buffers and frozen attributes of `AttributeTree`s."""
+    out: list[bool] = []
+    _walk_trained(tree, True, out)
+    return out
+
+
+def trained_part(tree: Any) -> Any:
+    """The tree with None in place of each leaf that is not differentiated: what gradients look like."""
+    leaves, structure = flatten(tree)
+    return structure.unflatten([x if wanted else None for x, wanted in zip(leaves, trained(tree))])
+
+
+def children(tree: Any) -> list[tuple[str, Any]]:
+    """What stands directly in a container, each under the name that `names` spells: `.weight`, `.0`; [] for a leaf."""
+    found = None if isinstance(tree, Leaf) or type(tree) is np.ndarray else _children(tree)
+    return [] if found is None else list(zip(_dotted(found[0]), found[1]))
+
+
+def with_children(tree: Any, new: list[Any]) -> Any:
+    """A container like `tree` that holds `new`, in the order of `children`."""
+    found = _children(tree)
+    return tree if found is None else _make(found[0], new)
+
+
+def attribute_trees(tree: Any) -> Iterator[AttributeTree]:
+    """The `AttributeTree`s in a tree, each before those inside it."""
+    if isinstance(tree, AttributeTree):
+        yield tree
+    for _, child in children(tree):
+        yield from attribute_trees(child)
 
 
 # -- the kinds of container -------------------------------------------------------------------------------------------
@@ -245,13 +295,34 @@ def _steps(token: Token) -> list[str]:
     if kind in (list, tuple):
         return [f"[{i}]" for i in range(count)]
     if issubclass(kind, AttributeTree):
-        return ["." + name for name in rest[0]]
+        return [f"[{name}]" if name.isdigit() else "." + name for name in rest[0]]
     return ["." + name for name in (rest or getattr(kind, "_fields", ()))]
 
 
-def _walk_paths(x: Any, path: str, out: list[str]) -> None:
+def _dotted(token: Token) -> list[str]:
+    kind, count, rest = token
+    if kind in (list, tuple):
+        return [f".{i}" for i in range(count)]
+    if issubclass(kind, AttributeTree):
+        return ["." + name for name in rest[0]]
+    return [f".{key}" for key in rest] if kind is dict else _steps(token)
+
+
+def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list[str]]) -> None:
     if (found := None if isinstance(x, Leaf) else _children(x)) is None:
         out.append(path)
         return
-    for step, child in zip(_steps(found[0]), found[1]):
-        _walk_paths(child, path + step, out)
+    for step, child in zip(steps(found[0]), found[1]):
+        _walk_paths(child, path + step, out, steps)
+
+
+def _walk_trained(x: Any, wanted: bool, out: list[bool]) -> None:
+    if (found := None if isinstance(x, Leaf) else _children(x)) is None:
+        out.append(wanted)
+        return
+    token, children = found
+    fixed: tuple[str, ...] = ()
+    if isinstance(x, AttributeTree):
+        fixed = (*x._buffers, *x._frozen)
+    for i, child in enumerate(children):
+        _walk_trained(child, wanted and not (fixed and token[2][0][i] in fixed), out)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
@@ -161,8 +161,12 @@ class Block:
         return arg
 
     def erase_arg(self, index: int) -> None:
-        assert not self.args[index].uses, "erasing a block argument that is used"
-        del self.args[index]
+        self.erase_args([index])
+
+    def erase_args(self, indices: Collection[int]) -> None:
+        """Remove the arguments of these numbers."""
+        assert not any(self.args[i].uses for i in indices), "erasing a block argument that is used"
+        self.args = [arg for arg in self.args if arg.index not in indices]
         for i, arg in enumerate(self.args):
             arg.index = i
 
@@ -552,7 +556,10 @@ class Op:
         for region in self.regions:
             for block in region.blocks:
                 for op in block:
-                    yield from op.walk()
+                    if op.regions:
+                        yield from op.walk()
+                    else:                        # most operations: a generator for each would cost more than the walk
+                        yield op
 
     def inside(self, cls: type[O]) -> Iterator[O]:
         """Every operation of class `cls` within this one."""

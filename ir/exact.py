@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+Array = np.ndarray[Any, Any]
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
@@ -82,6 +80,8 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
 
 def _fma_in_integers(a: float, b: float, c: float) -> float:
     """a * b + c of finite values, a * b not zero: the quotient of two integers is rounded correctly by Python."""
+    from fractions import Fraction  # rarely needed: one value in millions gets here
+
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     try:
         return float(exact)

@@ -7,9 +7,9 @@ ends in one ParseError or IRError with line and column.
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from mlc.ir.core import REGISTRY, Block, Op, Region, Value
@@ -37,10 +37,11 @@ class _Placeholder(Value):
     token: Token
 
 
-def parse_file(path: str | Path) -> Op:
+def parse_file(path: str | os.PathLike[str]) -> Op:
     """Read a module from a file; a missing or undecodable file is a ParseError."""
     try:
-        text = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            text = file.read()
     except OSError as error:
         raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
     try:

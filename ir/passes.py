@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import difflib
 import gc
 import importlib
-import pkgutil
 import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,8 @@ def find_pass(name: str) -> Pass:
             raise
         found = None
     if found is None:
+        import difflib
+
         near = difflib.get_close_matches(module, pass_names(), 1)
         raise UserError(f"there is no pass {name!r}", code="MLC0330",
                         hint=f"did you mean {near[0]}?" if near else "see `mlc passes`")
@@ -89,6 +91,8 @@ def find_pass(name: str) -> Pass:
 
 def pass_names() -> list[str]:
     """Every pass that mlc ships, in alphabetical order."""
+    import pkgutil
+
     package = importlib.import_module("mlc.passes")
     names = [m.name for m in pkgutil.iter_modules(package.__path__)]
     return sorted(n for n in names if "PASS" in vars(importlib.import_module(f"mlc.passes.{n}")))
@@ -229,6 +233,8 @@ def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
 def _diff(before: str, after: str, name: str) -> str:
     if before == after:
         return f"// ----- {name}: no change -----\n"
+    import difflib
+
     lines = difflib.unified_diff(before.splitlines(), after.splitlines(), "before", "after", lineterm="", n=2)
     return f"// ----- {name} -----\n" + "\n".join(lines) + "\n"
 

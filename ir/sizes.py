@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Union
 
 from mlc.ir.diag import ParseError
@@ -33,6 +34,7 @@ Atom = str | Quotient
 Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by text; () is the constant term
 
 
+@lru_cache(1 << 14)
 def _monomial_key(m: Monomial) -> tuple[int, str]:
     return (-sum(p for _, p in m), "*".join(str(a) for a, p in m for _ in range(p)))
 
@@ -68,9 +70,11 @@ class Size:
         return _combine(0, self, -1)
 
     def __mul__(self, other: Dim) -> Dim:
+        if not isinstance(other, Size):
+            return Size(tuple([(m, c * other) for m, c in self.terms])) if other else 0
         out: dict[Monomial, int] = {}
         for m, c in self.terms:
-            for n, d in _terms(other):
+            for n, d in other.terms:
                 powers: dict[Atom, int] = dict(m)
                 for atom, power in n:
                     powers[atom] = powers.get(atom, 0) + power
@@ -132,6 +136,8 @@ def _make(terms: Mapping[Monomial, int]) -> Dim:
 
 
 def _combine(a: Dim, b: Dim, sign: int) -> Dim:
+    if b == 0:
+        return a
     out = dict(_terms(a))
     for m, c in _terms(b):
         out[m] = out.get(m, 0) + sign * c
@@ -188,6 +194,26 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
         else:
             rest[m] = c
     return _make(quotient), _make(rest)
+
+
+def joined(x: Dim) -> Dim:
+    """x, with b * (a floordiv b) + a mod b written as a."""
+    changed = isinstance(x, Size)
+    while changed:
+        changed = False
+        for monomial, coefficient in _terms(x):
+            for atom, power in monomial:
+                if isinstance(atom, str) or atom.op != "mod" or power != 1:
+                    continue
+                factor = _make({tuple(f for f in monomial if f[0] is not atom): coefficient})
+                whole = Size((((((Quotient("floordiv", atom.num, atom.den)), 1),), 1),)) * atom.den * factor
+                rest = x - whole - Size(((monomial, coefficient),))
+                if len(_terms(rest)) == len(_terms(x)) - len(_terms(whole)) - 1:
+                    x, changed = rest + factor * atom.num, True
+                    break
+            if changed:
+                break
+    return x
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -16,42 +16,70 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import nn, optim
-    from mlc.api import Compiled, compile, grad, lower, native_entries, spec, value_and_grad, vjp
+    from mlc import fft, linalg, nn, optim, random
+    from mlc.api import (
+        Compiled, compile, get_num_threads, grad, lower, native_entries, set_num_threads, spec, value_and_grad,
+        vjp,
+    )
+    from mlc.artifact import load, save
     from mlc.frontend.dtypes import (
-        DType, bfloat16, bool_, float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
+        DType, bfloat16, bool_, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64,
+        uint8,
     )
     from mlc.frontend.dtypes import bool_ as bool
     from mlc.frontend.functions.contract import (
-        addmm, baddbmm, bmm, dot, einsum, inner, kron, matmul, mm, mv, outer, tensordot, trace, vdot,
+        addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, corrcoef, cov, cross, dot, einsum, ger,
+        inner, kron, matmul, mm, mv, outer, tensordot, trace, vdot,
     )
     from mlc.frontend.functions.create import (
         arange, asarray, eye, from_dlpack, from_numpy, full, full_like, linspace, ones, ones_like, tensor, zeros,
         zeros_like,
     )
+    from mlc.frontend.functions.dynamic import dynamic_slice, dynamic_update_slice
     from mlc.frontend.functions.elementwise import (
-        abs, acosh, add, addcdiv, addcmul, asinh, atanh, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
-        bitwise_right_shift, bitwise_xor, ceil, clamp, copysign, cos, cosh, deg2rad, detach, div, eq, erf, erfc, exp,
-        exp2, expm1, floor, floor_divide, fmax, fmin, fmod, frac, ge, gt, heaviside, hypot, isclose, isfinite, isinf,
-        isnan, ldexp, le, lerp, log, log1p, log2, log10, logaddexp, logical_and, logical_not, logical_or, logical_xor,
-        logit, lt, masked_fill, maximum, minimum, mul, nan_to_num, ne, neg, positive, pow, rad2deg, reciprocal,
-        remainder, round, rsqrt, sigmoid, sign, sin, sinh, sqrt, square, sub, tan, tanh, trunc, where, xlogy,
+        abs, add, addcdiv, addcmul, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
+        bitwise_xor, ceil, clamp, copysign, detach, div, eq, erf, erfc, exp, exp2, expm1, floor, floor_divide,
+        fmax, fmin, fmod, frac, ge, gt, heaviside, isclose, isfinite, isinf, isnan, ldexp, le, lerp, log, log10,
+        log1p, log2, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit, lt, masked_fill,
+        maximum, minimum, mul, nan_to_num, ne, neg, positive, pow, reciprocal, remainder, round, rsqrt, sigmoid,
+        sign, sqrt, square, sub, trunc, where, xlogy,
     )
     from mlc.frontend.functions.elementwise import cast_to as cast
-    from mlc.frontend.functions.index import diag, diagonal, embedding, gather, index_select, one_hot, take_along_dim
+    from mlc.frontend.functions.fft import bartlett_window, blackman_window, hamming_window, hann_window
+    from mlc.frontend.functions.grids import (
+        atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, column_stack, combinations, concat,
+        diag_embed, diagflat, dsplit, dstack, fliplr, flipud, hsplit, meshgrid, moveaxis, ravel, rot90, swapaxes,
+        swapdims, tensor_split, trapezoid, tril_indices, triu_indices, unravel_index, vander, vsplit,
+    )
+    from mlc.frontend.functions.index import (
+        diag, diagonal, embedding, gather, index_select, one_hot, take_along_dim,
+    )
     from mlc.frontend.functions.index import take_flat as take
+    from mlc.frontend.functions.linalg import logdet
     from mlc.frontend.functions.neural import (
         celu, cosine_similarity, layer_norm, log_softmax, pairwise_distance, prelu, relu, rms_norm, selu, softmax,
         threshold,
     )
+    from mlc.frontend.functions.random import erfinv
     from mlc.frontend.functions.reduce import (
         all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, logsumexp, max, mean, min, norm, prod, std,
         std_mean, sum, var, var_mean,
+    )
+    from mlc.frontend.functions.scan import cummax, cummin, cumprod, cumsum, diff, logcumsumexp
+    from mlc.frontend.functions.scatter import (
+        bincount, index_add, index_copy, index_fill, index_reduce, scatter, scatter_add, scatter_reduce,
     )
     from mlc.frontend.functions.shape import (
         broadcast_tensors, broadcast_to, cat, chunk, expand, flatten, flip, hstack, movedim, narrow, pad, permute,
         repeat_interleave, reshape, roll, select, split, squeeze, stack, t, tile, transpose, tril, triu, unbind,
         unflatten, unsqueeze, vstack,
+    )
+    from mlc.frontend.functions.sort import (
+        argsort, bucketize, histc, isin, kthvalue, median, mode, msort, nanmedian, nanquantile, quantile,
+        searchsorted, sort, topk,
+    )
+    from mlc.frontend.functions.trigonometry import (
+        acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, deg2rad, hypot, rad2deg, sin, sinh, tan, tanh,
     )
     from mlc.frontend.tensor import Tensor
     from mlc.ir.diag import Error, UserError
@@ -61,33 +89,42 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [                                  # noqa: RUF022 (in plain alphabetical order, to be read)
-    "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "acosh", "add", "addcdiv", "addcmul", "addmm",
-    "all", "amax", "amin", "aminmax", "any", "arange", "argmax", "argmin", "asarray", "asinh", "atanh", "baddbmm",
-    "bfloat16", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "bmm", "bool", "bool_", "broadcast_tensors", "broadcast_to", "cast", "cat", "ceil", "celu",
-    "chunk", "clamp", "compile", "copysign", "cos", "cosh", "cosine_similarity", "count_nonzero", "deg2rad",
-    "detach", "diag", "diagonal", "div", "dot", "einsum", "embedding", "eq", "erf", "erfc", "exp", "exp2", "expand",
-    "expm1", "eye", "flatten", "flip", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin",
-    "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "gather", "ge", "grad", "gt", "heaviside",
-    "hstack", "hypot", "index_select", "inner", "int16", "int32", "int64", "int8", "isclose", "isfinite", "isinf",
-    "isnan", "kron", "layer_norm", "ldexp", "le", "lerp", "linspace", "log", "log10", "log1p", "log2",
-    "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsumexp",
-    "lower", "lt", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "min", "minimum", "mm",
-    "movedim", "mul", "mv", "nan_to_num", "narrow", "native_entries", "ne", "neg", "nn", "norm", "one_hot", "ones",
+    "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "acos", "acosh", "add", "addbmm", "addcdiv",
+    "addcmul", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "any", "arange", "argmax", "argmin",
+    "argsort", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "baddbmm", "bartlett_window", "bfloat16", "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "bool", "bool_",
+    "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist", "ceil", "celu",
+    "chain_matmul", "chunk", "clamp", "column_stack", "combinations", "compile", "concat", "copysign", "corrcoef",
+    "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum",
+    "deg2rad", "detach", "diag", "diag_embed", "diagflat", "diagonal", "diff", "div", "dot", "dsplit", "dstack",
+    "dynamic_slice", "dynamic_update_slice", "einsum", "embedding", "eq", "erf", "erfc", "erfinv", "exp", "exp2",
+    "expand", "expm1", "eye", "fft", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
+    "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like",
+    "gather", "ge", "ger", "get_num_threads", "grad", "gt", "hamming_window", "hann_window", "heaviside", "histc",
+    "hsplit", "hstack", "hypot", "index_add", "index_copy", "index_fill", "index_reduce", "index_select", "inner",
+    "int16", "int32", "int64", "int8", "isclose", "isfinite", "isin", "isinf", "isnan", "kron", "kthvalue",
+    "layer_norm", "ldexp", "le", "lerp", "linalg", "linspace", "load", "log", "log10", "log1p", "log2",
+    "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logit", "logsumexp", "lower", "lt", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "median",
+    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mv", "nan_to_num",
+    "nanmedian", "nanquantile", "narrow", "native_entries", "ne", "neg", "nn", "norm", "one_hot", "ones",
     "ones_like", "optim", "outer", "pad", "pairwise_distance", "permute", "positive", "pow", "prelu", "prod",
-    "rad2deg", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape", "rms_norm", "roll", "round",
-    "rsqrt", "select", "selu", "sigmoid", "sign", "sin", "sinh", "softmax", "spec", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "std_mean", "sub", "sum", "t", "take", "take_along_dim", "tan", "tanh", "tensor",
-    "tensordot", "threshold", "tile", "trace", "transpose", "tril", "triu", "trunc", "uint16", "uint32", "uint64",
-    "uint8", "unbind", "unflatten", "unsqueeze", "value_and_grad", "var", "var_mean", "vdot", "vjp", "vstack",
-    "where", "xlogy", "zeros", "zeros_like",
+    "quantile", "rad2deg", "random", "ravel", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
+    "rms_norm", "roll", "rot90", "round", "rsqrt", "save", "scatter", "scatter_add", "scatter_reduce",
+    "searchsorted", "select", "selu", "set_num_threads", "sigmoid", "sign", "sin", "sinh", "softmax", "sort",
+    "spec", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "sum", "swapaxes", "swapdims",
+    "t", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile",
+    "topk", "trace", "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "uint16",
+    "uint32", "uint64", "uint8", "unbind", "unflatten", "unravel_index", "unsqueeze", "value_and_grad", "vander",
+    "var", "var_mean", "vdot", "vjp", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]
 
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
-    "UserError": "mlc.ir.diag", "manual_seed": "mlc.nn.init",
+    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "save": "mlc.artifact",
 }
-_MODULES = frozenset({"nn", "optim"})
+_MODULES = frozenset({"fft", "linalg", "nn", "optim", "random"})
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
@@ -40,15 +43,16 @@ from mlc.passes import pipeline
 
 if TYPE_CHECKING:
     from mlc.backends.executable import Entry, Executable
+    from mlc.backends.image import Image
 
-__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "grad", "lower",
-           "native_entries", "spec", "value_and_grad", "vjp"]
+__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "get_num_threads",
+           "grad", "lower", "native_entries", "set_num_threads", "spec", "value_and_grad", "vjp"]
 
 Parameters = str | int | Iterable[str | int]
 """Parameters of a function: names, positions, or one of them."""
 
 _cache: dict[str, Executable] = {}
-"""Native code by the text of the module it was made from, locations included: they are in its error messages."""
+"""Native code by the key of the module it was made from."""
 _functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
@@ -62,16 +66,28 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def executable(module: Module) -> Executable:
-    """Native code of a module of the tensor level, made at most once."""
-    from mlc.backends.executable import build  # brings LLVM in: only when something must be compiled
+    """Native code of a module of the tensor level, made once in this process and, where it can be kept, once on this
+    machine: modules that differ in names and places only share it."""
+    from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
+    from mlc.backends.executable import Executable
     from mlc.backends.target import host
-    text = to_text(module, locations=True)
     with compiling:
-        if (found := _cache.get(text)) is None:
-            target = host()
-            pipeline.lower(module, "llvm", target.vector_bits)
-            found = _cache[text] = build(module, target)
-    return found
+        target, places, text = host(), canonical.Places(module), canonical.canonical_text(module)
+
+        def compiled() -> Image:
+            with places.numbered():
+                pipeline.lower(module, "llvm", target.vector_bits)
+                return image.compile_image(module, target)
+
+        if text is None:                                   # rules or operations of others: they may change
+            return Executable(compiled()).at(places.interface)
+        key = cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
+        if (found := _cache.get(key)) is None:
+            if (kept := image.recall(key)) is None:
+                kept = compiled()
+                image.keep(key, kept)
+            found = _cache[key] = Executable(kept)
+        return found.at(places.interface)
 
 
 def native_entries() -> int:
@@ -85,6 +101,27 @@ def _entry(module: Module) -> Entry:
 
 
 Compiler.compile = staticmethod(_entry)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What a function was compiled to for some kind of arguments; those of a bound module are left out.
+
+    structure  of (args, keywords)
+    leaves     its leaves, None in place of arrays
+    slots      per leaf: whether it is an array
+    weak       per array: whether it is a Python number, whose type gives way to that of others
+    bound      what the code depends on of the bound module
+    made       the code; None if there is nothing to compute
+    """
+
+    structure: tree.Structure
+    leaves: list[Any]
+    slots: list[bool]
+    weak: list[bool]
+    bound: Any
+    recorded: Recorded
+    made: Executable | None
 
 
 class Compiled:
@@ -104,6 +141,8 @@ class Compiled:
                                 loc=user_loc())
         self.f = f
         known = parameters(f)
+        if self.bound and "args" in known and hasattr(self.bound[0], "forward"):
+            known = parameters(type(self.bound[0]).forward)            # its __call__ passes all of them on
         self.names = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY)]
         every = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         self.donate = self._parameters(donate, every, "donate")
@@ -112,6 +151,7 @@ class Compiled:
             raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
         self.specs = self._specifications(known, args)
         self._known: dict[Any, tuple[Recorded, Entry | None, tuple[int, ...]]] = {}
+        self._variants: list[Variant] = []
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
         _functions.add(self)
@@ -166,6 +206,7 @@ class Compiled:
             raise
         if donated:
             consume(arguments.given, donated, user_loc(), name_of(self.f))
+        recorded.assign((args, keywords), results)
         return recorded.result(results)
 
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
@@ -198,12 +239,52 @@ class Compiled:
             if (found := self._known.get(arguments.key)) is not None:
                 return found
             recorded, donated = self._record(arguments, args, keywords)
-            some = any(kind == "result" for kind, _ in recorded.outputs)
-            entry = _entry(recorded.trace.module) if some else None
+            made = executable(recorded.trace.module) if recorded.computes else None
+            entry = made.entry("main") if made is not None else None
+            self._variants.append(self._variant(arguments, args, keywords, recorded, made))
             self._known[arguments.key] = recorded, entry, donated
             if entry is not None and self.dispatcher is not None and self._is_flat(arguments, recorded, args, keywords):
                 self._add_fast_path(entry)
             return self._known[arguments.key]
+
+    def _variant(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any], recorded: Recorded,
+                 made: Executable | None) -> Variant:
+        """What was compiled, without the arrays that it was compiled for."""
+        known, slots = iter(arguments.slots), list[bool]()
+        for name, x in roots(self.names, args, keywords):
+            count = len(tree.leaves(x))
+            if name in self.static:
+                next(known)
+            slots += [False] * count if name in self.static else islice(known, count)
+        leaves, structure = tree.flatten((args[len(self.bound):], keywords))
+        slots = slots[len(tree.leaves(self.bound)):]
+        weak = arguments.weak[len(arguments.weak) - sum(slots):]
+        return Variant(structure, [None if slot else x for x, slot in zip(leaves, slots)], slots, weak,
+                       self._bound_key(), recorded, made)
+
+    def _bound_key(self) -> Any:
+        """The types of the bound module's arrays, and what else it holds: whether it is in training, for one."""
+        return Arguments(*tree.flatten(self.bound)).key
+
+    @property
+    def variants(self) -> list[Variant]:
+        """What has been compiled for the bound module as it is now."""
+        now = self._bound_key()
+        return [v for v in self._variants if v.bound == now]
+
+    def prepare(self, *args: Any, **keywords: Any) -> Variant:
+        """The code for arguments like these (arrays or specifications), made without running it."""
+        args = (*self.bound, *args)
+        arguments = self._for_types(args, keywords)
+        recorded, _ = self._record(arguments, args, keywords)
+        made = executable(recorded.trace.module) if recorded.computes else None
+        return self._variant(arguments, args, keywords, recorded, made)
+
+    def _for_types(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
+        """Arguments some of which may be specifications."""
+        arguments = self._take_apart(args, keywords)
+        arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]
+        return arguments
 
     def _is_flat(self, arguments: Arguments, recorded: Recorded, args: tuple[Any, ...],
                  keywords: dict[str, Any]) -> bool:
@@ -243,10 +324,8 @@ class Compiled:
     # -- looking inside -----------------------------------------------------------------------------------------------
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """The module for these arguments (arrays or specifications) at a level; see `mlc.lower`."""
-        if self.bound:
-            args = (*self.bound, *args)
-        arguments = self._take_apart(args, keywords)
-        arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]
+        args = (*self.bound, *args)
+        arguments = self._for_types(args, keywords)
         module = self._record(arguments, args, keywords)[0].trace.module
         return Lowered(module, level)
 

@@ -11,9 +11,10 @@ The buffers are then seen with those two dimensions as one. Nothing else changes
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from mlc.dialects import arith, loop, memref
-from mlc.dialects.loop import Kernel, TileType
+from mlc.dialects.loop import Kernel, ScratchType, TileType
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
@@ -137,9 +138,9 @@ def copy_ops(source: Block, target: Block, kernel: Kernel, d: int, views: dict[t
         mapping.update(zip(op.results, copy.results))
 
 
-def renumbered(type: TileType, d: int) -> TileType:
-    """The tile type with d and d+1 as one dimension."""
-    return TileType(tuple(sorted({n if n <= d else n - 1 for n in type.dims})), type.dtype)
+def renumbered(type: TileType | ScratchType, d: int) -> TileType | ScratchType:
+    """The type of a tile or a scratch with d and d+1 as one dimension."""
+    return replace(type, dims=tuple(dict.fromkeys(n if n <= d else n - 1 for n in type.dims)))
 
 
 def renamed(expr: Dim, d: int) -> Dim:

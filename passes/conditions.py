@@ -6,25 +6,46 @@ is divided by zero only a call can tell, so whoever calls compiled code checks i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mlc.dialects import func
 from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op
+from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import TensorType
+from mlc.ir.types import TensorType, Type, bind_symbols
+
+Conditions = Mapping[Dim, str]
+"""Sizes that must not be negative, each with what is wrong where one is, as `file:line:col: message`."""
 
 
-def size_conditions(function: Op) -> dict[Dim, str]:
-    """Sizes that must not be negative, each with what is wrong where one is, as `file:line:col: message`."""
+def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Conditions]] | None = None
+                    ) -> dict[Dim, str]:
+    """The conditions of a function; `callees` gives the argument types and the conditions of those that it calls."""
     out: dict[Dim, str] = {}
     for op in function.walk():
+        if isinstance(op, func.Call) and callees is not None:
+            for size, site in _of_call(op, *callees[op.callee]):
+                out.setdefault(size, site)
         for size, message in _of(op):
             if isinstance(size, Size) and not sizes.is_natural(size):
                 out.setdefault(size, f"{op.loc}: {op.name}: {message}")
     return out
+
+
+def _of_call(call: func.Call, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str]]:
+    """What a callee needs, of the sizes at one call."""
+    env = bind_symbols(inputs, [v.type for v in call.args])
+    for size, site in conditions.items():
+        here = sizes.substitute(size, env)
+        if isinstance(here, int) and here < 0:
+            raise UserError(f"@{call.callee} cannot be called with these sizes: {site}", code="MLC0328",
+                            loc=call.loc)
+        if isinstance(here, Size) and not sizes.is_natural(here):
+            yield here, site
 
 
 def _of(op: Op) -> Iterator[tuple[Dim, str]]:

@@ -46,7 +46,7 @@ def _merge_functions(module: Op) -> None:
         if function.is_public:
             continue
         attrs = {k: v for k, v in function.attrs.items() if k != "sym_name"}
-        same = known.setdefault((attribute_key(attrs), _region_key(function.body)), function)
+        same = known.setdefault((attribute_key(attrs), region_key(function.body)), function)
         if same is function:
             continue
         for op in calls.get(function.sym_name, ()):
@@ -100,7 +100,7 @@ def operation_key(op: Op) -> Hashable:
         return type(op), operands, types
     attrs = tuple([(k, attribute_key(v)) for k, v in sorted(op.attrs.items()) if v is not None])
     segments = tuple(op.segments) if op.segments is not None else None
-    return type(op), operands, types, attrs, segments, tuple([_region_key(r) for r in op.regions])
+    return type(op), operands, types, attrs, segments, tuple([region_key(r) for r in op.regions])
 
 
 def attribute_key(value: Any) -> Hashable:
@@ -118,7 +118,7 @@ def attribute_key(value: Any) -> Hashable:
     return type(value), value
 
 
-def _region_key(region: Region) -> Hashable:
+def region_key(region: Region) -> Hashable:
     """The structure of a region: values and blocks inside it by number, values from outside as themselves."""
     numbers: dict[Any, int] = {}
     for block in region.blocks:

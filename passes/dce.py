@@ -21,7 +21,7 @@ def run(module: Op) -> None:
     pure = pure_functions(module)
     work: dict[Op, None] = {}
     for op in module.walk():
-        if op.results and not op.terminator:
+        if (op.results or isinstance(op, func.Call)) and not op.terminator:
             work[op] = None
     while work:
         op, _ = work.popitem()                   # users come after definitions, so most die in one sweep

@@ -22,6 +22,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
@@ -30,7 +31,7 @@ from mlc.passes.forms import DECOMPOSED, FIXED
 
 EXPANSIONS: dict[str, Callable[..., Any]] = {
     f"tensor.{name}": getattr(expansions, name)
-    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "tanh", "sigmoid", "erf", "pow",
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid", "erf", "pow",
                  "rem", "floordiv")
 }
 """Elementwise operations whose float meaning is a polynomial."""
@@ -128,7 +129,7 @@ def _fix(op: Op) -> None:
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
         op.attrs["order"] = op.order or reduction_order(op.x.type, op.axes)      # one that is given is kept
-    elif isinstance(op, tn.DotGeneral):
+    elif isinstance(op, tn.DotGeneral | tn.Cumulative):
         op.attrs["order"] = "chain"
     elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
         with before(op, op.loc.through("fix_numerics")):
@@ -141,7 +142,7 @@ def is_fixed(module: Op) -> bool:
     for op in module.walk():
         if _is_narrow(op):
             return False
-        if isinstance(op, Reduce | tn.DotGeneral):
+        if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
             if op.order is None or (isinstance(op, tn.DotGeneral) and op.order != "chain"):
                 return False
             told = True
@@ -165,7 +166,7 @@ _NARROW = (f16, bf16)
 
 def _is_narrow(op: Op) -> bool:
     """Whether an operation computes on floats of 16 bits; moving and selecting them is no arithmetic."""
-    return isinstance(op, Elementwise | Reduce | tn.DotGeneral) and any(
+    return isinstance(op, Elementwise | Reduce | tn.DotGeneral | tn.Cumulative | Scattering) and any(
         v.type.dtype in _NARROW for v in op.operands)
 
 

@@ -20,20 +20,29 @@ def no_composites(module: Op) -> None:
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
 
 
+BETWEEN = frozenset(f"tensor.{name}" for name in ("kernel", "reshape", "constant", "item", "from_scalar", "extent"))
+"""Operations on tensors that may stand between kernels: views, constants, and the ways to scalars and back."""
+
+
 def in_kernels(module: Op) -> None:
-    """What computes on tensors stands in kernels; between them are views and constants."""
+    """What computes on tensors stands in kernels; between them are views, constants, scalars, calls and control."""
     for op in module.walk():
-        if op.name.startswith("tensor.") and op.parent_op is not None and op.parent_op.name == "func.func" and \
-                op.name not in ("tensor.kernel", "tensor.reshape", "tensor.constant"):
+        if op.name.startswith("tensor.") and op.name not in BETWEEN and _is_outside(op):
             raise IRError(f"{op.name} stands outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
+
+
+def _is_outside(op: Op) -> bool:
+    """Whether an operation stands in a function, or in a loop or condition there, and in no kernel."""
+    parent = op.parent_op
+    return parent is None or parent.name in ("builtin.module", "func.func") or parent.name.startswith("scf.")
 
 
 def in_buffers(module: Op) -> None:
     """Tensors exist inside kernels only: functions and what stands between kernels work on memory."""
     for op in module.walk():
-        values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args if op.name == "func.func")]
-        outside = op.parent_op is None or op.parent_op.name in ("builtin.module", "func.func")
-        if outside and any(isinstance(v.type, TensorType) for v in values):
+        holds = op.name == "func.func" or op.name.startswith("scf.")
+        values = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args if holds)]
+        if _is_outside(op) and any(isinstance(v.type, TensorType) for v in values):
             raise IRError(f"{op.name} has tensors outside of kernels", code="MLC0162", loc=op.loc,
                           hint="run bufferize")
 
@@ -47,7 +56,7 @@ DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", 
 DECOMPOSED = Form("decomposed", DIFFERENTIATED.dialects, (no_composites,))
 """Composites such as softmax are spelled out in primitives."""
 
-FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "arith", "math"}), (no_composites,))
+FIXED = Form("fixed", frozenset({"builtin", "func", "tensor", "scf", "arith", "math"}), (no_composites,))
 """Every float reduction says in which order it adds; transcendental functions are polynomials."""
 
 FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites, in_kernels))
@@ -56,8 +65,8 @@ FUSED = Form("fused", FIXED.dialects | {"loop"}, (no_composites, in_kernels))
 BUFFERIZED = Form("bufferized", FUSED.dialects | {"memref"}, (no_composites, in_kernels, in_buffers))
 """Kernels of tensor operations read and write memory that one plan has laid out."""
 
-LOOP = Form("loop", frozenset({"builtin", "func", "loop", "arith", "math", "memref"}))
-"""Kernels are loops over blocks of points."""
+LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math", "memref"}))
+"""Kernels are loops over blocks of points; what decides which of them run is scf."""
 
 LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
 """Loops, memory and vectors, with upstream's names and meaning."""

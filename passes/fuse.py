@@ -6,62 +6,72 @@ why    a value that stays inside a kernel costs no memory traffic
 
 Each computing operation starts a group or joins the group of a producer; then groups are merged along their edges:
 
-same domain   a consumer that reads element p of the producer where it computes element p itself shares its loop
+same space    a consumer that reads of the producer what stands where it runs itself shares its loop
 absorption    a pointwise producer whose values are read by one consumer alone is evaluated where it is read, whatever
               the index map in between, unless that repeats work that is not cheap
+siblings      reductions of one space that read one value and do not depend on each other read it once
 
-A contraction takes an epilogue but no prologue, since it reads its factors many times. Operations that cost nothing
-(full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each reader. Any other reshape is a
-view between kernels. The reason why a producer stayed apart is recorded on the consumer (`unfused`).
+A kernel that reduces may go through each of its rows several times: softmax is a maximum, a sum and a division over one
+space (spaces.py). A contraction takes an epilogue. Since it reads its factors many times, it computes nothing on the
+way, but it may move elements: its schedule packs them in the order in which it reads. Operations
+that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each reader. Any
+other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer (`unfused`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
-from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.kernel import Kernel, Yield
 from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
+from mlc.passes import between
 from mlc.passes.forms import FIXED, FUSED
+from mlc.passes.spaces import POINTWISE, Space, Walk, is_cheap, is_exact, is_free, is_moving, operand_walks, space_of
 
 MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
 
-_CHEAP = frozenset(f"tensor.{n}" for n in (
-    "add", "sub", "mul", "neg", "abs", "compare", "select", "cast", "maximum", "minimum", "and", "or", "xor", "shl",
-    "shr", "logical_not", "sign", "transpose", "slice", "pad", "concat", "reverse", "take", "take_along", "full",
-    "iota", "broadcast_to", "reshape", "size", "constant", "stop_gradient"))
-POINTWISE = (Elementwise, tn.Select, tn.Cast, tn.Map)
-"""Operations whose result element p depends on element p of their (broadcast) operands alone."""
+FEW_ROWS, LONG_ROW = 16, 32768
+"""Fewer rows than this, longer than that, are better split among threads by kernels without rows."""
+FAR_ROW = 1024
+"""The longest row across memory, one element per line of it, of which a block stays in a cache from sweep to sweep."""
+SHORT_ROW = 8
+"""Rows shorter than this leave most lanes of a vector empty."""
 
 
 @dataclass(eq=False)
 class Group:
     """Operations that will be one kernel."""
 
-    kind: str                                       # pointwise | reduce | contract
-    domain: tuple[Dim, ...]
-    ops: dict[Op, bool] = field(default_factory=dict)      # op -> whether it runs at the kernel's own coordinates
-    times: dict[Op, int] = field(default_factory=dict)     # op -> at how many places it is evaluated for one point
-    bit: int = 0
+    kind: str                                       # pointwise | outside | one of _KINDS
+    space: Space
+    ops: dict[Op, Walk | None]                      # op -> how it walks; None: evaluated where it is read
+    times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
+    bit: int
     before: int = 0                                 # bits of all groups that must run earlier
-
-    def add(self, op: Op) -> None:
-        """Take in an operation that runs at the kernel's own coordinates."""
-        self.ops[op] = True
-        self.times[op] = 1
 
     @property
     def work(self) -> int:
         """How many operations are evaluated for one point."""
         return sum(self.times.values())
+
+    @property
+    def across(self) -> bool:
+        """Whether its rows lie across memory; whoever goes along memory is served first."""
+        return bool(self.space.axes) and len(self.space.shape) - 1 not in self.space.axes
+
+    @property
+    def orders(self) -> set[str]:
+        """The orders of its reductions; one that is exact takes any."""
+        return {op.attrs.get("order") or "chain" for op in self.ops if isinstance(op, Reduce) and not is_exact(op)}
 
     @property
     def label(self) -> str:
@@ -73,55 +83,38 @@ _FREE_NAMES = frozenset({"tensor.full", "tensor.iota", "tensor.size", "tensor.br
                          "tensor.constant"})
 
 
-def is_free(op: Op) -> bool:
-    """Costs nothing where it is read, so every reader gets its own copy."""
-    if isinstance(op, tn.Reshape):
-        return long_axes(op.x.type.shape) == long_axes(op.shape)
-    if isinstance(op, tn.Constant):
-        return not op.result.type.shape
-    return isinstance(op, tn.Full | tn.Iota | tn.Size | tn.BroadcastTo)
-
-
-def long_axes(shape: tuple[Dim, ...]) -> list[Dim]:
-    """The sizes that are not 1."""
-    return [d for d in shape if d != 1]
+_KINDS: dict[type, str] = {Reduce: "reduce", tn.DotGeneral: "contract", tn.Cumulative: "scan", Scattering: "scatter"}
+"""Operations with loops of their own."""
 
 
 def is_outside(op: Op) -> bool:
-    """Stands between kernels: a view of a buffer, or a constant in the program's data."""
-    return isinstance(op, tn.Reshape | tn.Constant) and not is_free(op)
+    """Stands between kernels: a view of a buffer, a constant in the program's data, a call, a loop, a scalar."""
+    return between.is_between(op) or (isinstance(op, tn.Reshape | tn.Constant) and not is_free(op))
 
 
 def run(module: Op, max_ops: int = MAX_OPS) -> None:
     """Form the kernels of every function."""
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
-            _arrange(op)
-        _Fuser(function.block, max_ops).run()
+            _copy_factors(op)
+        for block in between.blocks_of(function):
+            between.sink(block, is_free)
+            _Fuser(block, max_ops).run()
 
 
-def _arrange(op: tn.DotGeneral) -> None:
-    """Let the right factor end in a free axis, which lies in vector registers: swap the factors or transpose it."""
-    lhs, rhs, batch, contract = op.lhs, op.rhs, op.batch, op.contract
-    with before(op, op.loc.through("fuse")):
-        if not _free_axes(rhs, [b for _, b in batch], [c for _, c in contract]):
-            lhs, rhs = rhs, lhs                      # a product commutes exactly; the free axes are all on one side
-            batch, contract = (tuple((b, a) for a, b in pairs) for pairs in (batch, contract))
-        batch_axes, contract_axes = [b for _, b in batch], [c for _, c in contract]
-        free = _free_axes(rhs, batch_axes, contract_axes)
-        if free and rhs.type.rank - 1 not in free:
-            perm = (*batch_axes, *contract_axes, *free)
-            rhs = tn.Transpose(rhs, perm=perm).result
-            batch = tuple((a, perm.index(b)) for a, b in batch)
-            contract = tuple((a, perm.index(c)) for a, c in contract)
-        if lhs is not op.lhs or rhs is not op.rhs:
-            new = tn.DotGeneral(lhs, rhs, batch=batch, contract=contract)
-            new.attrs |= {k: v for k, v in op.attrs.items() if k not in ("batch", "contract")}
-            op.replace_by(new.result)
-
-
-def _free_axes(v: Value, batch: list[int], contract: list[int]) -> list[int]:
-    return [a for a in range(v.type.rank) if a not in batch and a not in contract]
+def _copy_factors(op: tn.DotGeneral) -> None:
+    """Give a contraction its own copies of the operations that only move the elements of its factors."""
+    for i, v in enumerate(op.operands):
+        chain: list[Op] = []
+        while v.op is not None and v.op.parent is op.parent and (is_moving(v.op) or is_free(v.op)) and v.op.operands:
+            chain.append(v.op)
+            v = v.op.operands[0]
+        mapping: dict[Value, Value] = {}
+        with before(op):
+            for source in reversed(chain):
+                source.insert_clone(mapping)
+        if chain:
+            op.set_operand(i, mapping[chain[0].results[0]])
 
 
 class _Fuser:
@@ -138,7 +131,7 @@ class _Fuser:
             if op.name.startswith("tensor.") and not any(r.uses for r in op.results):
                 op.erase()
         for op in self.block:
-            if op.terminator or not op.name.startswith("tensor."):
+            if op.terminator:
                 continue
             if not is_free(op):
                 self.place(op)
@@ -147,12 +140,15 @@ class _Fuser:
         changed = True
         while changed:
             changed = False
-            for consumer in reversed(list(self.groups)):
+            consumers = self.groups[::-1]
+            consumers.sort(key=lambda g: g.across)
+            for consumer in consumers:
                 changed |= self.merge_into(consumer)
+            changed = changed or self.merge_siblings()
         self.emit()
 
     def leaves(self, user: Op) -> bool:
-        return user.terminator or is_outside(user) or not user.name.startswith("tensor.")
+        return user.terminator or is_outside(user) or user.parent is not self.block
 
     # -- forming groups -------------------------------------------------------------------------------------------
     def sources(self, value: Value) -> Iterator[Op]:
@@ -168,13 +164,13 @@ class _Fuser:
                 work += op.operands
 
     def producers(self, op: Op) -> dict[Group, None]:
-        return dict.fromkeys(self.group_of[s] for v in op.operands for s in self.sources(v))
+        return dict.fromkeys(self.group_of[s] for v in between.reads(op) for s in self.sources(v))
 
     def start(self, op: Op) -> Group:
-        kind = "reduce" if isinstance(op, Reduce) else "contract" if isinstance(op, tn.DotGeneral) else \
-            "outside" if is_outside(op) else "pointwise"
-        group = Group(kind, op.results[0].type.shape, bit=1 << len(self.groups))
-        group.add(op)
+        kind = "outside" if is_outside(op) else next((k for t, k in _KINDS.items() if isinstance(op, t)), "pointwise")
+        space = Space(()) if kind == "outside" else space_of(op)
+        walk = None if kind == "outside" else space.walk(op.results[0].type.shape)
+        group = Group(kind, space, {op: walk}, {op: 1}, bit=1 << len(self.group_of))
         for p in self.producers(op):
             group.before |= p.bit | p.before
         self.groups.append(group)
@@ -182,40 +178,13 @@ class _Fuser:
         return group
 
     def place(self, op: Op) -> None:
-        producers = self.producers(op)
+        """Start a group, and let it share the loop of a producer at once if it may."""
+        group = self.start(op)
         if isinstance(op, POINTWISE):
-            for group in sorted(producers, key=lambda g: g.kind == "pointwise"):
-                if self.why_not_join(op, group) is None:
-                    group.add(op)
-                    self.group_of[op] = group
-                    self.depend(group, producers)
+            for producer in sorted(self.producers(op), key=lambda g: g.kind == "pointwise"):
+                if producer.kind != "outside" and self.why_not_share(producer, group) is None:
+                    self.merge(producer, group, at_own=True)
                     return
-        self.start(op)
-
-    def why_not_join(self, op: Op, group: Group) -> str | None:
-        """Why `op` cannot run in the loop of `group`, at the same coordinates."""
-        if group.kind == "outside":
-            return "it stands between kernels"
-        if op.results[0].type.shape != group.domain:
-            return "the domains differ"
-        if group.work >= self.max_ops:
-            return f"the kernel would have more than {self.max_ops} operations"
-        for v in op.operands:
-            for s in self.sources(v):
-                if self.group_of[s] is group and not (v.op is s and group.ops[s] and v.type.shape == group.domain):
-                    return "it reads other elements than its own"
-        if any(p is not group and p.before & group.bit for p in self.producers(op)):
-            return "another kernel runs between them"
-        return None
-
-    def depend(self, group: Group, producers: dict[Group, None]) -> None:
-        """Let `group` run after `producers`, and whatever runs after `group` too."""
-        for p in producers:
-            if p is not group:
-                group.before |= p.bit | p.before
-        for other in self.groups:
-            if other.before & group.bit:
-                other.before |= group.before
 
     # -- merging groups -------------------------------------------------------------------------------------------
     def merge_into(self, consumer: Group) -> bool:
@@ -240,45 +209,112 @@ class _Fuser:
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
         """Why the two cannot run in one loop."""
-        if producer.domain != consumer.domain:
-            return f"the domains differ: {_shape(producer.domain)} and {_shape(consumer.domain)}"
-        if producer.kind != "pointwise" and consumer.kind != "pointwise":
-            return f"both have a loop of their own ({producer.kind} and {consumer.kind})"
-        if producer.work + consumer.work > self.max_ops:
-            return f"the kernel would have more than {self.max_ops} operations"
+        home, guest = (consumer, producer) if producer.kind == "pointwise" else (producer, consumer)
+        if why := self.why_not_together(home, guest):
+            return why
         for op, own in consumer.ops.items():
-            for v in op.operands:
-                for s in self.sources(v):
-                    if self.group_of[s] is producer and not (own and isinstance(op, POINTWISE) and v.op is s
-                                                             and producer.ops[s]):
-                        return "it reads other elements than its own"
-        return "another kernel runs between them" if self.between(producer, consumer) else None
+            walk = home.space.walk(op.results[0].type.shape) if own is not None else None
+            for s, read in self.reads(op, walk, home.space):
+                there = home.space.walk(s.results[0].type.shape)
+                held = read == there or (home.kind == "reduce" and there == home.space.points
+                                         and read == home.space.in_row())
+                if self.group_of[s] is producer and (producer.ops[s] is None or there is None or not held):
+                    return "it reads other elements than its own"
+        if self.between(producer, consumer):
+            return "another kernel runs between them"
+        return self.why_not_rows(home, guest)
+
+    def why_not_together(self, home: Group, guest: Group) -> str | None:
+        """Why the operations of `guest` cannot be evaluated in the space of `home`."""
+        if guest.kind == "pointwise" and home.space.walk(guest.space.shape) is None:
+            return f"the domains differ: {_shape(guest.space)} and {_shape(home.space)}"
+        if guest.kind != "pointwise" and (home.kind != "reduce" or guest.kind != "reduce" or home.space != guest.space):
+            return f"both have a loop of their own ({home.kind} and {guest.kind})"
+        if home.kind == "scatter":
+            return "a scatter is over when all updates are there"
+        if len(home.orders | guest.orders) > 1:
+            return "they add in different orders"
+        if home.work + guest.work > self.max_ops:
+            return f"the kernel would have more than {self.max_ops} operations"
+        return None
+
+    def why_not_rows(self, home: Group, guest: Group) -> str | None:
+        """Why it does not pay to go through the rows of the two several times, or to store all their points."""
+        space, ops = home.space, {**home.ops, **guest.ops}
+        if home.kind != "reduce" or not self.goes_by_rows(space, ops):
+            return None
+        rows, length = sizes.product(space.rows), sizes.product(space.shape[a] for a in space.axes)
+        if isinstance(rows, int) and isinstance(length, int) and rows < FEW_ROWS and length > LONG_ROW:
+            return f"{rows} rows of {length} are too few"
+        if home.across:
+            return None if isinstance(length, int) and length <= FAR_ROW else f"rows of {length} lie across memory"
+        return f"rows of {length} are too short" if isinstance(length, int) and length < SHORT_ROW else None
+
+    def goes_by_rows(self, space: Space, ops: Iterable[Op]) -> bool:
+        """Whether a kernel of `ops` uses what it has reduced for all points of a row, or stores them."""
+        inside = set(ops)
+        for op in inside:
+            walk = space.walk(op.results[0].type.shape)
+            if walk is None or (space.is_row(walk) and not isinstance(op, Reduce)):
+                continue
+            if not isinstance(op, Reduce) and any(user not in inside for user in self.readers(op)):
+                return True
+            if any(s in inside and space.is_row(read) for s, read in self.reads(op, walk, space)):
+                return True
+        return False
+
+    def reads(self, op: Op, walk: Walk | None, space: Space) -> Iterator[tuple[Op, Walk | None]]:
+        """The placed operations that `op` reads where it runs by `walk`, through free ones, and how it walks there."""
+        work = list(operand_walks(op, walk, space))
+        while work:
+            value, read = work.pop()
+            source = value.op
+            if source is None or source.parent is not self.block:
+                continue
+            if source in self.group_of:
+                yield source, read
+            else:
+                work += operand_walks(source, read, space)
 
     def why_not_absorb(self, producer: Group, consumer: Group) -> str | None:
         """Why the consumer cannot evaluate the producer's elements where it reads them."""
         if producer.kind != "pointwise":
             return f"a {producer.kind} is evaluated once"
-        if consumer.kind == "contract" and any(
+        if consumer.kind == "contract" and not all(is_moving(op) for op in producer.ops) and any(
                 self.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.sources(v)):
-            return "a contraction reads its factors from memory"
+            return "a contraction reads its factors many times"
         for op in producer.ops:
             for user in self.readers(op):
                 if self.leaves(user) or self.group_of.get(user) is not consumer:
                     return "its value is needed elsewhere too"
         if self.places(producer, consumer) * producer.work + consumer.work > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
-        repeats = sizes.product(producer.domain) != sizes.product(self.points(consumer)) or any(
-            len(list(self.readers(op))) > 1 for op in producer.ops)          # at two places, perhaps
-        if repeats and not all(op.name in _CHEAP for op in producer.ops):
+        users = {user for op in producer.ops for user in self.readers(op)}
+        repeats = any(len(list(self.readers(op))) > 1 for op in producer.ops) or any(    # at two places, perhaps
+            sizes.product(producer.space.shape) != self.points(consumer, user) for user in users)
+        by_rows = consumer.kind == "reduce" and self.goes_by_rows(consumer.space, consumer.ops)
+        if (repeats or by_rows) and not all(is_cheap(op) for op in producer.ops):
             return "it would be computed more than once"
         return None
 
     def places(self, producer: Group, consumer: Group) -> int:
         """At how many places the consumer reads the producer for one point; its own is one, whoever reads there."""
-        reading = {user for op in producer.ops for user in self.readers(op)}
-        here = {user for user in reading if consumer.ops[user] and isinstance(user, POINTWISE)}
-        return bool(here) + sum(consumer.times[user] for user in reading - here)
+        here: set[Walk] = set()
+        elsewhere = 0
+        for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
+            walk = consumer.ops[user]
+            if walk is not None and isinstance(user, POINTWISE):
+                here.add(walk)
+            else:
+                elsewhere += consumer.times[user]
+        return len(here) + elsewhere
+
+    def points(self, group: Group, op: Op) -> Dim:
+        """At how many points an operation of the group reads."""
+        walk, space = group.ops[op], group.space
+        by_row = walk is not None and space.is_row(walk) and not isinstance(op, Reduce)
+        return sizes.product(space.rows if by_row else space.shape)
 
     def readers(self, op: Op) -> Iterator[Op]:
         """Who reads the result outside the op's own group, seen through free operations."""
@@ -293,19 +329,38 @@ class _Fuser:
                 else:
                     yield user
 
-    def points(self, group: Group) -> tuple[Dim, ...]:
-        """The domain of a group with the axes it reduces."""
-        for op in group.ops:
-            if isinstance(op, Reduce):
-                return op.x.type.shape  # type: ignore[no-any-return]
-        return group.domain
+    def merge_siblings(self) -> bool:
+        """Merge reductions of one space that read the same values."""
+        readers: dict[tuple[Value, Space], Group] = {}
+        changed = False
+        for group in [g for g in self.groups if g.kind == "reduce"]:
+            for v in self.inputs(group):
+                other = readers.get((v, group.space))
+                if other in self.groups and other is not group and not (
+                        other.before & group.bit or group.before & other.bit) and not (
+                        self.why_not_together(other, group) or self.why_not_rows(other, group)):
+                    self.merge(other, group, at_own=True)
+                    changed = True
+                readers[v, group.space] = group
+        return changed
+
+    def inputs(self, group: Group) -> dict[Value, None]:
+        """What the group reads at its points."""
+        space, out = group.space, dict[Value, None]()
+        for op, own in group.ops.items():
+            for v, walk in operand_walks(op, own, space):
+                if walk == space.points and v.type.shape == space.shape and (v.op is None or v.op not in group.ops):
+                    out[v] = None
+        return out
 
     def merge(self, producer: Group, consumer: Group, at_own: bool) -> None:
         places = 1 if at_own else self.places(producer, consumer)
-        consumer.ops = {op: own and at_own for op, own in producer.ops.items()} | consumer.ops
-        consumer.times |= {op: n * places for op, n in producer.times.items()}
+        ops = {op: own if at_own else None for op, own in producer.ops.items()} | consumer.ops
         if at_own and producer.kind != "pointwise":
-            consumer.kind = producer.kind
+            consumer.kind, consumer.space = producer.kind, producer.space
+        walk = consumer.space.walk
+        consumer.ops = {op: None if own is None else walk(op.results[0].type.shape) for op, own in ops.items()}
+        consumer.times |= {op: n * places for op, n in producer.times.items()}
         for op in producer.ops:
             self.group_of[op] = consumer
         self.groups.remove(producer)
@@ -323,7 +378,7 @@ class _Fuser:
         ordered = {op: i for i, op in enumerate(self.block)}
         mapping: dict[Value, Value] = {}
         terminator = self.block.terminator
-        old = [op for op in self.block if op.name.startswith("tensor.")]
+        old = [op for op in self.block if not op.terminator and not is_outside(op)]
         remaining = sorted(self.groups, key=lambda g: min(ordered[op] for op in g.ops))
         while remaining:
             ready = next(g for g in remaining if not any(o is not g and g.before & o.bit for o in remaining))
@@ -331,26 +386,12 @@ class _Fuser:
             ops = sorted(ready.ops, key=ordered.__getitem__)
             with before(terminator, ops[-1].loc):
                 if ready.kind == "outside":
-                    ops[0].insert_clone(mapping)
+                    between.move(ops[0], mapping, terminator)
                 else:
                     self.kernel(ready, ops, mapping)
-        self.finish(terminator, mapping)
+        between.finish(terminator, mapping, lambda v: copied(v, terminator))
         for op in reversed(old):
             op.erase()
-
-    def finish(self, terminator: Op, mapping: dict[Value, Value]) -> None:
-        """Every returned value comes from a kernel of its own result: what does not is copied by one."""
-        seen: set[Value] = set()
-        for i, v in enumerate(terminator.operands):
-            v = mapping.get(v, v)
-            if not isinstance(v.op, Kernel) or v in seen:
-                block = Block([v.type])
-                with at_end(block):
-                    Yield(tuple(block.args))
-                with before(terminator):
-                    v = Kernel((v,), (), (), None, Region(block), (v.type,), label="copy").results[0]
-            seen.add(v)
-            terminator.set_operand(i, v)
 
     def kernel(self, group: Group, ops: list[Op], mapping: dict[Value, Value]) -> None:
         """Build the kernel of a group; `mapping` gets its results."""
@@ -394,8 +435,18 @@ class _Fuser:
         return list(out)
 
 
-def _shape(domain: tuple[Dim, ...]) -> str:
-    return "[" + ", ".join(map(str, domain)) + "]"
+def copied(v: Value, terminator: Op) -> Value:
+    """A kernel that copies a tensor, before the end of its block."""
+    block = Block([v.type])
+    with at_end(block, terminator.loc):
+        Yield(tuple(block.args))
+    with before(terminator):
+        return Kernel((v,), (), (), None, Region(block), (v.type,), label="copy").results[0]
+
+
+def _shape(space: Space) -> str:
+    """A domain, what it reduces in parentheses."""
+    return "[" + ", ".join(f"({d})" if a in space.axes else str(d) for a, d in enumerate(space.shape)) + "]"
 
 
 PASS = Pass(run, takes=FIXED, gives=FUSED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
@@ -10,13 +10,16 @@ from mlc.ir.passes import Instruments, Pipeline, Step, find_pass, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 ORDER: tuple[tuple[str, str, str], ...] = (
     # level it belongs to, pass with its options, why it stands here
     ("tensor", "grad", "derivatives are taken of what the user wrote, composites whole, so their own rules apply"),
-    ("tensor", "inline{all=true}", "kernels are formed within one function"),
+    ("tensor", "inline", "what stands in one function is simplified and fused together; large equal parts stay one"),
     ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
     ("tensor", "cse", "forward and backward pass share values"),
-    ("tensor", "dce", "cotangents of arguments that nobody asked for"),
+    ("tensor", "signatures", "cotangents that nobody asked for, in functions too; last, when the uses are known"),
     ("loop", "decompose", "everything below knows primitives only"),
     ("loop", "canonicalize", "decompositions leave identities too"),
     ("loop", "cse", "softmax and its derivative compute the same maximum"),
@@ -26,6 +29,8 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
     ("loop", "collapse", "one long dimension fills vectors better than a short last one"),
     ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
+    ("loop", "parallelize", "how much work a block is depends on how it is scheduled"),
+    ("loop", "outline", "what is written twice is lowered and compiled once; how it is scheduled is part of it"),
     ("low", "loop_to_scf", "blocks become loops around vectors"),
     ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
     ("low", "cse", "each access computed its own addresses"),
@@ -35,11 +40,13 @@ ORDER: tuple[tuple[str, str, str], ...] = (
 BEFORE: tuple[tuple[str, str, str], ...] = (
     ("grad", "decompose", "composites carry their own derivatives"),
     ("decompose", "fix_numerics", "only primitives have an order of summation"),
-    ("inline{all=true}", "fuse", "a call is no operation of a kernel"),
+    ("inline", "fuse", "a call is no operation of a kernel"),
     ("cse", "fuse", "a value computed twice would be fused twice"),
     ("fix_numerics", "fuse", "kernels must not decide how numbers are rounded"),
     ("fuse", "bufferize", "buffers are for what leaves a kernel"),
     ("vectorize", "loop_to_scf", "block sizes are read there"),
+    ("vectorize", "parallelize", "what is shared among threads are blocks"),
+    ("parallelize", "outline", "kernels of one schedule are lowered as one"),
 )
 """(earlier, later, reason): checked when this module is imported, so the list cannot rot."""
 

@@ -412,8 +412,8 @@ def _arguments(case: Case, module: Any, call: Call) -> list[Argument]:
     params = function.regions[0].blocks[0].args
     if len(params) != len(call.args):
         raise CaseError(f"{case.where(call.line)}: @{call.name} takes {len(params)} arguments, not {len(call.args)}")
-    return [np.asarray(value, types.to_numpy(types.element(param.type)))[()]
-            for param, value in zip(params, call.args)]
+    arrays = [np.asarray(value, types.to_numpy(types.element(param.type))) for param, value in zip(params, call.args)]
+    return [x if isinstance(param.type, types.ShapedType) else x[()] for param, x in zip(params, arrays)]
 
 
 def _interpret_call(case: Case, module: Any, call: Call) -> None:

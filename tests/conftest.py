@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import functools
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,10 @@ from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file
 from tests.samples import SAMPLES
 
 CASES = Path(__file__).parent / "cases"
+
+# What tests compile does not go into the user's cache, nor come from it; processes that they start inherit this.
+_folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
+os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

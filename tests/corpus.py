@@ -11,6 +11,8 @@ from mlc.dialects import autodiff
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Return, function
+from mlc.dialects.tensor import control
+from mlc.dialects.tensor.base import full
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import evaluate
 from mlc.ir.types import FloatType, TensorType, i64, to_numpy
@@ -155,6 +157,27 @@ def row_statistics(a: Value) -> list[Value]:
 def unused_and_scalar(a: Value, b: Value) -> Value:
     tn.Exp(b)
     return tn.ReduceSum(a, (0, 1)).result * 0.5
+
+
+@program("Bx5xf32", "5x5xf32", "Bx5xf32")
+def loop_that_carries_two(x: Value, w: Value, y: Value) -> list[Value]:
+    def body(i: Value, a: Value, b: Value) -> list[Value]:
+        return [tn.Tanh(dot(b, w)).result, a + tn.Cast(control.from_index(i), a.type.dtype).result]
+    return [*control.for_loop(0, 3, [x, y], body), *control.for_loop(0, 0, [x + y], lambda i, a: [a * a])]
+
+
+@program("7xf32", "i32")
+def loop_while_something_is_large(x: Value, n: Value) -> list[Value]:
+    def large(x: Value, count: Value) -> Value:
+        return tn.And(tn.Compare("gt", tn.ReduceMax(tn.Abs(x).result, (0,)).result, full(0.01, x)).result,
+                      tn.Compare("lt", count, full(60, count)).result).result
+
+    def step(x: Value, count: Value) -> list[Value]:
+        odd = tn.Compare("eq", tn.Rem(count, full(2, count)).result, full(1, count)).result
+        x, = control.cond(odd, lambda: [tn.Reverse(x, (0,)).result * 0.5], lambda: control.for_loop(
+            0, n, [x], lambda i, y: [y * 0.75]))
+        return [x, count + 1]
+    return list(control.while_loop(large, step, [x, full(0, n)]))
 
 
 def _with_gradient(shape: tuple[int, ...], batch: int | str) -> tuple[Module, list[Array]]:

@@ -35,6 +35,7 @@ from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from mlc.passes.vectorize import steps
 from tests.arrays import difference
 
 Array = np.ndarray[Any, Any]
@@ -428,10 +429,41 @@ def reschedule(module: Module, rng: random.Random) -> None:
     """
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
+        lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None}
         kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
                             else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
         if not lanes:
             kernel.vector = rng.choice((-1, *range(kernel.parallel)))
+
+
+def pack_panels(module: Module, rng: random.Random) -> None:
+    """A random schedule with panels, sums in parts and packed factors for the contractions of a module."""
+    for kernel in module.inside(Kernel):
+        if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
+            continue
+        _, contract = steps.contraction(kernel)
+        n, k = rng.randrange(kernel.parallel), contract.dim
+        lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
+        steps.block(kernel, n, width, vector=True, lanes=lanes)
+        if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
+            steps.split_sum(kernel, rng.choice((4, 8, 16)))
+        for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):
+            size = width if m == n else rng.choice((1, 2, 3, 4))
+            steps.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
+            steps.walk(kernel, m, size)
+        _, contract = steps.contraction(kernel)
+        for side in ("lhs", "rhs"):
+            dims: tuple[int, ...] = getattr(contract, side).type.dims
+            around = steps.enclosing_loops(contract)
+            target = next((op for op in around if op.dim not in dims), None)
+            if target is None or rng.random() < 0.3:
+                continue
+            walked = {op.dim for op in around[around.index(target):]} & {*dims}
+            own = [d for d in walked if n not in dims and (kernel.tile[d] % 2 == 0 or d >= kernel.parallel)]
+            steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
+                       2 if own else rng.choice((0, 2)))
+        if rng.random() < 0.3:
+            steps.unroll(kernel, k, 2)
 
 
 def native(module: Module, arguments: Sequence[Array], target: Target) -> list[Array]:

@@ -80,6 +80,10 @@ func.func @main(%n: index, %x: memref<3x?x{kind}>, %at: memref<?x{position}>, %y
     add(f"gather {kind} at {position}",
         [21, rand(3, 13, dtype=numpy), (np.arange(21) * 5 % 13).astype(at), zeros(21, dtype=numpy)], text=text)
 
+add("shared iterations",
+    *(arguments(m, n, start, rand(m, n), zeros(m, n), zeros(n))
+      for m, n, start in ((5, 7, 0), (6, 3, 1), (1, 1, 0), (0, 4, 0), (4, 0, 0), (3, 2, 9))))
+
 add("arena",
     [4, rand(4, 3), zeros(3, 4), np.zeros((), "i8"), zeros(64, dtype="i1")])
 

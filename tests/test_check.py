@@ -155,9 +155,9 @@ def test_a_pass_that_breaks_the_form_is_named(sample_folder: Path, monkeypatch: 
 
 def test_a_wrong_backend_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
                                   capsys: pytest.CaptureFixture[str]) -> None:
-    from mlc.backends import executable
-    emit = vars(executable)["emit"]
-    monkeypatch.setattr(executable, "emit", lambda *args: emit(*args).replace(" fadd ", " fsub "))
+    from mlc.backends import units
+    emit = vars(units)["emit_part"]
+    monkeypatch.setattr(units, "emit_part", lambda *args: emit(*args).replace(" fadd ", " fsub "))
     assert cli.main(["run", "model.mlir", "--check"]) == 101
     err = capsys.readouterr().err
     assert "error[MLC0902]: native code of @main differs from its meaning" in err

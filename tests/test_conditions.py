@@ -64,9 +64,10 @@ func.func @f(%x: tensor<Nx0xf32>) -> tensor<f32> {
   %0 = tensor.dot_general %x, %x {batch = [], contract = [[1, 1]]} : (tensor<Nx0xf32>, tensor<Nx0xf32>) -> tensor<NxNxf32>
   %1 = tensor.exp %0 : tensor<NxNxf32>
   %2 = tensor.reduce_max %1 {axes = [0, 1]} : (tensor<NxNxf32>) -> tensor<f32>
-  %3 = tensor.reduce_sum %1 {axes = [0, 1]} : (tensor<NxNxf32>) -> tensor<f32>
-  %4 = tensor.add %2, %3 : tensor<f32>
-  func.return %4 : tensor<f32>
+  %3 = tensor.reduce_sum %1 {axes = [1]} : (tensor<NxNxf32>) -> tensor<Nxf32>
+  %4 = tensor.reduce_sum %3 {axes = [0]} : (tensor<Nxf32>) -> tensor<f32>
+  %5 = tensor.add %2, %4 : tensor<f32>
+  func.return %5 : tensor<f32>
 }
 """  # noqa: E501
 

@@ -80,7 +80,7 @@ def test_block_sizes() -> None:
     rng = np.random.default_rng(1)
     arguments = [rng.standard_normal(s).astype("f4") for s in ((13, 21), (21, 70), (70,))]
     wanted, images = call(dump, *arguments), {compiled(dump).image}
-    old = "tile = [6, 64, 1], vector = 1"
+    old = "tile = [8, 48, 1], vector = 1"
     assert old in dump
     for tile, vector in (("1, 16, 1", 1), ("4, 8, 3", 1), ("5, 7, 1", 1), ("16, 2, 2", 0), ("3, 2, 21", -1)):
         edited = dump.replace(old, f"tile = [{tile}], vector = {vector}")
@@ -104,9 +104,9 @@ def test_lanes_are_the_order_of_summation() -> None:
 @pytest.mark.parametrize(("old", "new", "message"), [
     ("tile = [1, 64], vector = 1", "tile = [1, 64], vector = 0", "MLC0171.*carried along its own dimension d1"),
     ("tile = [1, 64], vector = 1", "tile = [1, 48], vector = 1", "MLC0151.*no power of two"),
-    ("tile = [6, 64, 1], vector = 1", "tile = [6, 64, 4], vector = 2", "MLC0171.*its sum is one chain"),
-    ("tile = [6, 64, 1], vector = 1", "tile = [6, 64], vector = 1", "MLC0150.*do not fit"),
-    ("tile = [6, 64, 1], vector = 1", "tile = [6, 64, 1], vector = 3", "MLC0150.*names a dimension"),
+    ("tile = [8, 48, 1], vector = 1", "tile = [8, 48, 4], vector = 2", "MLC0171.*its sum is one chain"),
+    ("tile = [8, 48, 1], vector = 1", "tile = [8, 48], vector = 1", "MLC0150.*do not fit"),
+    ("tile = [8, 48, 1], vector = 1", "tile = [8, 48, 1], vector = 3", "MLC0150.*names a dimension"),
 ])
 def test_impossible_schedules_are_refused(old: str, new: str, message: str) -> None:
     dump = dumps(PRODUCT)["vectorize"]
@@ -173,6 +173,6 @@ def test_a_function_named_like_the_recorder_of_errors() -> None:
 
 def test_kernels_keep_their_schedule() -> None:
     """A dump that has been vectorized is not vectorized again."""
-    module = parse_module(dumps(PRODUCT)["vectorize"].replace("tile = [6, 64, 1]", "tile = [2, 32, 1]"))
+    module = parse_module(dumps(PRODUCT)["vectorize"].replace("tile = [8, 48, 1]", "tile = [2, 32, 1]"))
     Pipeline(["vectorize"]).run(module)
     assert next(k.tile for k in module.inside(Kernel)) == (2, 32, 1)

@@ -202,20 +202,20 @@ def erf64(x: Array) -> Array:
 FLOAT64: dict[str, Function] = {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log1p": np.log1p,
     "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": erf64, "sin": np.sin, "cos": np.cos,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
+    "atan": np.arctan, "rsqrt": lambda x: 1 / np.sqrt(x), "pow": np.power,
 }
 EXACT: dict[str, Callable[..., Any]] = {
     "exp": mp.exp, "exp2": lambda x: mp.power(2, x), "expm1": mp.expm1, "log": mp.log, "log2": lambda x: mp.log(x, 2),
     "log1p": mp.log1p, "tanh": mp.tanh, "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "erf": mp.erf, "sin": mp.sin,
-    "cos": mp.cos, "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
+    "cos": mp.cos, "atan": mp.atan, "rsqrt": lambda x: 1 / mp.sqrt(x), "pow": mp.power,
 }
 BOUND32 = {
     "exp": 0.98, "exp2": 0.87, "expm1": 0.95, "log": 0.97, "log2": 0.96, "log1p": 0.98, "tanh": 0.93, "sigmoid": 0.98,
-    "erf": 0.99, "sin": 0.51, "cos": 0.51, "rsqrt": 1.5, "pow": 0.51,
+    "erf": 0.99, "sin": 0.51, "cos": 0.51, "atan": 0.78, "rsqrt": 0.51, "pow": 0.51,
 }
 BOUND64 = {
     "exp": 1.0, "exp2": 1.0, "expm1": 1.2, "log": 1.0, "log2": 1.0, "log1p": 1.0, "tanh": 1.0, "sigmoid": 1.0,
-    "erf": 1.1, "sin": 1.0, "cos": 1.0, "rsqrt": 1.5, "pow": 1.6,
+    "erf": 1.1, "sin": 1.0, "cos": 1.0, "atan": 0.9, "rsqrt": 0.51, "pow": 1.6,
 }
 UNARY = [name for name in FLOAT64 if name != "pow"]
 
@@ -336,6 +336,7 @@ SPECIALS: dict[str, list[tuple[float, float]]] = {
               (2.0**-149, 2.0**-149)],
     "sin": [(-inf, nan), (inf, nan), (0.0, 0.0), (-0.0, -0.0), (2.0**-149, 2.0**-149)],
     "cos": [(-inf, nan), (inf, nan), (0.0, 1), (-0.0, 1)],
+    "atan": [(0.0, 0.0), (-0.0, -0.0), (inf, math.pi / 2), (-inf, -math.pi / 2), (2.0**-149, 2.0**-149)],
     "rsqrt": [(-inf, nan), (inf, 0.0), (0.0, inf), (-0.0, -inf), (4.0, 0.5), (-1.0, nan)],
 }
 

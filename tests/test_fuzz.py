@@ -13,7 +13,7 @@ import pytest
 from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Step
-from tests.fuzzing import Program, check, failure, generate, reduced, reschedule
+from tests.fuzzing import Program, check, failure, generate, pack_panels, reduced, reschedule
 
 V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
@@ -34,9 +34,20 @@ def rescheduled(program: Program) -> None:
     check(program, between=between)
 
 
+def packed(program: Program) -> None:
+    """The check with panels of random sizes in contractions."""
+    rng = random.Random(program.seed)
+
+    def between(step: Step, module: Module) -> None:
+        if step.transform.name == "collapse":
+            pack_panels(module, rng)
+
+    check(program, between=between)
+
+
 WAYS: dict[str, Callable[[Program], None]] = {
     "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), 512),
-    "rescheduled": rescheduled}
+    "rescheduled": rescheduled, "packed": packed}
 
 
 def run(seed: int, way: str) -> None:
@@ -46,7 +57,7 @@ def run(seed: int, way: str) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_programs(seed: int) -> None:
-    run(seed, ("host", "rescheduled", "host", "v2", "host", "v3")[seed % 6])
+    run(seed, ("host", "rescheduled", "packed", "v2", "host", "v3")[seed % 6])
 
 
 @pytest.mark.slow

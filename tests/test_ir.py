@@ -258,6 +258,7 @@ def test_a_size_is_what_its_arithmetic_says(pair: Pair, env: dict[str, int]) -> 
     assert sizes.parse(str(size)) == size
     assert sizes.substitute(size, {}) == size
     assert sizes.symbols(size) <= set(NAMES)
+    assert sizes.evaluate(sizes.joined(size), env) == number(env)
     half = {name: env[name] for name in NAMES[:2]}
     assert sizes.evaluate(sizes.substitute(size, half), env) == number(env)
 

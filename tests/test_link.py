@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mlc.backends.elf import undefined_symbols
-from mlc.backends.link import ALLOWED_EXTERNALS, link
+from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
+from mlc.backends.link import link, undefined_symbols
 from mlc.backends.load import Library, load
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import LEVELS
@@ -308,3 +308,101 @@ def test_load_leaves_no_descriptor_open(so: bytes) -> None:
     before = os.listdir("/proc/self/fd")
     load(so)
     assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+# --- several objects ------------------------------------------------------------------------------------------------
+
+CALLER = """
+@table = internal constant [1 x ptr] [ptr @double_it]
+@shared = external hidden global i32
+declare hidden i32 @double_it(i32)
+declare void @Py_IncRef(ptr)
+define i32 @direct(i32 %x) {
+  %r = call i32 @double_it(i32 %x)
+  ret i32 %r
+}
+define i32 @through_table(i32 %x) {
+  %f = load volatile ptr, ptr @table
+  %r = call i32 %f(i32 %x)
+  ret i32 %r
+}
+define i32 @read_shared() {
+  %r = load i32, ptr @shared
+  ret i32 %r
+}
+@visible = external global i32
+define i32 @read_through_got() {
+  %r = load i32, ptr @visible
+  ret i32 %r
+}
+"""
+CALLEE = """
+@shared = hidden global i32 11
+@visible = global i32 12
+@private_constant = private constant [4 x i32] [i32 2, i32 2, i32 2, i32 2]
+define hidden i32 @double_it(i32 %x) {
+  %p = getelementptr i32, ptr @private_constant, i32 1
+  %two = load volatile i32, ptr %p
+  %r = mul i32 %x, %two
+  ret i32 %r
+}
+"""
+SEVERAL = ["direct", "through_table", "read_shared", "read_through_got"]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_several_objects(order: tuple[int, ...], tmp_path: Path) -> None:
+    made = [compile_object(CALLER, V3), compile_object(CALLEE, V3)]
+    objects = [made[i] for i in order]
+    so = link(objects, SEVERAL, ALLOWED)
+    library = load(so)
+    called = {name: library.function(name, ctypes.c_int, [ctypes.c_int]) for name in SEVERAL}
+    assert [called["direct"](21), called["through_table"](4)] == [42, 8]
+    assert [called["read_shared"](0), called["read_through_got"](0)] == [11, 12]
+    assert link(objects, SEVERAL, ALLOWED) == so and undefined_symbols(objects) == []
+    assert_well_formed(so, tmp_path)
+
+
+def test_many_objects_with_unwind_tables(tmp_path: Path) -> None:
+    """Each has a list of frames; the unwinder walks one."""
+    objects = [compile_object(f"define i32 @f{i}() uwtable {{\n  ret i32 {i}\n}}", V3) for i in range(9)]
+    names = [f"f{i}" for i in range(9)]
+    so = link(objects, names)
+    assert [load(so).function(name, ctypes.c_int, [])() for name in names] == list(range(9))
+    assert_well_formed(so, tmp_path)
+    if shutil.which("readelf"):
+        frames = subprocess.run(["readelf", "-W", "--debug-dump=frames", tmp_path / "it.so"], capture_output=True,
+                                text=True, check=True).stdout
+        assert frames.count(" FDE ") == 9 and frames.count("ZERO terminator") == 1
+
+
+def test_private_names_may_be_the_same() -> None:
+    text = "@c = private constant i32 {0}\ndefine internal i32 @g() noinline {{\n  %r = load volatile i32, ptr @c\n" \
+           "  ret i32 %r\n}}\ndefine i32 @f{0}() {{\n  %r = call i32 @g()\n  ret i32 %r\n}}"
+    library = load(link([compile_object(text.format(i), V3) for i in range(5)], [f"f{i}" for i in range(5)]))
+    assert [library.function(f"f{i}", ctypes.c_int, [])() for i in range(5)] == list(range(5))
+
+
+def test_a_name_is_defined_once(obj: bytes) -> None:
+    with pytest.raises(BackendError, match="'apply' is defined twice") as caught:
+        link([obj, obj], EXPORTS, ALLOWED)
+    assert caught.value.code == "MLC0524"
+
+
+def test_what_no_object_defines_is_an_import() -> None:
+    with pytest.raises(BackendError, match="external symbol 'double_it'") as caught:
+        link([compile_object(CALLER, V3)], SEVERAL, ALLOWED)
+    assert caught.value.code == "MLC0522"
+
+
+def test_damage_in_one_of_several_objects() -> None:
+    draw, made = random.Random(0), [compile_object(CALLER, V3), compile_object(CALLEE, V3)]
+    for trial in range(200):
+        objects = list(made)
+        damaged = bytearray(objects[trial % 2])
+        damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        objects[trial % 2] = bytes(damaged)
+        try:
+            assert link(objects, SEVERAL, ALLOWED)
+        except BackendError as error:
+            assert error.code in ("MLC0520", "MLC0521", "MLC0522", "MLC0523", "MLC0524")

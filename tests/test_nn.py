@@ -1,10 +1,6 @@
-"""Modules as trees of parameters, initial values, optimisers against PyTorch, and the example."""
+"""Modules: trees of parameters, names, buffers, training and evaluation, freezing, containers."""
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,35 +11,225 @@ from mlc import nn
 from mlc.frontend import tree
 from mlc.ir.diag import UserError
 
-ROOT = Path(__file__).parent.parent
-
 
 def net() -> nn.Sequential:
     return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3))
 
 
+class Statistics(nn.Module):
+    """x * weight, minus a running mean that training moves; it counts its calls in training."""
+
+    mean: mlc.Tensor
+    calls: mlc.Tensor
+
+    def __init__(self) -> None:
+        self.weight = mlc.ones(3)
+        self.register_buffer("mean", mlc.zeros(3))
+        self.register_buffer("calls", mlc.tensor(0), persistent=False)
+
+    def forward(self, x: mlc.Tensor) -> mlc.Tensor:
+        if self.training:
+            self.mean = 0.5 * self.mean + 0.5 * x.mean(0)
+            self.calls = self.calls + 1
+        return x * self.weight - self.mean
+
+
 def test_a_module_is_a_tree() -> None:
     m = net()
-    assert [n for n, _ in m.named_parameters()] == ["layers[0].weight", "layers[0].bias", "layers[2].weight",
-                                                    "layers[2].bias"]
+    assert [n for n, _ in m.named_parameters()] == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert m.num_parameters() == 5 * 8 + 8 + 8 * 3 + 3
     doubled = tree.map(lambda p: p * 2, m)
     np.testing.assert_array_equal(doubled[0].weight.numpy(), 2 * m[0].weight.numpy())
     assert isinstance(doubled, nn.Sequential) and isinstance(doubled[1], nn.Tanh)
     assert "Linear(weight=mlc.float32[8, 5], bias=mlc.float32[8])" in repr(m)
 
 
+def test_names() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            self.layers = [nn.Linear(1, 1, bias=False), {"deep": nn.Sequential(nn.Linear(1, 1, bias=False))}]
+            self.scale = mlc.ones(1)
+            self.tables = (mlc.zeros(1), mlc.zeros(1))
+
+    m = Model()
+    assert set(m.state_dict()) == {"layers.0.weight", "layers.1.deep.0.weight", "scale", "tables.0", "tables.1"}
+    assert set(m.state_dict()) == set(tree.names(m))
+    assert [n for n, _ in m.named_modules()] == ["", "layers.0", "layers.1.deep", "layers.1.deep.0"]
+    assert [n for n, _ in m.named_children()] == ["layers.0", "layers.1.deep"]
+    assert m.get_submodule("layers.1.deep.0") is m.layers[1]["deep"][0]  # type: ignore[index]
+    with pytest.raises(UserError, match=r"MLC0385.*layers\.2"):
+        m.get_submodule("layers.2")
+    m.load_state_dict({n: np.full(x.shape, i, np.float32) for i, (n, x) in enumerate(m.state_dict().items())})
+    assert [x.numpy().ravel()[0] for x in m.state_dict().values()] == [0, 1, 2, 3, 4]
+
+
+def test_apply_reaches_every_module_children_first() -> None:
+    seen: list[str] = []
+    net().apply(lambda m: seen.append(type(m).__name__))
+    assert seen == ["Linear", "Tanh", "Linear", "Sequential"]
+
+
+# -- states -----------------------------------------------------------------------------------------------------------
 def test_state_dict_round_trip() -> None:
     a, b = net(), net()
-    c = b.load_state_dict(a.state_dict())
-    for x, y in zip(a.parameters(), c.parameters()):
+    inner = b[0]
+    assert b.load_state_dict(a.state_dict()) == ([], [])
+    for x, y in zip(a.parameters(), b.parameters()):
         np.testing.assert_array_equal(x.numpy(), y.numpy())
         assert x.numpy() is not y.numpy()
-    with pytest.raises(UserError, match=r"missing layers\[0\].bias"):
-        b.load_state_dict({n: p for n, p in a.state_dict().items() if n != "layers[0].bias"})
-    with pytest.raises(UserError, match=r"expected mlc\.float32"):
-        b.load_state_dict(a.state_dict() | {"layers[0].bias": np.zeros(9, np.float32)})
+    assert b[0] is inner                                   # the module itself has changed
+    with pytest.raises(UserError, match=r"missing 0\.bias; unexpected 0\.biases"):
+        b.load_state_dict({n.replace("0.bias", "0.biases"): p for n, p in a.state_dict().items()})
+    with pytest.raises(UserError, match=r"0\.bias is mlc\.float32\[9\], expected mlc\.float32\[8\]"):
+        b.load_state_dict(a.state_dict() | {"0.bias": np.zeros(9, np.float32)})
+    with pytest.raises(UserError, match=r"0\.bias is mlc\.int64\[8\]"):
+        b.load_state_dict(a.state_dict() | {"0.bias": np.zeros(8, np.int64)})
 
 
+def test_a_state_that_fits_in_part() -> None:
+    m = net()
+    found = m.load_state_dict({"0.bias": np.ones(8, np.float16), "other": np.zeros(1)}, strict=False)
+    assert found.missing_keys == ["0.weight", "2.weight", "2.bias"] and found.unexpected_keys == ["other"]
+    assert m[0].bias.dtype is mlc.float32 and m[0].bias.tolist() == [1.0] * 8
+
+
+def test_to_another_element_type() -> None:
+    m = nn.Sequential(nn.Linear(2, 2), Statistics()).to("bfloat16")
+    assert {str(x.dtype) for x in m.state_dict().values()} == {"mlc.bfloat16"}
+    assert m[1].calls.dtype is mlc.int64
+
+
+# -- buffers ----------------------------------------------------------------------------------------------------------
+def test_buffers_are_no_parameters() -> None:
+    m = nn.Sequential(Statistics())
+    assert [n for n, _ in m.named_parameters()] == ["0.weight"]
+    assert [n for n, _ in m.named_buffers()] == ["0.mean", "0.calls"]
+    assert list(m.state_dict()) == ["0.weight", "0.mean"]
+    gradients = mlc.grad(lambda m, x: m(x).sum())(m, mlc.ones(2, 3))
+    assert gradients[0].mean is None and gradients[0].weight.tolist() == [2, 2, 2]
+
+
+def loss(m: Any, x: mlc.Tensor) -> Any:
+    return (m(x) ** 2).sum()
+
+
+RUNS: dict[str, Any] = {
+    "plain": loss, "compiled": mlc.compile(loss), "gradient": mlc.grad(loss),
+    "compiled gradient": mlc.compile(mlc.value_and_grad(loss)), "vjp": lambda m, x: mlc.vjp(loss, m, x),
+    "through a compiled function": mlc.compile(lambda m, x: mlc.compile(loss)(m, x))}
+
+
+@pytest.mark.parametrize("how", RUNS)
+def test_an_assigned_buffer_reaches_the_caller(how: str) -> None:
+    m = nn.Sequential(Statistics(), nn.Sequential(Statistics()))
+    x = mlc.tensor(np.full((2, 3), 4, np.float32))
+    for calls in (1, 2):
+        RUNS[how](m, x)
+        assert m[0].calls.item() == m[1][0].calls.item() == calls
+    assert m[0].mean.tolist() == [3, 3, 3]
+    RUNS[how](m.eval(), x)
+    assert m[0].calls.item() == 2
+
+
+def test_the_returned_model_carries_the_buffers() -> None:
+    """A step that takes the memory of the model over, and gives back another one."""
+    def step(m: Any, x: mlc.Tensor) -> Any:
+        value, gradients = mlc.value_and_grad(loss)(m, x)
+        return tree.map(lambda p: p, m), value, gradients
+
+    m, x = nn.Sequential(Statistics()), mlc.ones(2, 3)
+    compiled = mlc.compile(step, donate="m")
+    for calls in (1, 2, 3):
+        m, _, _ = compiled(m, x)
+        assert m[0].calls.item() == calls
+    assert len(compiled.entries) == 1
+
+
+def test_a_pullback_sees_the_buffers_of_the_call() -> None:
+    m, x = Statistics(), mlc.ones(1, 3)
+    _, pull = mlc.vjp(lambda m: m(x).sum(), m)
+    assert m.calls.item() == 1
+    for _ in range(2):
+        gradients, = pull(1.0)
+        assert gradients.weight.tolist() == [1, 1, 1] and gradients.mean is None
+    assert m.calls.item() == 1
+
+
+def test_a_module_that_is_no_argument_cannot_change() -> None:
+    m = nn.Sequential(Statistics())
+    with pytest.raises(UserError, match=r"MLC0384.*Statistics\.mean"):
+        mlc.compile(lambda x: m(x))(mlc.ones(2, 3))
+    assert m[0].mean.tolist() == [0, 0, 0]
+    m.eval()
+    assert mlc.compile(lambda x: m(x))(mlc.ones(2, 3)).tolist() == [[1] * 3] * 2
+
+
+# -- training and freezing --------------------------------------------------------------------------------------------
+def test_training_is_part_of_what_is_compiled() -> None:
+    m = nn.Sequential(Statistics())
+    f = mlc.compile(m)
+    for _ in range(2):
+        m.train()
+        f(mlc.ones(2, 3))
+        m.eval()
+        f(mlc.ones(2, 3))
+    assert len(f.entries) == 2 and m[0].calls.item() == 2 and not m[0].training and m.train()[0].training
+
+
+def test_freezing() -> None:
+    m = net().freeze(lambda name: name.endswith("bias"))
+    assert m.num_parameters(trained=True) == 5 * 8 + 8 * 3 and m.num_parameters() == 75
+    gradients = mlc.compile(mlc.grad(loss))(m, mlc.ones(1, 5))
+    assert gradients[0].bias is None and gradients[0].weight.shape == (8, 5)
+    assert list(m.state_dict()) == list(net().state_dict())
+    m[0].unfreeze()
+    gradients = mlc.grad(loss)(m, mlc.ones(1, 5))
+    assert gradients[0].bias.shape == (8,) and gradients[2].bias is None
+    assert repr(m.unfreeze()) == repr(net())
+
+
+# -- containers -------------------------------------------------------------------------------------------------------
+def test_sequential_with_names() -> None:
+    m = nn.Sequential({"first": nn.Linear(2, 3), "act": mlc.relu, "last": nn.Linear(3, 1)})
+    assert list(m.state_dict()) == ["first.weight", "first.bias", "last.weight", "last.bias"]
+    x = mlc.ones(4, 2)
+    np.testing.assert_array_equal(mlc.compile(m)(x).numpy(), m(x).numpy())
+    assert [n for n, _ in m[:2].named_parameters()] == ["first.weight", "first.bias"] and len(m[:2]) == 2
+    rebuilt = tree.map(lambda p: p, m)
+    np.testing.assert_array_equal(rebuilt(x).numpy(), m(x).numpy())
+
+
+def test_module_list() -> None:
+    m = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+    m.append(nn.Linear(1, 1))
+    m.insert(1, nn.Linear(2, 2))
+    assert [type(x).__name__ for x in m] == ["ReLU", "Linear", "Tanh", "Linear"] and len(m) == 4
+    assert set(m.state_dict()) == {"1.weight", "1.bias", "3.weight", "3.bias"}
+    m[0] = nn.SiLU()
+    assert isinstance(m[0], nn.SiLU) and isinstance(m[-1], nn.Linear) and len(m[1:3]) == 2
+    with pytest.raises(IndexError, match="MLC0366"):
+        m[4]
+
+
+def test_module_dict() -> None:
+    m = nn.ModuleDict({"a": nn.Linear(1, 1), "b": nn.ReLU()})
+    m["c"] = nn.Linear(1, 1)
+    del m["a"]
+    assert list(m) == ["b", "c"] and "a" not in m and set(m.state_dict()) == {"c.weight", "c.bias"}
+    assert [n for n, _ in m.items()] == m.keys() and len(m.values()) == len(m)
+    for name in ("forward", "", "a.b", "items"):
+        with pytest.raises(UserError, match="MLC0386"):
+            m[name] = nn.ReLU()
+    with pytest.raises(UserError, match="MLC0386"):
+        m["a"]
+
+
+def test_parameter_list() -> None:
+    m = nn.ParameterList([mlc.ones(2), mlc.zeros(3)])
+    assert [n for n, _ in m.named_parameters()] == ["0", "1"] and m[1].shape == (3,)
+
+
+# -- seeds ------------------------------------------------------------------------------------------------------------
 def test_seeds() -> None:
     nn.init.manual_seed(7)
     a = net()
@@ -51,106 +237,3 @@ def test_seeds() -> None:
     b = net()
     for x, y in zip(a.parameters(), b.parameters()):
         np.testing.assert_array_equal(x.numpy(), y.numpy())
-
-
-def test_initial_values_have_the_bounds_of_torch() -> None:
-    layer = nn.Linear(100, 400)
-    for p in (layer.weight, layer.bias):
-        assert p is not None
-        assert 0.09 < np.abs(p.numpy()).max() <= 0.1 and abs(p.numpy().mean()) < 0.01
-    w = nn.init.xavier_uniform((30, 50)).numpy()
-    assert np.abs(w).max() <= (6 / 80) ** 0.5 < np.abs(w).max() * 1.05
-    w = nn.init.kaiming_uniform((30, 50)).numpy()
-    assert np.abs(w).max() <= (6 / 50) ** 0.5 < np.abs(w).max() * 1.05
-
-
-LAYERS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
-    ("Linear", (5, 3), {}, (4, 5)), ("Linear", (5, 3), {"bias": False}, (2, 4, 5)), ("LayerNorm", (5,), {}, (4, 5)),
-    ("LayerNorm", ((4, 5),), {"eps": 1e-3}, (2, 4, 5)), ("LayerNorm", (5,), {"elementwise_affine": False}, (4, 5)),
-    ("LayerNorm", (5,), {"bias": False}, (4, 5)), ("RMSNorm", (5,), {}, (4, 5)), ("Flatten", (), {}, (2, 3, 4)),
-    ("Identity", (), {}, (3,)), ("ReLU", (), {}, (3, 4)), ("LeakyReLU", (0.2,), {}, (3, 4)), ("ELU", (0.5,), {}, (9,)),
-    ("GELU", (), {}, (9,)), ("GELU", ("tanh",), {}, (9,)), ("SiLU", (), {}, (9,)), ("Mish", (), {}, (9,)),
-    ("Softplus", (2.0,), {}, (9,)), ("Sigmoid", (), {}, (9,)), ("Tanh", (), {}, (9,)), ("Softmax", (1,), {}, (3, 4)),
-    ("LogSoftmax", (0,), {}, (3, 4)),
-]
-
-
-@pytest.mark.parametrize("name, args, keywords, shape", LAYERS)
-@pytest.mark.parametrize("run", [lambda f: f, mlc.compile], ids=["eager", "compiled"])
-def test_layers_against_torch(name: str, args: tuple[Any, ...], keywords: dict[str, Any], shape: tuple[int, ...],
-                              run: Callable[..., Any]) -> None:
-    torch = pytest.importorskip("torch")
-    keywords = {("approximate" if args == ("tanh",) else k): v for k, v in keywords.items()}
-    theirs = getattr(torch.nn, name)(*(() if args == ("tanh",) else args), **keywords,
-                                     **({"approximate": "tanh"} if args == ("tanh",) else {}))
-    ours = getattr(nn, name)(*args, **keywords)
-    ours = ours.load_state_dict({n: p.detach().numpy() for n, p in theirs.named_parameters()})
-    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
-    torch.testing.assert_close(torch.from_numpy(run(ours)(mlc.tensor(x)).numpy()), theirs(torch.from_numpy(x)).detach())
-
-
-OPTIMIZERS = [
-    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}), ("SGD", {"lr": 0.05, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.8, "nesterov": True, "weight_decay": 0.01}), ("AdamW", {"lr": 1e-2}),
-    ("AdamW", {"lr": 3e-3, "betas": (0.8, 0.95), "eps": 1e-6, "weight_decay": 0.2}),
-]
-
-
-@pytest.mark.parametrize("name, settings", OPTIMIZERS)
-def test_optimisers_against_torch(name: str, settings: dict[str, Any]) -> None:
-    """Thirty compiled steps: forward, backward and update as one function, with donated buffers."""
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(1)
-    model = net()
-    theirs = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
-    theirs.load_state_dict({n.removeprefix("layers[").replace("]", ""): torch.from_numpy(p.numpy().copy())
-                            for n, p in model.named_parameters()})
-    other = getattr(torch.optim, name)(theirs.parameters(), **settings)
-    opt = getattr(mlc.optim, name)(**settings)
-    state = opt.init(model)
-
-    def loss(m: Any, x: Any, y: Any) -> Any:
-        return nn.functional.cross_entropy(m(x), y)
-
-    def update(m: Any, state: Any, x: Any, y: Any) -> Any:
-        value, gradients = mlc.value_and_grad(loss)(m, x, y)
-        return *opt.update(gradients, state, m), value
-
-    step = mlc.compile(update, donate=("m", "state"))
-    for _ in range(30):
-        x, y = rng.normal(size=(16, 5)).astype(np.float32), rng.integers(0, 3, 16)
-        model, state, value = step(model, state, x, y)
-        other.zero_grad()
-        expected = torch.nn.functional.cross_entropy(theirs(torch.from_numpy(x)), torch.from_numpy(y))
-        expected.backward()
-        other.step()
-        torch.testing.assert_close(torch.tensor(value.item()), expected.detach())
-    for ours, p in zip(model.parameters(), theirs.parameters()):
-        torch.testing.assert_close(torch.from_numpy(ours.numpy()), p.detach(), rtol=1e-4, atol=1e-6)
-
-
-def test_a_learning_rate_can_be_passed() -> None:
-    opt = mlc.optim.SGD(lr=1.0)
-    step = mlc.compile(lambda p, g, lr: opt.update(g, {}, p, lr=lr)[0])
-    for lr in (0.5, 0.25):
-        assert step(mlc.ones(3), mlc.ones(3), lr).tolist() == [1 - lr] * 3
-    assert len(step.entries) == 1
-
-
-@pytest.mark.parametrize("make", [lambda: mlc.optim.SGD(lr=-1), lambda: mlc.optim.AdamW(betas=(1.0, 0.9)),
-                                  lambda: mlc.optim.SGD(nesterov=True)])
-def test_settings_are_checked(make: Callable[[], Any]) -> None:
-    with pytest.raises(UserError, match="MLC0383"):
-        make()
-
-
-def test_the_digits_example(tmp_path: Path) -> None:
-    """Two epochs of the main job: it learns, and a step is one native entry."""
-    run = subprocess.run([sys.executable, str(ROOT / "examples" / "digits.py"), "--epochs", "2", "--out",
-                          str(tmp_path / "curve.png")], capture_output=True, text=True, cwd=ROOT,
-                         env={"PYTHONPATH": str(ROOT), "PATH": ""}, timeout=120)
-    assert run.returncode == 0, run.stderr
-    assert "42 steps in" in run.stdout and "1.00 native entries per step" in run.stdout
-    assert "answers to the 450 test images" in run.stdout and "epoch   2/2" in run.stderr
-    accuracy = float(run.stdout.rsplit("test accuracy ", 1)[1].rstrip("%\n"))
-    assert accuracy > 75

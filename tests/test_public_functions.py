@@ -2,8 +2,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,89 +9,24 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
+from tests import public_cases_linalg, public_cases_nn, public_cases_windows
+from tests.public_case import NN, B, C, Case, D, F, K, N, P, S, U, look_up, made, torch_function
 
 torch = pytest.importorskip("torch")
-Array = np.ndarray[Any, Any]
 
-
-# -- inputs -----------------------------------------------------------------------------------------------------------
-@dataclass
-class Input:
-    """An array argument: made anew from a seed, differentiated if it holds floats."""
-
-    make: Callable[[np.random.Generator], Array]
-
-
-def F(*shape: int) -> Input:
-    """Normally distributed floats."""
-    return Input(lambda r: r.normal(size=shape).astype(np.float32))
-
-
-def P(*shape: int) -> Input:
-    """Floats from 0.1 to 2."""
-    return Input(lambda r: r.uniform(0.1, 2, shape).astype(np.float32))
-
-
-def U(low: float, high: float, *shape: int) -> Input:
-    return Input(lambda r: r.uniform(low, high, shape).astype(np.float32))
-
-
-def N(high: int, *shape: int, low: int = 0) -> Input:
-    """Integers."""
-    return Input(lambda r: r.integers(low, high, shape))
-
-
-def B(*shape: int) -> Input:
-    return Input(lambda r: r.integers(0, 2, shape).astype(bool))
-
-
-def S(*shape: int) -> Input:
-    """Signs: 1 and -1, as floats."""
-    return Input(lambda r: (2 * r.integers(0, 2, shape) - 1).astype(np.float32))
-
-
-def D(*shape: int) -> Input:
-    """Probabilities along the last dimension."""
-    def make(r: np.random.Generator) -> Array:
-        x = r.uniform(0.1, 1, shape)
-        return np.asarray(x / x.sum(-1, keepdims=True), np.float32)
-    return Input(make)
-
-
-def K(*values: Any, dtype: Any = np.float32) -> Input:
-    """These numbers."""
-    return Input(lambda r: np.array(values, dtype))
-
-
-@dataclass
-class Case:
-    """f(*args, **keywords) here and in torch. `constant`: arguments that are not differentiated."""
-
-    name: str
-    args: tuple[Any, ...]
-    keywords: dict[str, Any] = field(default_factory=dict)
-    constant: tuple[int, ...] = ()
-
-    def __str__(self) -> str:
-        shown = [str(a) for a in (*self.args, *self.keywords.values()) if not isinstance(a, Input | list | tuple)]
-        return "-".join([self.name, *shown])
-
-
-def C(name: str, *args: Any, constant: tuple[int, ...] = (), **keywords: Any) -> Case:
-    return Case(name, args, keywords, constant)
-
-
-NN = "nn.functional."
 SPECIAL = K(0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.5, 1e-30, 1e30, math.inf, -math.inf, math.nan)
 CASES = [
     # one operand
     *(C(n, F(3, 4)) for n in (
         "abs", "neg", "positive", "sign", "exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "asinh", "tanh",
-        "sigmoid", "erf", "erfc", "square", "reciprocal", "floor", "ceil", "round", "trunc", "frac", "deg2rad",
+        "atan", "sigmoid", "erf", "erfc", "square", "reciprocal", "floor", "ceil", "round", "trunc", "frac", "deg2rad",
         "rad2deg", "detach", "isnan", "isinf", "isfinite", "logical_not", "relu")),
     *(C(n, P(3, 4)) for n in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt")),
     *(C(n, SPECIAL) for n in ("isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc", "sign", "nan_to_num",
                               "abs", "neg", "logical_not", "sqrt")),
+    C("atan2", F(3, 4), F(4)), C("asin", U(-0.9, 0.9, 5)), C("acos", U(-0.9, 0.9, 5)),
+    C("atan2", K(0.0, -0.0, 1.0, 0.0, -1.0, math.inf, -math.inf), K(-1.0, -1.0, 0.0, 2.0, -0.0, math.inf, -math.inf),
+      constant=(0, 1)),
     C("acosh", U(1.1, 3, 5)), C("atanh", U(-0.9, 0.9, 5)), C("logit", U(0.1, 0.9, 5)),
     C("nan_to_num", SPECIAL, 7.0, 8.0, -8.0), C("abs", N(5, 4, low=-5)), C("square", N(5, 4, low=-5)),
     C("bitwise_not", N(9, 5, low=-9)), C("bitwise_not", B(5)), C("exp", N(4, 5)), C("sign", N(3, 4, low=-3)),
@@ -207,22 +140,9 @@ CASES = [
     C(NN + "soft_margin_loss", F(5), S(5), constant=(1,)),
     C(NN + "cosine_embedding_loss", F(5, 3), F(5, 3), S(5), constant=(2,)),
     C(NN + "triplet_margin_loss", F(5, 3), F(5, 3), F(5, 3)),
+    *public_cases_linalg.CASES,
+    *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
-
-
-def look_up(module: Any, name: str) -> Any:
-    for part in name.split("."):
-        module = getattr(module, part)
-    return module
-
-
-def torch_function(name: str) -> Any:
-    own = {"detach": lambda x: x.detach(), "masked_fill": torch.Tensor.masked_fill}
-    return own.get(name) or look_up(torch, name)
-
-
-def made(x: Any, rng: np.random.Generator) -> Any:
-    return x.make(rng) if isinstance(x, Input) else [made(v, rng) for v in x] if isinstance(x, list) else x
 
 
 def as_torch(x: Any, name: str = "") -> Any:

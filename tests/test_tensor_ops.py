@@ -586,6 +586,12 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
                       f"%r = tensor.transpose %c {{perm = [1, 0]}} : ({F}) -> tensor<3xBxf32>"),
     ("transpose_of_product", f"%d = tensor.dot_general %x, %y {{batch = [], contract = [[1, 1]]}} : ({F}, {F}) -> "
                              "tensor<BxBxf32>\n%r = tensor.transpose %d {perm = [1, 0]} : tensor<BxBxf32>"),
+    ("windows_of_one", f"%r = tensor.windows %x {{axis = 0, size = 1}} : ({F}) -> tensor<Bx1x3xf32>"),
+    ("windows_of_one", f"%a = tensor.reshape %x : {F} to tensor<Bx1x3xf32>\n%r = tensor.place %a "
+                       f'{{axis = 0, size = "B"}} : tensor<Bx1x3xf32>'),
+    ("slice_at_known_start", f"%b = tensor.full 0 : tensor<i64>\n%c = tensor.full 9 : tensor<i8>\n%r = "
+                             f"tensor.dynamic_slice %x, %b, %c {{shape = [\"B\", 2]}} : ({F}, tensor<i64>, tensor<i8>) -> "
+                             "tensor<Bx2xf32>"),
     ("dot_of_nothing", "%a = tensor.full 2.0 : tensor<3x0xf32>\n%r = tensor.dot_general %a, %a {batch = [], "
                        "contract = [[1, 1]]} : (tensor<3x0xf32>, tensor<3x0xf32>) -> tensor<3x3xf32>"),
 ]

@@ -52,7 +52,8 @@ def test_tree_of_a_module() -> None:
     m = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LeakyReLU(0.5))
     leaves, structure = tree.flatten(m)
     assert [x.shape for x in leaves] == [(3, 2), (3,)]
-    assert tree.paths(m, "m") == ["m.layers[0].weight", "m.layers[0].bias"]
+    assert tree.paths(m, "m") == ["m[0].weight", "m[0].bias"]
+    assert tree.names(m) == ["0.weight", "0.bias"]
     again = structure.unflatten(leaves)
     assert isinstance(again[0], nn.Linear) and again[2].negative_slope == 0.5 and again[0].weight is leaves[0]
     other = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LeakyReLU(0.25))

@@ -64,8 +64,8 @@ def test_upstream_refuses_what_is_wrong() -> None:
 
 # -- lowered and run by upstream --------------------------------------------------------------------------------------
 LOWERED_UPSTREAM = ("matmul", "clamp and count", "steps to one", "masked tail", "gather f32 at i32", "arena", "windows",
-                    "globals", "scratch on the stack", "counter of 32 bits", "memory carried round a loop",
-                    "reductions of i32")
+                    "globals", "scratch on the stack", "shared iterations", "counter of 32 bits",
+                    "memory carried round a loop", "reductions of i32")
 PIPELINE = ("--arith-expand", "--expand-strided-metadata", "--lower-affine", "--convert-scf-to-cf",
             "--convert-vector-to-llvm", "--convert-math-to-llvm", "--convert-arith-to-llvm",
             "--finalize-memref-to-llvm", "--convert-func-to-llvm", "--convert-cf-to-llvm", "--convert-index-to-llvm",

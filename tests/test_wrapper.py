@@ -391,7 +391,7 @@ def test_works_without_numpys_functions(monkeypatch: pytest.MonkeyPatch) -> None
 # -- the code ---------------------------------------------------------------------------------------------------------
 def test_code_names_no_address() -> None:
     """Externals are symbols of the list; the text is the same whatever the process."""
-    from mlc.backends import elf, object_code
+    from mlc.backends import link, object_code
     from mlc.backends.emit_llvm import emit
     interface = native.executable().entry("both").interface
     made = wrapper.wrapper_module(interface, True, True)
@@ -400,7 +400,7 @@ def test_code_names_no_address() -> None:
         assert to_text(parse_module(to_text(made, generic)), generic) == to_text(made, generic)
     text = emit(wrapper.wrapper_module(interface, True, True), host())
     assert "inttoptr" not in text and text == emit(wrapper.wrapper_module(interface, True, True), host())
-    undefined = set(elf.undefined_symbols(object_code.compile_object(text, host(), 1)))
+    undefined = set(link.undefined_symbols(object_code.compile_object(text, host(), 1)))
     assert undefined <= support.EXTERNALS and "PyObject_Vectorcall" in undefined
 
 

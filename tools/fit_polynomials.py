@@ -145,6 +145,8 @@ def tables() -> Iterator[Fit]:
                   lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)))
         yield Fit("ERFC", bits, (7, 20)[n], mp.mpf(1), (mp.mpf(4), mp.mpf(6))[n],
                   lambda t: -mp.log(mp.erfc(t)), lambda t: mp.erfc(t) / mp.erf(t))
+        yield Fit("ATAN", bits, (5, 12)[n], mp.mpf(0), mp.mpf(0.25),
+                  lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)))
         # sin, cos and pow of f32 are computed in f64, hence its coefficients but fewer of them.
         yield Fit("SIN", 64, (4, 7)[n], mp.mpf(0), quarter_pi2,
                   lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)))

@@ -1,4 +1,4 @@
-"""mlc info: versions, target and limits, for people and for bug reports."""
+"""mlc info: versions, target and limits, for people and for bug reports; or what a saved model is."""
 
 from __future__ import annotations
 
@@ -15,24 +15,34 @@ EXAMPLES = """examples:
   mlc info
   mlc info --target x86-64-v3
 """
-PACKAGES = ("numpy", "llvmlite", "ml_dtypes")
+PACKAGES = ("numpy", "llvmlite", "ml_dtypes", "safetensors")
 
 
 def parser() -> argparse.ArgumentParser:
-    p = report.Parser("info", "Show versions, the target, and what compiled code may use.", EXAMPLES)
+    p = report.Parser("info", "Show versions, the target and what compiled code may use, or what a saved model is.",
+                      EXAMPLES)
+    p.add_argument("file", nargs="?", help="a file of mlc.save: it is checked, and its code is not run")
     p.add_argument("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
     return p
 
 
 def main(options: argparse.Namespace) -> int:
-    from mlc.backends.link import ALLOWED_EXTERNALS
+    show(about(options.file) if options.file else versions(options.target))
+    return 0
+
+
+def versions(target_name: str) -> list[tuple[str, str]]:
+    """What there is on this machine."""
+    from mlc.backends import cache
+    from mlc.backends.cpu import threads
+    from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
     from mlc.backends.target import Target
     rows = [("mlc", version()), ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
             ("system", f"{platform.system()} {platform.release()} {platform.machine()}")]
     rows += [(name, _version(name)) for name in PACKAGES]
     rows.append(("LLVM", _llvm_version()))
     try:
-        target = Target.parse(options.target)
+        target = Target.parse(target_name)
         rows += [("target", f"{target.name}: {target.triple}, scheduled for {target.cpu}"),
                  ("vector bits", str(target.vector_bits)),
                  ("features", " ".join(sorted(f[1:] for f in target.features if f.startswith("+"))))]
@@ -40,13 +50,25 @@ def main(options: argparse.Namespace) -> int:
         if error.code != "MLC0502":              # an unknown name is the user's mistake
             raise
         rows.append(("target", error.message))
-    rows += [("compile cache", "none yet"),
+    rows.append(("threads", str(threads.get_num_threads())))
+    store = cache.store()
+    rows += [("compile cache", str(store.folder) if store is not None else "off"),
              ("symbols that compiled code may leave to the system", ", ".join(sorted(ALLOWED_EXTERNALS)) or "none")]
-    width = max(len(k) for k, _ in rows[:-1])
+    return rows
+
+
+def about(path: str) -> list[tuple[str, str]]:
+    """What the file of a saved model says of itself."""
+    from mlc.artifact import describe
+    return describe(path)
+
+
+def show(rows: list[tuple[str, str]]) -> None:
+    """Rows in two columns, but for long names."""
+    width = max(len(k) for k, _ in rows if len(k) < 30)
     for key, value in rows:
         print(f"{key:{width}}  {value}" if len(key) <= width else f"{key}: {value}")
     sys.stdout.flush()
-    return 0
 
 
 def _version(package: str) -> str:

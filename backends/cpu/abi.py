@@ -34,6 +34,12 @@ RESULT_ALIGN, BIG_RESULT = 64, 1 << 15
 
 ENTRY_SUFFIX = "_entry"
 
+ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove"})
+"""What any code may import: LLVM itself introduces calls of these."""
+
+HOOK = "mlc_parallel"
+"""The variable of a library that holds the address of what shares its work out; null: nobody does."""
+
 
 class Context(ctypes.Structure):
     """The first argument of an entry, in memory."""

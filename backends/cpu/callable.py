@@ -18,17 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends import object_code
-from mlc.backends.cpu import layout
+from mlc.backends.cpu import layout, runtime
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, Unit
 from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
-from mlc.backends.emit_llvm import emit
 from mlc.backends.executable import FAST_ENTRIES, Entry
-from mlc.backends.link import ALLOWED_EXTERNALS, link
-from mlc.backends.load import Library, load
-from mlc.backends.target import host
+from mlc.backends.load import Library
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.types import to_numpy
 
@@ -175,13 +172,16 @@ def _reference(value: Any) -> int:
 @cache
 def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
     """The emitted wrapper for a signature: one in the process, however many functions have it."""
-    return _native(wrapper_module(signature, tensors, wrap), [NAME])
+    return _native(f"{signature} {tensors} {wrap}", lambda: wrapper_module(signature, tensors, wrap), [NAME])
 
 
-def _native(source: Module, exports: list[str]) -> Library:
-    target = host()
-    obj = object_code.compile_object(emit(source, target), target, 1)
-    return load(link(obj, exports, EXTERNALS | ALLOWED_EXTERNALS))
+def _native(what: str, source: Function[[], Module], exports: list[str]) -> Library:
+    """The code of a module, of which `what` says all."""
+    def text(target: Target) -> str:
+        from mlc.backends.emit_llvm import emit  # only if the code has not been made before
+        return emit(source(), target)
+
+    return runtime.library(what, text, exports, EXTERNALS)
 
 
 # -- the type ---------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ _type_parts: list[Any] = []
 
 @cache
 def _support() -> Library:
-    return _native(_support_module(), ["dealloc", "traverse", "forward"])
+    return _native("support", _support_module, ["dealloc", "traverse", "forward"])
 
 
 def _support_module() -> Module:

@@ -278,7 +278,9 @@ def _apply(op: Op, rule: Rule | None, cotangents: Sequence[Value | None], asked:
         return rule(*cotangents)
     if not has_vjp(op):
         raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc, notes=(_asked(asked),),
-                        hint="pass its operand through stop_gradient if it is to count as a constant")
+                        hint="nothing is differentiated through loops and conditions: a composite made of them brings "
+                        "a rule of its own" if op.regions else
+                        "pass its operand through stop_gradient if it is to count as a constant")
     return op.vjp(*(_given(ct, r.type) for ct, r in zip(cotangents, op.results)))
 
 

@@ -6,12 +6,18 @@ named functions that a pass may take apart (composite.py; activation, along_axis
 
 from mlc.dialects.tensor.activation import Elu, Gelu, LeakyRelu, LogSigmoid, Relu, Silu, Softplus
 from mlc.dialects.tensor.along_axis import ArgMax, ArgMin, LogSoftmax, LogSumExp, OneHot, Softmax
+from mlc.dialects.tensor.attention import Attention
 from mlc.dialects.tensor.binary import Add, And, Div, FloorDiv, Maximum, Minimum, Mul, Or, Pow, Rem, Shl, Shr, Sub, Xor
 from mlc.dialects.tensor.compare import Cast, Compare, Select
 from mlc.dialects.tensor.composite import Composite, StopGradient
 from mlc.dialects.tensor.contract import DotGeneral
+from mlc.dialects.tensor.control import Extent, FromScalar, Item
+from mlc.dialects.tensor.convolution import Convolution
+from mlc.dialects.tensor.cumulative import Cumulative, LogCumSumExp
+from mlc.dialects.tensor.dynamic import DynamicSlice, DynamicUpdateSlice
 from mlc.dialects.tensor.elementwise import (
     Abs,
+    Atan,
     Ceil,
     Cos,
     Erf,
@@ -34,21 +40,32 @@ from mlc.dialects.tensor.elementwise import (
     Sqrt,
     Tanh,
 )
+from mlc.dialects.tensor.fourier import Dft
 from mlc.dialects.tensor.index import Take, TakeAlong
+from mlc.dialects.tensor.linalg import Cholesky, Eigh, Lu, MatrixExp, Pinv, Qr, Solve, Svd, TriangularSolve
 from mlc.dialects.tensor.loss import BinaryCrossEntropy, CrossEntropy, L1Loss, MseLoss
 from mlc.dialects.tensor.map import Map
+from mlc.dialects.tensor.pooling import MaxPool
+from mlc.dialects.tensor.random import RandomBits
 from mlc.dialects.tensor.reduce import ReduceAll, ReduceAny, ReduceMax, ReduceMin, ReduceProd, ReduceSum
+from mlc.dialects.tensor.scatter import Scatter, ScatterAlong
 from mlc.dialects.tensor.shape import BroadcastTo, Concat, Pad, Reshape, Reverse, Slice, Transpose
+from mlc.dialects.tensor.sort import ArgSort, SearchSorted
 from mlc.dialects.tensor.source import Constant, Full, Iota, Size
-from mlc.dialects.tensor.statistics import LayerNorm, Mean, RmsNorm, Var
+from mlc.dialects.tensor.special import ErfInv
+from mlc.dialects.tensor.statistics import LayerNorm, Mean, RmsNorm, Standardize, Var
+from mlc.dialects.tensor.window import Pick, Place, Windows
 
 __all__ = [
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "BinaryCrossEntropy", "BroadcastTo", "Cast", "Ceil", "Compare",
-    "Composite", "Concat", "Constant", "Cos", "CrossEntropy", "Div", "DotGeneral", "Elu", "Erf", "Exp", "Exp2",
-    "Expm1", "Floor", "FloorDiv", "Full", "Gelu", "Iota", "IsNan", "L1Loss", "LayerNorm", "LeakyRelu", "Log",
-    "Log1p", "Log2", "LogSigmoid", "LogSoftmax", "LogSumExp", "LogicalNot", "Map", "Maximum", "Mean", "Minimum",
-    "MseLoss", "Mul", "Neg", "OneHot", "Or", "Pad", "Pow", "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax",
-    "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse", "RmsNorm", "Round", "Rsqrt",
-    "Select", "Shl", "Shr", "Sigmoid", "Sign", "Silu", "Sin", "Size", "Slice", "Softmax", "Softplus", "Sqrt",
-    "StopGradient", "Sub", "Take", "TakeAlong", "Tanh", "Transpose", "Var", "Xor",
+    "Abs", "Add", "And", "ArgMax", "ArgMin", "ArgSort", "Atan", "Attention", "BinaryCrossEntropy", "BroadcastTo",
+    "Cast", "Ceil", "Cholesky", "Compare", "Composite", "Concat", "Constant", "Convolution", "Cos", "CrossEntropy",
+    "Cumulative", "Dft", "Div", "DotGeneral", "DynamicSlice", "DynamicUpdateSlice", "Eigh", "Elu", "Erf", "ErfInv",
+    "Exp", "Exp2", "Expm1", "Extent", "Floor", "FloorDiv", "FromScalar", "Full", "Gelu", "Iota", "IsNan", "Item",
+    "L1Loss", "LayerNorm", "LeakyRelu", "Log", "Log1p", "Log2", "LogCumSumExp", "LogSigmoid", "LogSoftmax",
+    "LogSumExp", "LogicalNot", "Lu", "Map", "MatrixExp", "MaxPool", "Maximum", "Mean", "Minimum", "MseLoss", "Mul",
+    "Neg", "OneHot", "Or", "Pad", "Pick", "Pinv", "Place", "Pow", "Qr", "RandomBits", "Reciprocal", "ReduceAll",
+    "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse", "RmsNorm",
+    "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl", "Shr", "Sigmoid", "Sign", "Silu",
+    "Sin", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt", "Standardize", "StopGradient", "Sub", "Svd",
+    "Take", "TakeAlong", "Tanh", "Transpose", "TriangularSolve", "Var", "Windows", "Xor",
 ]

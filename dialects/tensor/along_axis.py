@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, cast, compare, full, keep_axes, kind, reshape, rounded, select
-from mlc.dialects.tensor.composite import Composite, exp, log_softmax, max_kept, softmax, sum_kept, widened
+from mlc.dialects.tensor.composite import Composite, exp, log_softmax, log_sum_exp, softmax, sum_kept, widened
 from mlc.dialects.tensor.reduce import ReduceMax, ReduceMin
 from mlc.dialects.tensor.source import Iota, check_dtype, check_shape, size
 from mlc.ir.core import Value
@@ -78,11 +78,7 @@ class LogSumExp(_AlongAxis, name="tensor.logsumexp"):
         return np.logaddexp.reduce(x, self.axis, initial=-np.inf)
 
     def decompose(self) -> Value:
-        x = widened(self.x)
-        top = max_kept(x, (self.axis,))
-        infinite = compare("eq", tensor.Abs(top).result, full(math.inf, top))
-        shift = select(infinite, full(0, top), top)                    # inf - inf would be NaN
-        total = tensor.Log(sum_kept(exp(x - shift), (self.axis,))).result + shift
+        total = log_sum_exp(widened(self.x), self.axis)
         return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
 
     def vjp(self, ct: Value) -> list[Value | None]:

@@ -7,13 +7,14 @@ an oracle for the decomposition and not a copy of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, cast, full, keep_axes, kind, rounded
+from mlc.dialects.tensor.base import Array, TensorOp, accumulator, cast, compare, full, keep_axes, kind, rounded, select
 from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import Value
@@ -23,8 +24,8 @@ from mlc.ir.types import TensorType
 class Composite(TensorOp):
     """An operation that others can stand for."""
 
-    def decompose(self) -> Value:
-        """The result made of primitive operations, at the insertion point."""
+    def decompose(self) -> Value | tuple[Value, ...]:
+        """The result, or the results, made of primitive operations, at the insertion point."""
         raise NotImplementedError
 
     def floats(self) -> list[TensorType]:
@@ -107,6 +108,14 @@ def softmax(x: Value, axis: int) -> Value:
     """e^(x - max) / sum(e^(x - max))"""
     e = exp(x - max_kept(x, (axis,)))
     return e / sum_kept(e, (axis,))
+
+
+def log_sum_exp(x: Value, axis: int) -> Value:
+    """log(sum(e^(x - max))) + max, along an axis that stays, with size 1"""
+    top = max_kept(x, (axis,))
+    infinite = compare("eq", tensor.Abs(top).result, full(math.inf, top))
+    shift = select(infinite, full(0, top), top)                        # inf - inf would be NaN
+    return tensor.Log(sum_kept(exp(x - shift), (axis,))).result + shift
 
 
 def softplus(x: Value) -> Value:

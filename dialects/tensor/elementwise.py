@@ -246,6 +246,19 @@ class Cos(UnaryMath, name="tensor.cos"):
         return -(ct * Sin(self.x).result)
 
 
+class Atan(UnaryMath, name="tensor.atan"):
+    """result[i] = atan(x[i])
+
+        %r = tensor.atan %x : tensor<3xf32>
+    """
+
+    wide = True
+    f = staticmethod(np.arctan)
+
+    def partial(self, ct: Value) -> Value:
+        return ct / (1 + self.x * self.x)
+
+
 class Tanh(UnaryMath, name="tensor.tanh"):
     """result[i] = tanh(x[i])
 

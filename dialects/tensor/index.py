@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, TensorOp, cast, compare, full, kind, reshape, select, shape_text
-from mlc.dialects.tensor.source import Iota
+from mlc.dialects.tensor.base import Array, TensorOp, kind, shape_text, zeros
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
-from mlc.ir.types import TensorType, i64
+from mlc.ir.types import TensorType
 
 
 class _Pick(TensorOp):
@@ -60,14 +59,7 @@ class Take(_Pick, name="tensor.take"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[i] = k"""
-        shape, picked = self.x.type.shape, self.indices.type.shape
-        before, n, after = shape[: self.axis], shape[self.axis], shape[self.axis + 1:]
-        positions = reshape(cast(self.indices, i64), [*[1] * len(before), 1, *picked, *[1] * len(after)])
-        rows = [*[1] * len(before), n, *[1] * (len(picked) + len(after))]
-        hit = compare("eq", Iota(tuple(rows), self.axis, i64).result, positions)
-        spread = select(hit, reshape(ct, [*before, 1, *picked, *after]), full(0, ct))
-        axes = tuple(range(self.axis + 1, self.axis + 1 + len(picked)))
-        return [tensor.ReduceSum(spread, axes).result if axes else spread, None]
+        return [tensor.Scatter(zeros(self.x), self.indices, ct, self.axis, "add").result, None]
 
 
 class TakeAlong(_Pick, name="tensor.take_along"):
@@ -89,9 +81,4 @@ class TakeAlong(_Pick, name="tensor.take_along"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[a, i, b] = k"""
-        shape, picked = self.x.type.shape, self.indices.type.shape
-        lifted = [*picked[: self.axis], 1, *picked[self.axis:]]
-        rows = [1] * len(lifted)
-        rows[self.axis] = shape[self.axis]
-        hit = compare("eq", Iota(tuple(rows), self.axis, i64).result, reshape(cast(self.indices, i64), lifted))
-        return [tensor.ReduceSum(select(hit, reshape(ct, lifted), full(0, ct)), (self.axis + 1,)).result, None]
+        return [tensor.ScatterAlong(zeros(self.x), self.indices, ct, self.axis, "add").result, None]

@@ -69,6 +69,42 @@ class Var(_OverAxes, name="tensor.var"):
         return self.narrowed(sum_kept(centred * centred, self.axes) / divisor)
 
 
+class Standardize(_OverAxes, name="tensor.standardize"):
+    """result = (x - mean(x)) / sqrt(var(x) + eps), mean and variance over axes
+
+        %r = tensor.standardize %x {axes = [0]} : tensor<Bx3xf32>
+    """
+
+    x: Value
+    axes: tuple[int, ...]
+    eps: float = 1e-5
+
+    def infer(self) -> TensorType:
+        super().infer()
+        return self.x.type  # type: ignore[no-any-return]
+
+    def define(self, x: Array) -> Any:
+        centred = x - x.mean(self.axes, keepdims=True)
+        return centred / np.sqrt(np.square(centred).mean(self.axes, keepdims=True) + self.eps)
+
+    def decompose(self) -> Value:
+        centred, inverse = self._parts()
+        return cast(centred * inverse, self.x.type.dtype)
+
+    def _parts(self) -> tuple[Value, Value]:
+        """x - mean(x), and 1 / sqrt(var(x) + eps)"""
+        x = widened(self.x)
+        centred = x - mean_kept(x, self.axes)
+        return centred, tensor.Rsqrt(mean_kept(centred * centred, self.axes) + self.eps).result
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """dx = (ct - mean(ct) - result * mean(ct * result)) / sqrt(var(x) + eps): both means in one go over ct"""
+        ct, (centred, inverse) = widened(ct), self._parts()
+        result = centred * inverse
+        slope = mean_kept(ct * result, self.axes)
+        return [cast((ct - mean_kept(ct, self.axes) - result * slope) * inverse, self.x.type.dtype)]
+
+
 class _Norm(Composite):
     """x scaled over its axes `axes`, which weight and bias have the sizes of."""
 

@@ -1,5 +1,28 @@
 """Functions on tensors under PyTorch's names, by family. Importing this fills `OPERATIONS`."""
 
-from mlc.frontend.functions import contract, create, elementwise, index, losses, neural, reduce, shape
+from mlc.frontend.functions import (
+    contract,
+    convolution,
+    create,
+    dynamic,
+    elementwise,
+    fft,
+    grids,
+    index,
+    linalg,
+    losses,
+    neural,
+    normalization,
+    pooling,
+    random,
+    reduce,
+    resize,
+    scan,
+    scatter,
+    shape,
+    sort,
+    trigonometry,
+)
 
-MODULES = (contract, create, elementwise, index, losses, neural, reduce, shape)
+MODULES = (contract, convolution, create, dynamic, elementwise, fft, grids, index, linalg, losses, neural,
+           normalization, pooling, random, reduce, resize, scan, scatter, shape, sort, trigonometry)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 from typing import cast as typed
@@ -170,6 +172,109 @@ def trace(input: Operand) -> Tensor:
     return R.sum(E.where(coordinates(x, 0) == coordinates(x, 1), x, 0 if not R.is_float(x) else 0.0))
 
 
+@operation()
+def ger(input: Operand, vec2: Operand) -> Tensor:
+    """result[i, j] = input[i] * vec2[j]"""
+    return outer(input, vec2)
+
+
+@operation()
+def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec)"""
+    product = mv(mat, vec)
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+
+
+@operation()
+def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2)"""
+    product = outer(vec1, vec2)
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+
+
+@operation()
+def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * the sum over the batch of batch1 @ batch2"""
+    a, b = _numbers(batch1, batch2)
+    _need("addbmm", (a, 3), (b, 3))
+    for i, j in ((0, 0), (2, 1)):
+        _inner(a.shape[i], b.shape[j])
+    product = dot_general(a, b, (), ((0, 0), (2, 1)))
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+
+
+@operation()
+def chain_matmul(*matrices: Operand) -> Tensor:
+    """The product of matrices in the order that takes the fewest multiplications."""
+    from mlc.frontend.functions.linalg import multi_dot
+    return tracer(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
+
+
+@operation()
+def cross(input: Operand, other: Operand, dim: int = -1) -> Tensor:
+    """The vector product along a dimension of size 3."""
+    a, b = _numbers(input, other)
+    shape = broadcast_shapes(a.shape, b.shape)
+    a, b = broadcast_to(a, shape), broadcast_to(b, shape)
+    at = axis(dim, a.ndim)
+    if a.shape[at] != 3:
+        raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367")
+    from mlc.frontend.functions.shape import roll
+    return roll(a, -1, at) * roll(b, -2, at) - roll(a, -2, at) * roll(b, -1, at)
+
+
+@operation()
+def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
+    """result[i, j] = the distance of row i of x1 from row j of x2, (sum |x1 - x2| ** p) ** (1 / p)"""
+    a, b = _numbers(x1, x2)
+    if a.ndim < 2 or b.ndim < 2:
+        raise UserError("cdist takes matrices of points", code="MLC0364")
+    _inner(a.shape[-1], b.shape[-1])
+    rows = reshape(a, [*a.shape[:-1], 1, a.shape[-1]])
+    columns = reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
+    return R.norm(E.sub(rows, columns), p, -1)
+
+
+@operation()
+def cov(input: Operand, *, correction: int = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
+    """The covariances of variables, one a row, from observations, one a column, repeated or weighted by the weights"""
+    x = tracer(input)
+    if x.ndim > 2:
+        raise UserError(f"cov takes at most 2 dimensions, found {x.ndim}", code="MLC0364")
+    if x.ndim < 2:
+        rows = reshape(x, [1, sizes.product(x.shape)])
+        single = cov(rows, correction=correction, fweights=fweights, aweights=aweights)
+        return reshape(tracer(single), [])
+    x = x if R.is_float(x) else tracer(E.mul(x, 1.0))
+    given = [w for w in (fweights, aweights) if w is not None]
+    weight: Any = None
+    for w in given:
+        weight = tracer(w) if weight is None else weight * w
+    if weight is None:
+        centred = tracer(x - R.mean(x, 1, keepdim=True))
+        count: Any = E.maximum(tracer(x.shape[1]) - correction, 0)
+        return E.div(dot_general(centred, centred, (), ((1, 1),)), count)
+    total = R.sum(weight)
+    spent = total if aweights is None else R.sum(weight * aweights) / total
+    mean = R.sum(x * weight, 1, keepdim=True) / total
+    centred = tracer(x - mean)
+    count = E.maximum(total - correction * spent if aweights is not None else total - correction, 0)
+    return E.div(dot_general(tracer(centred * weight), centred, (), ((1, 1),)), count)
+
+
+@operation()
+def corrcoef(input: Operand) -> Tensor:
+    """The correlations of variables, one a row, from observations, one a column, within [-1, 1]"""
+    single = tracer(input).ndim < 2
+    c = tracer(cov(input))
+    from mlc.frontend.functions.index import diagonal
+    if single:
+        return c / c
+    scale = tracer(E.sqrt(diagonal(c)))
+    n = c.shape[0]
+    return E.clamp(c / reshape(scale, [n, 1]) / reshape(scale, [1, n]), -1.0, 1.0)
+
+
 # -- einsum -----------------------------------------------------------------------------------------------------------
 @operation()
 def einsum(equation: str, *operands: Operand) -> Tensor:
@@ -177,15 +282,29 @@ def einsum(equation: str, *operands: Operand) -> Tensor:
     xs = together(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
     parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]
+    while len(parts) > 1:
+        i, j = _cheapest(parts)
+        (x, letters), (y, others) = parts[i], parts[j]
+        parts = [p for k, p in enumerate(parts) if k not in (i, j)]
+        needed = set(output).union(*(p[1] for p in parts))
+        parts.append(_pair(x, letters, y, others, needed))
     x, letters = parts[0]
-    for i, (y, others) in enumerate(parts[1:], 1):
-        needed = set(output).union(*(p[1] for p in parts[i + 1:]))
-        x, letters = _pair(x, letters, y, others, needed)
     gone = tuple(i for i, c in enumerate(letters) if c not in output)
     if gone:
         x, letters = tracer(R.sum(x, gone)), [c for c in letters if c in output]
     from mlc.frontend.functions.shape import permute
     return permute(x, [letters.index(c) for c in output])
+
+
+def _cheapest(parts: Sequence[tuple[Tracer, list[str]]]) -> tuple[int, int]:
+    """The two operands whose product takes the fewest multiplications; a size that is not known counts as many."""
+    def work(pair: tuple[int, int]) -> int:
+        found = {c: d for k in pair for c, d in zip(parts[k][1], parts[k][0].shape)}
+        return math.prod(d if isinstance(d, int) else _MANY for d in found.values())
+    return min(itertools.combinations(range(len(parts)), 2), key=work)
+
+
+_MANY = 1024
 
 
 def _parse(equation: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:

@@ -138,67 +138,6 @@ def reciprocal(input: Operand) -> Tensor:
 
 
 @operation()
-def sin(input: Operand) -> Tensor:
-    """The sine."""
-    return _one(T.Sin, floating(input))
-
-
-@operation()
-def cos(input: Operand) -> Tensor:
-    """The cosine."""
-    return _one(T.Cos, floating(input))
-
-
-@operation()
-def tan(input: Operand) -> Tensor:
-    """sin / cos"""
-    x = floating(input)
-    return sin(x) / cos(x)
-
-
-@operation()
-def sinh(input: Operand) -> Tensor:
-    """(e ** x - e ** -x) / 2, exact near 0"""
-    e = expm1(floating(input))
-    return (e + e / (e + 1)) * 0.5
-
-
-@operation()
-def cosh(input: Operand) -> Tensor:
-    """(e ** x + e ** -x) / 2"""
-    e = exp(floating(input))
-    return (e + reciprocal(e)) * 0.5
-
-
-@operation()
-def asinh(input: Operand) -> Tensor:
-    """log(x + sqrt(x ** 2 + 1)), exact near 0"""
-    x = floating(input)
-    a = abs(x)
-    return sign(x) * log1p(a + a * a / (1 + sqrt(a * a + 1)))
-
-
-@operation()
-def acosh(input: Operand) -> Tensor:
-    """log(x + sqrt(x ** 2 - 1))"""
-    x = floating(input)
-    return log(x + sqrt(x * x - 1))
-
-
-@operation()
-def atanh(input: Operand) -> Tensor:
-    """log((1 + x) / (1 - x)) / 2"""
-    x = floating(input)
-    return (log1p(x) - log1p(-x)) * 0.5
-
-
-@operation()
-def tanh(input: Operand) -> Tensor:
-    """The hyperbolic tangent."""
-    return _one(T.Tanh, floating(input))
-
-
-@operation()
 def sigmoid(input: Operand) -> Tensor:
     """1 / (1 + e ** -input)"""
     return _one(T.Sigmoid, floating(input))
@@ -258,18 +197,6 @@ def frac(input: Operand) -> Tensor:
     """input - trunc(input)"""
     x = floating(input)
     return x - trunc(x)
-
-
-@operation()
-def deg2rad(input: Operand) -> Tensor:
-    """input * pi / 180"""
-    return floating(input) * (math.pi / 180)
-
-
-@operation()
-def rad2deg(input: Operand) -> Tensor:
-    """input * 180 / pi"""
-    return floating(input) * (180 / math.pi)
 
 
 @operation()
@@ -426,17 +353,6 @@ def fmin(input: Operand, other: Operand) -> Tensor:
     """The smaller of two; NaN only if both are."""
     a, b = together(input, other)
     return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
-
-
-@operation()
-def hypot(input: Operand, other: Operand) -> Tensor:
-    """sqrt(input ** 2 + other ** 2), without overflow on the way"""
-    a, b = together(input, other, floating=True)
-    a, b = tracer(abs(a)), tracer(abs(b))
-    most, least = maximum(a, b), minimum(a, b)
-    plain = (most == 0) | (most == math.inf)
-    ratio = where(plain, 0.0, least / where(plain, 1.0, most))
-    return most * sqrt(1 + ratio * ratio)
 
 
 @operation()

@@ -114,12 +114,19 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
 
 
 @operation()
-def embedding(input: Operand, weight: Operand) -> Tensor:
-    """The rows of weight at the indices in input."""
+def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
+    """The rows of weight at the indices in input. The row padding_idx has no gradient."""
     table = tracer(weight)
     if table.ndim != 2:
         raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    return take(table, input, 0, "input")
+    rows = take(table, input, 0, "input")
+    if padding_idx is None:
+        return rows
+    at, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
+    if isinstance(n, int) and not -n <= at < n:
+        raise UserError(f"padding_idx = {at} is no row of {n}", code="MLC0356")
+    hit = from_the_front(integer(input, "input"), n) == (at if at >= 0 else n + at)
+    return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 
 @operation()

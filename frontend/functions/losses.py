@@ -246,8 +246,64 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
 
 @operation()
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: float = 1.0, p: float = 2.0,
-                        eps: float = 1e-6, reduction: str = "mean") -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin)"""
+                        eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
+    """max(0, |anchor - positive| - |anchor - negative| + margin); with swap, the smaller of the latter distance and
+    |positive - negative|"""
     near = N.pairwise_distance(anchor, positive, p, eps)
     far = N.pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = E.minimum(far, N.pairwise_distance(positive, negative, p, eps))
     return reduced(N.relu(near - far + margin), reduction)
+
+
+@operation()
+def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand = None,
+                                reduction: str = "mean") -> Tensor:
+    """The mean over the last dimension of binary_cross_entropy_with_logits"""
+    x, t = _same_shape(input, target)
+    soft = (1 - t) * x + typed(Tensor, emit(T.Softplus, tracer(-x)))
+    return reduced(R.mean(soft if weight is None else soft * tracer(weight), -1), reduction)
+
+
+@operation()
+def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
+    """The sum over labels y and other classes i of max(0, 1 - (input[y] - input[i])) / classes
+
+    The labels of a sample are the classes before the first -1 of its target.
+    """
+    x, t = floating(input), integer(target, "the target")
+    if x.ndim not in (1, 2) or x.shape != t.shape:
+        raise UserError(f"the input has shape {list(x.shape)}, the target {list(t.shape)}, expected one of them twice: "
+                        "[classes] or [n, classes]", code="MLC0367")
+    n = plain_int(x.shape[-1], "the number of classes")
+    t = cast(t, i64)
+    # A target is a label as long as none before it is negative.
+    place = emit(T.Iota, (n, n), 0, i64) >= emit(T.Iota, (n, n), 1, i64)
+    ended = R.any(E.logical_and(place, reshape(tracer(t < 0), [*t.shape[:-1], 1, n])), -1)
+    is_label = E.logical_not(ended)
+    label = E.where(is_label, t, 0)
+    score = emit(T.TakeAlong, x, label, x.ndim - 1)
+    hot = E.eq(reshape(tracer(label), [*t.shape, 1]), emit(T.Iota, (n,), 0, i64))
+    other = E.logical_not(R.any(E.logical_and(hot, reshape(tracer(is_label), [*t.shape, 1])), -2))
+    margin = N.relu(1 - (reshape(score, [*x.shape, 1]) - reshape(x, [*x.shape[:-1], 1, n])))
+    counts = E.logical_and(reshape(tracer(is_label), [*t.shape, 1]), reshape(tracer(other), [*x.shape[:-1], 1, n]))
+    return reduced(R.sum(E.where(counts, margin, 0.0), (-2, -1)) / n, reduction)
+
+
+@operation()
+def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float = 1.0, weight: Operand = None,
+                      reduction: str = "mean") -> Tensor:
+    """The mean over the classes i of max(0, margin - input[target] + input[i]) ** p, without the target itself"""
+    x, t = floating(input), cast(integer(target, "the target"), i64)
+    if p not in (1, 2):
+        raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")
+    at = _classes(x, t, "multi_margin_loss")
+    if x.ndim > 2:
+        raise UserError(f"the input has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")
+    index = reshape(t, [*t.shape, 1])
+    lacking = N.relu(margin - emit(T.TakeAlong, x, index, at) + x)
+    loss = lacking if p == 1 else lacking * lacking
+    if weight is not None:
+        loss = loss * reshape(emit(T.Take, cast(tracer(weight), x.type.dtype), t, 0), index.shape)
+    others = E.ne(index, emit(T.Iota, (x.shape[at],), 0, i64))
+    return reduced(R.mean(E.where(others, loss, 0.0), -1), reduction)

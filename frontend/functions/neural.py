@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import random
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.operands import axis, cast, floating, number, reshape, together, tracer
+from mlc.frontend.functions.index import take
+from mlc.frontend.functions.trigonometry import tanh
+from mlc.frontend.operands import (
+    axis,
+    cast,
+    floating,
+    full,
+    integer,
+    number,
+    plain_int,
+    reshape,
+    together,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -84,7 +99,7 @@ def silu(input: Operand) -> Tensor:
 def mish(input: Operand) -> Tensor:
     """input * tanh(softplus(input))"""
     x = floating(input)
-    return x * E.tanh(softplus(x))
+    return x * tanh(softplus(x))
 
 
 @operation()
@@ -115,7 +130,7 @@ def softsign(input: Operand) -> Tensor:
 def tanhshrink(input: Operand) -> Tensor:
     """input - tanh(input)"""
     x = floating(input)
-    return x - E.tanh(x)
+    return x - tanh(x)
 
 
 @operation()
@@ -247,6 +262,43 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
 
 
 @operation()
+def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = None) -> Tensor:
+    """result[..., k] = input1 @ weight[k] @ input2 + bias[k]"""
+    a, b, w = together(input1, input2, weight)
+    if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
+        raise UserError(f"the inputs have shapes {list(a.shape)} and {list(b.shape)}, the weight {list(w.shape)}: "
+                        "expected [..., m], [..., n] and [k, m, n]", code="MLC0367")
+    half = C.dot_general(a, w, (), ((a.ndim - 1, 1),))                     # [..., k, n]
+    out = R.sum(half * reshape(b, [*b.shape[:-1], 1, b.shape[-1]]), -1)
+    return out if bias is None else out + tracer(bias)
+
+
+@operation()
+def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sample_weights: Operand = None,
+                  padding_idx: int | None = None) -> Tensor:
+    """The sum, mean or max of the rows of weight at each bag of indices [bags, size], without those at padding_idx"""
+    at, table = integer(input, "input"), tracer(weight)
+    if at.ndim != 2 or table.ndim != 2:
+        raise UserError(f"the input has {at.ndim} dimensions, the weight {table.ndim}, expected 2 and 2",
+                        code="MLC0364")
+    if mode not in ("sum", "mean", "max"):
+        raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
+    if per_sample_weights is not None and mode != "sum":
+        raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
+    rows: Tensor = take(table, at, 0, "input")
+    if per_sample_weights is not None:
+        rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
+    if padding_idx is None:
+        return {"sum": R.sum, "mean": R.mean, "max": R.amax}[mode](rows, 1)
+    counted = reshape(tracer(at != plain_int(padding_idx, "padding_idx")), [*at.shape, 1])
+    if mode == "max":
+        highest = R.amax(E.where(counted, rows, -math.inf), 1)
+        return E.where(R.any(counted, 1), highest, 0.0)
+    total = R.sum(E.where(counted, rows, 0.0), 1)
+    return total if mode == "sum" else total / E.maximum(R.sum(counted, 1), 1)
+
+
+@operation()
 def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`"""
     a, b = together(x1, x2, floating=True)
@@ -260,3 +312,49 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
 def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """norm(x1 - x2 + eps, p) along the last dimension"""
     return R.norm(E.sub(x1, x2) + eps, p, -1, keepdim)
+
+
+# -- dropout ----------------------------------------------------------------------------------------------------------
+def _dropped(p: float, training: bool, key: Operand) -> bool:
+    """Whether there is anything to drop; UserError if it is not said how."""
+    if not 0 <= p <= 1:
+        raise UserError(f"p = {p} is no probability", code="MLC0360")
+    if training and p and key is None:
+        raise UserError("dropout in training needs a key to draw with", code="MLC0353",
+                        hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split; a "
+                             "module nn.Dropout keeps one of its own")
+    return training and p > 0
+
+
+@operation()
+def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Each element 0 with probability p, else input / (1 - p); input itself if not training"""
+    return random.dropout(key, input, p) if _dropped(p, training, key) else tracer(input)
+
+
+@operation()
+def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spatial: int = 2, *,
+                    key: Operand = None) -> Tensor:
+    """dropout of whole channels, which come before the last `spatial` dimensions"""
+    x = floating(input)
+    if not _dropped(p, training, key):
+        return x
+    lead = x.ndim - spatial
+    if lead not in (1, 2):
+        raise UserError(f"the input has {x.ndim} dimensions, expected {spatial + 1} or {spatial + 2}", code="MLC0364")
+    return x * random.dropout(key, full(1.0, x, [*x.shape[:lead], *[1] * spatial]), p)
+
+
+@operation()
+def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """dropout after selu: elements take on selu's lowest value, and mean and variance stay 0 and 1"""
+    x = floating(input)
+    if not _dropped(p, training, key):
+        return x
+    if p == 1:
+        return x * 0.0
+    lowest = -1.7580993408473766
+    scale = ((lowest * lowest * p + 1) * (1 - p)) ** -0.5
+    kept = random.bernoulli(key, 1 - p, x.shape)
+    out: Tensor = scale * E.where(kept, x, lowest) - scale * lowest * p
+    return out

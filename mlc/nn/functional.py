@@ -1,6 +1,16 @@
 """The functions of neural networks, under the names of torch.nn.functional."""
 
-from mlc.frontend.functions.elementwise import sigmoid, tanh
+from mlc.frontend.functions.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
+)
+from mlc.frontend.functions.elementwise import sigmoid
 from mlc.frontend.functions.index import embedding, one_hot
 from mlc.frontend.functions.losses import (
     binary_cross_entropy,
@@ -14,6 +24,9 @@ from mlc.frontend.functions.losses import (
     l1_loss,
     margin_ranking_loss,
     mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
     nll_loss,
     poisson_nll_loss,
     smooth_l1_loss,
@@ -21,9 +34,14 @@ from mlc.frontend.functions.losses import (
     triplet_margin_loss,
 )
 from mlc.frontend.functions.neural import (
+    alpha_dropout,
+    bilinear,
     celu,
     cosine_similarity,
+    dropout,
     elu,
+    embedding_bag,
+    feature_dropout,
     gelu,
     glu,
     hardshrink,
@@ -52,14 +70,47 @@ from mlc.frontend.functions.neural import (
     tanhshrink,
     threshold,
 )
+from mlc.frontend.functions.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    local_response_norm,
+    scaled_dot_product_attention,
+)
+from mlc.frontend.functions.pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+from mlc.frontend.functions.resize import channel_shuffle, interpolate, pixel_shuffle, pixel_unshuffle
 from mlc.frontend.functions.shape import pad
+from mlc.frontend.functions.trigonometry import tanh
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish",
-    "hardtanh", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear",
-    "log_softmax", "logsigmoid", "margin_ranking_loss", "mish", "mse_loss", "nll_loss", "normalize", "one_hot", "pad",
-    "pairwise_distance", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm", "selu", "sigmoid", "silu",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh",
-    "tanhshrink", "threshold", "triplet_margin_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "bilinear",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "channel_shuffle", "conv1d", "conv2d",
+    "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
+    "cosine_similarity", "cross_entropy", "dropout", "elu", "embedding", "embedding_bag", "feature_dropout", "fold",
+    "gaussian_nll_loss", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pad",
+    "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss",
+    "unfold",
 ]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor
+from mlc.frontend.tensor import DTypeLike, Tensor, as_array
 from mlc.frontend.trace import call, state
 from mlc.ir.diag import UserError, UserTypeError
+
+M = TypeVar("M", bound="Module")
+
+
+class Incompatible(NamedTuple):
+    """What a state and a module do not share: names the module has, and names the state has."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
 
 
 class Module(tree.AttributeTree):
@@ -28,7 +38,17 @@ class Module(tree.AttributeTree):
 
             def forward(self, x):
                 return self.out(mlc.relu(self.hidden(x)))
+
+    A buffer (`register_buffer`) is a tensor that is state and not trained, such as the running mean of a BatchNorm:
+    it has no gradient, optimisers leave it alone, and `forward` may assign it anew. Such an assignment reaches the
+    caller out of calls, derivatives and compiled functions alike: on the module that was passed, or on the one that
+    the function returns.
+
+    `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch.
     """
+
+    training = True
+    _unsaved: tuple[str, ...] = ()                         # buffers that `state_dict` leaves out
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no forward")
@@ -39,50 +59,189 @@ class Module(tree.AttributeTree):
             return self.forward(*args, **keywords)
         return call(type(self).__name__, self.forward, *args, **keywords)
 
+    # -- what is inside -----------------------------------------------------------------------------------------------
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, module) of the modules that this one holds itself, also in lists and dicts."""
+        for name, x in self._held():
+            if isinstance(x, Module):
+                yield name, x
+
+    def children(self) -> Iterator[Module]:
+        return (x for _, x in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """(name, module) of this module and all inside it, each before those it holds."""
+        yield prefix, self
+        for name, child in self.named_children():
+            yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
+
+    def modules(self) -> Iterator[Module]:
+        return (x for _, x in self.named_modules())
+
+    def get_submodule(self, target: str) -> Module:
+        """The module of this name: "layers.0"."""
+        for name, module in self.named_modules():
+            if name == target:
+                return module
+        raise UserError(f"{type(self).__name__} has no module {target!r}", code="MLC0385", loc=user_loc(),
+                        hint="it has " + ", ".join(name for name, _ in self.named_modules() if name))
+
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(path, tensor) of every parameter, such as ("layers[0].weight", ...)."""
-        for path, x in zip(tree.paths(self), tree.leaves(self)):
-            if isinstance(x, Tensor):
-                yield path.removeprefix("."), x
+        """(name, tensor) of every parameter, such as ("layers.0.weight", ...); frozen ones too."""
+        return ((name, x) for name, owner, attribute, x in self._tensors() if attribute not in owner._buffers)
 
     def parameters(self) -> list[Tensor]:
         return [x for _, x in self.named_parameters()]
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """The parameters by path."""
-        return dict(self.named_parameters())
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """(name, tensor) of every buffer."""
+        return ((name, x) for name, owner, attribute, x in self._tensors() if attribute in owner._buffers)
 
-    def load_state_dict(self, state: dict[str, Any]) -> Module:
-        """A module like this one with the parameters of `state`, which holds the same paths and shapes."""
-        leaves, structure = tree.flatten(self)
-        paths = [path.removeprefix(".") for path in tree.paths(self)]
-        wanted = {path for path, x in zip(paths, leaves) if isinstance(x, Tensor)}
-        if wanted != set(state):
-            missing, extra = sorted(wanted - set(state)), sorted(set(state) - wanted)
-            raise UserError("the state does not fit the module: " + "; ".join(
-                [f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unknown", extra)) if names]),
-                code="MLC0382", loc=user_loc())
-        out = []
-        for path, old in zip(paths, leaves):
-            if path not in wanted:
-                out.append(old)
+    def buffers(self) -> list[Tensor]:
+        return [x for _, x in self.named_buffers()]
+
+    def num_parameters(self, trained: bool = False) -> int:
+        """How many numbers the parameters are; with `trained`, without the frozen ones."""
+        return sum(x.numel() for _, owner, attribute, x in self._tensors()
+                   if attribute not in owner._buffers and not (trained and attribute in owner._frozen))
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Make an attribute that is state, and no parameter; one that is not persistent is not in `state_dict`."""
+        setattr(self, name, tensor)
+        self._buffers = (*self._buffers, name)
+        if not persistent:
+            self._unsaved = (*self._unsaved, name)
+
+    def _held(self) -> Iterator[tuple[str, Module | Tensor]]:
+        """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
+        for name, x in vars(self).items():
+            yield from _inside(x, name)
+
+    def _tensors(self) -> Iterator[tuple[str, Module, str, Tensor]]:
+        """(name, the module that holds it, the attribute it is in, tensor) of every tensor."""
+        for prefix, owner in self.named_modules():
+            for name, x in owner._held():
+                if isinstance(x, Tensor):
+                    yield f"{prefix}.{name}" if prefix else name, owner, name.split(".")[0], x
+
+    # -- changing it --------------------------------------------------------------------------------------------------
+    def train(self: M, mode: bool = True) -> M:
+        """Let Dropout, BatchNorm and the like do what they do in training; itself."""
+        for module in self.modules():
+            vars(module).pop("training", None)             # the class says True: a module is what it was when made
+            if not mode:
+                module.training = False
+        return self
+
+    def eval(self: M) -> M:
+        """train(False): what the model does when it is used; itself."""
+        return self.train(False)
+
+    def apply(self: M, f: Callable[[Module], Any]) -> M:
+        """Call f on every module inside, then on this one; itself."""
+        for child in self.children():
+            child.apply(f)
+        f(self)
+        return self
+
+    def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
+        """Take the parameters out of training, or those whose names `which` accepts; itself.
+
+        A frozen parameter has no gradient, and optimisers neither change it nor keep state for it.
+        """
+        return self._freeze(which, lambda frozen, name: frozen if name in frozen else (*frozen, name))
+
+    def unfreeze(self: M, which: Callable[[str], bool] | None = None) -> M:
+        """Undo `freeze`; itself."""
+        return self._freeze(which, lambda frozen, name: tuple(n for n in frozen if n != name))
+
+    def _freeze(self: M, which: Callable[[str], bool] | None,
+                change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
+        for name, owner, attribute, _ in list(self._tensors()):
+            if attribute not in owner._buffers and (which is None or which(name)):
+                frozen = change(owner._frozen, attribute)
+                vars(owner).pop("_frozen", None)
+                if frozen:
+                    owner._frozen = frozen
+        return self
+
+    def to(self: M, dtype: DTypeLike) -> M:
+        """Make the parameters and buffers that are floats of this element type; itself."""
+        wanted = as_dtype(dtype)
+        self._assign({name: Tensor(x.array.astype(wanted.dtype)) for name, _, _, x in self._tensors()
+                      if x.dtype.is_floating_point})
+        return self
+
+    def _assign(self, new: Mapping[str, Tensor]) -> None:
+        """Put new tensors in place of those of these names."""
+        for prefix, owner in self.named_modules():
+            start = f"{prefix}." if prefix else ""
+            for name, x in list(vars(owner).items()):
+                if not isinstance(x, Module) and any(True for _ in _inside(x, name)):
+                    setattr(owner, name, _replaced(x, start + name, new))
+
+    # -- saving and loading -------------------------------------------------------------------------------------------
+    def state_dict(self) -> dict[str, Tensor]:
+        """The parameters and the buffers by name."""
+        return {name: x for name, owner, attribute, x in self._tensors() if attribute not in owner._unsaved}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
+        """Take over copies of the arrays in `state_dict`, by name; what the two do not share.
+
+        An array has the shape of what it replaces, and its element type or another of the same kind. With strict,
+        both have the same names.
+        """
+        own = self.state_dict()
+        missing = [name for name in own if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in own]
+        report = [f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
+                  if names and strict]
+        new: dict[str, Tensor] = {}
+        misfits = 0
+        for name, old in own.items():
+            if name not in state_dict:
                 continue
-            new = Tensor(np.array(state[path], order="C"))
-            if new.shape != old.shape or new.dtype is not old.dtype:
-                raise UserTypeError(f"{path} is {new.dtype}{list(new.shape)}, expected {old.dtype}{list(old.shape)}",
-                                    code="MLC0382", loc=user_loc())
-            out.append(new)
-        return structure.unflatten(out)  # type: ignore[no-any-return]
+            array = as_array(state_dict[name])
+            if array.shape != old.shape or array.dtype.kind != old.array.dtype.kind:
+                report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
+                              f"{old.dtype}{list(old.shape)}")
+                misfits += 1
+            else:
+                new[name] = Tensor(np.array(array, old.array.dtype, order="C"))
+        if report:
+            kind = UserTypeError if misfits == len(report) else UserError
+            raise kind("the state does not fit the module: " + "; ".join(report), code="MLC0382", loc=user_loc())
+        self._assign(new)
+        return Incompatible(missing, unexpected)
 
     def __repr__(self) -> str:
-        lines = []
-        for name, x in vars(self).items():
-            if isinstance(x, Tensor):
-                shown = f"{x.dtype}{list(x.shape)}" if x._array is None or isinstance(x._array, np.ndarray) else repr(x)
-            else:
-                shown = repr(x)
-            lines.append(f"{name}={shown}".replace("\n", "\n  "))
+        lines = [f"{name}={_shown(x)}".replace("\n", "\n  ") for name, x in vars(self).items()
+                 if not name.startswith("_") and (name, x) != ("training", True)]
         flat = ", ".join(lines)
         if len(flat) < 80 and "\n" not in flat:
             return f"{type(self).__name__}({flat})"
         return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
+
+
+def _inside(x: Any, name: str) -> Iterator[tuple[str, Module | Tensor]]:
+    if isinstance(x, Module | Tensor):
+        yield name, x
+        return
+    for step, child in tree.children(x):
+        yield from _inside(child, name + step)
+
+
+def _replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
+    """x with the tensors in it replaced by those of their names; modules stay as they are."""
+    if isinstance(x, Module):
+        return x
+    if isinstance(x, Tensor):
+        return new.get(name, x)
+    inside = tree.children(x)
+    return tree.with_children(x, [_replaced(child, name + step, new) for step, child in inside]) if inside else x
+
+
+def _shown(x: Any) -> str:
+    if not isinstance(x, Tensor) or not (x._array is None or isinstance(x._array, np.ndarray)):
+        return repr(x)
+    return f"{x.dtype}{list(x.shape)}"

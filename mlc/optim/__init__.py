@@ -1,11 +1,17 @@
 """Optimisers as functions: `params, state = opt.update(gradients, state, params)`.
 
 Parameters, gradients and state are trees. An optimiser holds only its settings, so an update is pure, compiles with
-the step it belongs to, and takes the old buffers over if they are donated.
+the step it belongs to, and takes the old buffers over if they are donated. Its learning rate is a number, or a
+function of the step from `mlc.optim.schedules`.
 """
 
-from mlc.optim.adamw import AdamW
+from mlc.optim import schedules
+from mlc.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
+from mlc.optim.adaptive import Adadelta, Adagrad, RMSprop
+from mlc.optim.averaging import MovingAverage
+from mlc.optim.gradients import Accumulated, clip_by_global_norm, clip_by_value, global_norm
 from mlc.optim.optimizer import Optimizer
-from mlc.optim.sgd import SGD
+from mlc.optim.sgd import SGD, Lion
 
-__all__ = ["SGD", "AdamW", "Optimizer"]
+__all__ = ["SGD", "Accumulated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "Lion", "MovingAverage", "NAdam",
+           "Optimizer", "RAdam", "RMSprop", "clip_by_global_norm", "clip_by_value", "global_norm", "schedules"]

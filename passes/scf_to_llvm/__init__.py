@@ -15,11 +15,11 @@ from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
 from mlc.passes.forms import LLVM, LOW
-from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors
+from mlc.passes.scf_to_llvm import arithmetic, control, memory, parallel, vectors
 from mlc.passes.scf_to_llvm.entry import arena_function, entry, is_entry
-from mlc.passes.scf_to_llvm.lowering import NAME, Lowering
+from mlc.passes.scf_to_llvm.lowering import NAME, Lowering, pool_constants
 
-RULE_MODULES = (arithmetic, control, memory, vectors)
+RULE_MODULES = (arithmetic, control, memory, parallel, vectors)
 """Each fills the table of rules when it is imported."""
 
 
@@ -58,25 +58,7 @@ def _function(module: Module, source: func.Func, functions: dict[str, llvm.Func]
             control.lower_return(low, op)
         else:
             low.lower(op)
-    _pool_constants(target)
-
-
-def _pool_constants(function: llvm.Func) -> None:
-    """Each constant once, at the start of the function: it is no instruction, but part of those that use it."""
-    entry = function.body.blocks[0]
-    pool: dict[tuple[object, ...], Op] = {}
-    for op in function.walk():
-        if not isinstance(op, llvm.Constant | llvm.Poison):
-            continue
-        value = op.ref() if isinstance(op, llvm.Constant) else None
-        key = (type(op), op.type, None if value is None else value.tobytes())
-        if key in pool:
-            op.replace_by(pool[key].result)
-        else:
-            pool[key] = op
-    for op in reversed(pool.values()):
-        op.detach()
-        entry.insert(op, entry.first)
+    pool_constants(target)
 
 
 PASS = Pass(run, LOW, LLVM)

@@ -183,6 +183,24 @@ def known(value: Value) -> Number:
     return value
 
 
+def pool_constants(function: llvm.Func) -> None:
+    """Each constant once, at the start of the function: it is no instruction, but part of those that use it."""
+    entry = function.body.blocks[0]
+    pool: dict[tuple[object, ...], Op] = {}
+    for op in function.walk():
+        if not isinstance(op, llvm.Constant | llvm.Poison):
+            continue
+        value = op.ref() if isinstance(op, llvm.Constant) else None
+        key = (type(op), op.type, None if value is None else value.tobytes())
+        if key in pool:
+            op.replace_by(pool[key].result)
+        else:
+            pool[key] = op
+    for op in reversed(pool.values()):
+        op.detach()
+        entry.insert(op, entry.first)
+
+
 def convert_scalar(type: ScalarType) -> ScalarType:
     """The machine's type for an element: index is i64, and a 16-bit float its bits.
 

@@ -6,23 +6,36 @@ why    scheduling (block sizes, vectors, later packing and threads) needs one fo
 
 A kernel's results are evaluated backwards: the value of tensor x at the index expressions e is a load if x is an
 operand, a map of the values of its operands at e if x is elementwise, and for transpose, slice, pad, concat, take, ...
-the value of the operand at other expressions. Nothing is materialised on the way.
+the value of the operand at other expressions. Nothing is materialised on the way. A kernel that reduces goes through
+each of its rows in sweeps (passes/sweeps.py), and keeps what is dear to compute from one to the next.
 """
 
 from __future__ import annotations
 
+from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.passes.forms import BUFFERIZED, LOOP
 from mlc.passes.tensor_to_loop.evaluate import KernelBuilder
+from mlc.passes.tensor_to_loop.rows import RowBuilder
+from mlc.passes.tensor_to_loop.scatters import ScatterBuilder
 
 
 def run(module: Op) -> None:
     """Lower every kernel."""
     for kernel in list(module.inside(Kernel)):
-        KernelBuilder(kernel).build()
+        builder_of(kernel)(kernel).build()
         kernel.erase()
+
+
+def builder_of(kernel: Kernel) -> type[KernelBuilder]:
+    """What builds the loops of a kernel: that depends on the operation with loops of its own, if there is one."""
+    if any(isinstance(op, Scattering) for op in kernel.body.block):
+        return ScatterBuilder
+    return RowBuilder if any(isinstance(op, Reduce | tn.Cumulative) for op in kernel.body.block) else KernelBuilder
 
 
 PASS = Pass(run, takes=BUFFERIZED, gives=LOOP)

@@ -11,14 +11,17 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, IntType, ScalarType, i1, index
-from mlc.passes.tensor_to_loop.scalar import cast_scalar, combine, identity, scalar
+from mlc.passes.spaces import Space
+from mlc.passes.tensor_to_loop import windows
+from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
 Index = tuple[Dim, ...]
+INDEXED = (tn.Take, tn.TakeAlong, tn.Scatter, tn.ScatterAlong)
+"""Operations with indices that may be out of range."""
 
 
 def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
@@ -45,44 +48,52 @@ class KernelBuilder:
         self.kernel = kernel
         self.body = kernel.body.block
         self.outputs = self.body.terminator.operands
-        self.shape: Index = self.outputs[0].type.shape
-        self.inner = next((op for op in self.body if isinstance(op, Reduce | tn.DotGeneral)), None)
+        self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral)), None)
+        self.shape: Index = (self.inner.result if self.inner is not None else self.outputs[0]).type.shape
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
         self.sites = {op: kernel.attrs.get("site", 0) + i for i, op in enumerate(
-            op for op in self.body if isinstance(op, tn.Take | tn.TakeAlong))}
+            op for op in self.body if isinstance(op, INDEXED))}
 
     def build(self) -> None:
         kernel, rank = self.kernel, len(self.shape)
-        coordinates = broadcast_index(self.shape, tuple(loop.coordinate(d) for d in range(rank)))
-        domain, tile, vector = list(self.shape), [1] * rank, -1
+        domain, tile = list(self.shape), [1] * rank
         if not domain and self.inner is None:
             domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
         if self.inner is not None:
-            domain.append(self.length())
-            lanes = re.fullmatch(r"lanes<(\d+)>", self.inner.attrs.get("order") or "")
-            tile.append(int(lanes[1]) if lanes else 1)
-            vector = rank if lanes else -1
+            domain.append(self.length(self.inner))
+            tile.append(1)
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
-                    result = self.inner.results[0]
-                    self.memo[result, coordinates, None] = self.reduction() if isinstance(
-                        self.inner, Reduce) else self.contraction(self.inner)
-            values = [self.value(v, coordinates, None) for v in self.outputs]
+                    self.memo[self.inner.result, self.index_of(self.inner.result), None] = self.contraction(self.inner)
+            values = [self.value(v, self.index_of(v), None) for v in self.outputs]
             for v, value, buffer in zip(self.outputs, values, kernel.outs):
-                self.store(value, v.type.dtype, buffer, coordinates)
+                self.store(value, v.type.dtype, buffer, self.index_of(v))
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain), parallel=rank,
-                        tile=tuple(tile), vector=vector, label=kernel.label)
+                        tile=tuple(tile), vector=-1, label=kernel.label)
 
-    def store(self, value: Value, dtype: ScalarType, buffer: Value, coordinates: Index) -> None:
+    def index_of(self, v: Value) -> Index:
+        """The index at the current point of a value that has one element for each."""
+        walk = Space(self.shape).walk(v.type.shape)
+        assert walk is not None, "fuse takes in what walks along the space"
+        return tuple(0 if a is None else loop.coordinate(a) for a in walk)
+
+    def store(self, value: Value, dtype: ScalarType, buffer: Value, at: Index, mask: Value | None = None) -> None:
         if dtype == i1:
             value = self.map([value], lambda x: arith.ExtUI(x, stored(i1)).result)
-        loop.Store(value, buffer, (), None, map=coordinates)
+        tiles, access = self.access(at)
+        loop.Store(value, buffer, tiles, mask, map=access)
+
+    def access(self, at: Index) -> tuple[tuple[Value, ...], Index]:
+        """The index tiles that expressions name, and the expressions with these numbered from 0."""
+        used = sorted({int(n[1:]) for e in at for n in sizes.symbols(e) if re.fullmatch(r"t\d+", n)})
+        local: dict[str, Dim] = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
+        return tuple(self.tiles[n] for n in used), tuple(sizes.substitute(e, local) for e in at)
 
     def map(self, tiles: Sequence[Value], body: Callable[..., Value]) -> Value:
         """A `loop.map` whose body is what `body` builds from one scalar per tile."""
@@ -92,12 +103,9 @@ class KernelBuilder:
         return loop.Map(tuple(tiles), Region(block)).results[0]
 
     # -- loops ----------------------------------------------------------------------------------------------------
-    def length(self) -> Dim:
-        """How many terms each result of the reduction or contraction has."""
-        if isinstance(self.inner, Reduce):
-            return sizes.product(self.inner.x.type.shape[a] for a in self.inner.axes)
-        assert isinstance(self.inner, tn.DotGeneral)
-        return sizes.product(self.inner.lhs.type.shape[a] for a, _ in self.inner.contract)
+    def length(self, op: tn.DotGeneral) -> Dim:
+        """How many terms each result of a contraction has."""
+        return sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
 
     def carry(self, init: Value, body: Callable[[Value], Value]) -> Value:
         """A loop over the innermost dimension that carries one tile; what the body evaluates is not seen outside."""
@@ -107,34 +115,6 @@ class KernelBuilder:
             loop.Yield((body(block.args[0]),))
         self.memo = outer
         return loop.For((init,), Region(block), dim=len(self.shape)).results[0]
-
-    def reduction(self) -> Value:
-        op = self.inner
-        assert isinstance(op, Reduce)
-        kept = [a for a in range(op.x.type.rank) if a not in op.axes]
-        last = len(self.shape)
-        inner = delinear(loop.coordinate(last), [op.x.type.shape[a] for a in op.axes])
-        position: dict[int, Dim] = {a: loop.coordinate(i) for i, a in enumerate(kept)}
-        position |= dict(zip(op.axes, inner))
-        at = tuple(position[a] for a in range(op.x.type.rank))
-        dtype = op.x.type.dtype
-        by_lanes = (op.attrs.get("order") or "chain").startswith("lanes")
-        span = (*range(last), *([last] if by_lanes else []))
-        neutral = identity(op.name, dtype)
-        init = loop.Full(neutral, TileType(span, _signless(dtype))).result
-
-        def step(acc: Value) -> Value:
-            x = self.value(op.x, at, None)
-            if not by_lanes:
-                return loop.Fold(acc, x, dim=last, kind=_kind(op.name, dtype)).result
-            inside = loop.InBounds(dim=last).result
-            x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
-            return self.map([acc, x], lambda a, b: combine(op.name, dtype, a, b))
-
-        acc = self.carry(init, step)
-        if by_lanes:
-            acc = loop.Reduce(acc, dim=last, kind=_kind(op.name, dtype)).result
-        return acc
 
     def contraction(self, op: tn.DotGeneral) -> Value:
         last = len(self.shape)
@@ -153,7 +133,7 @@ class KernelBuilder:
                     at[side][axis] = loop.coordinate(d)
                     d += 1
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
-                         TileType(tuple(range(last)), _signless(op.result.type.dtype))).result
+                         TileType(tuple(range(last)), signless(op.result.type.dtype))).result
 
         def step(acc: Value) -> Value:
             lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
@@ -175,11 +155,12 @@ class KernelBuilder:
         return self.memo[key]
 
     def load(self, v: Value, at: Index, mask: Value | None) -> Value:
-        used = sorted({int(n[1:]) for e in at for n in sizes.symbols(e) if re.fullmatch(r"t\d+", n)})
-        local = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
-        x: Value = loop.Load(self.buffers[v], tuple(self.tiles[n] for n in used), mask,
-                             map=tuple(sizes.substitute(e, local) for e in at)).result
-        if v.type.dtype == i1:
+        return self.load_from(self.buffers[v], v.type.dtype, at, mask)
+
+    def load_from(self, buffer: Value, dtype: ScalarType, at: Index, mask: Value | None) -> Value:
+        tiles, access = self.access(at)
+        x: Value = loop.Load(buffer, tiles, mask, map=access).result
+        if dtype == i1:
             x = self.map([x], lambda b: arith.CmpI("ne", b, arith.constant(0, b.type)).result)
         return x
 
@@ -199,7 +180,7 @@ class KernelBuilder:
         return self.map(self.operands(op, at, mask), lambda *xs: scalar(op, dtypes, xs))
 
     def mapped(self, op: tn.Map, at: Index, mask: Value | None) -> Value:
-        block = Block([_signless(v.type.dtype) for v in op.operands])
+        block = Block([signless(v.type.dtype) for v in op.operands])
         mapping: dict[Value, Value] = dict(zip(op.body.block.args, block.args))
         with at_end(block):
             for inner in op.body.block:
@@ -278,8 +259,7 @@ class KernelBuilder:
         return self.value(op.x, tuple(position if a == op.axis else i for a, i in enumerate(
             broadcast_index(tuple(d if a != op.axis else 2 for a, d in enumerate(op.x.type.shape)), at))), mask)
 
-    def gathered(self, op: tn.Take | tn.TakeAlong, indices: Value, at: Index,
-                 mask: Value | None) -> tuple[Dim, Value]:
+    def gathered(self, op: Any, indices: Value, at: Index, mask: Value | None) -> tuple[Dim, Value]:
         """An index tile as an expression, checked against the axis it indexes; the mask of points where it fits."""
         tile = self.value(indices, at, mask)
         extent = op.x.type.shape[op.axis]
@@ -319,9 +299,8 @@ class KernelBuilder:
         return self.map([tile], lambda x: cast_scalar(arith.IndexCast(x, IntType(64)).result, IntType(64), dtype))
 
     def index(self, expr: Dim) -> Value:
-        used = sorted({int(n[1:]) for n in sizes.symbols(expr) if re.fullmatch(r"t\d+", n)})
-        local = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
-        return loop.Index(tuple(self.tiles[n] for n in used), expr=sizes.substitute(expr, local)).result
+        tiles, (access,) = self.access((expr,))
+        return loop.Index(tiles, expr=access).result
 
     def compare(self, predicate: str, a: Dim, b: Dim) -> Value:
         return self.map([self.index(a), self.index(b)], lambda x, y: arith.CmpI(predicate, x, y).result)
@@ -344,22 +323,17 @@ def number_tile(value: float, dtype: ScalarType) -> Value:
     """One number for all points; an unsigned integer as the signed one of the same bits."""
     if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
         value -= 1 << dtype.width
-    return loop.Full(value, TileType((), _signless(dtype))).result
+    return loop.Full(value, TileType((), signless(dtype))).result
 
 
-def _signless(dtype: ScalarType) -> ScalarType:
+def signless(dtype: ScalarType) -> ScalarType:
+    """The element type below the tensor level."""
     return IntType(dtype.width) if isinstance(dtype, IntType) else dtype
 
 
 def _to_index(x: Value, dtype: ScalarType) -> Value:
     wide = cast_scalar(x, dtype, IntType(64))
     return arith.IndexCast(wide, index).result
-
-
-def _kind(name: str, dtype: ScalarType) -> str:
-    kind = {"sum": "add", "prod": "mul", "any": "or", "all": "and"}.get(op := name.removeprefix("tensor.reduce_"), op)
-    return kind + "u" if kind in ("max", "min") and isinstance(dtype, IntType) and (
-        dtype.unsigned or dtype == i1) else kind
 
 
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
@@ -370,4 +344,6 @@ _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]]
     tn.Concat: KernelBuilder.concat, tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,
     tn.Constant: KernelBuilder.constant,
+    tn.Windows: windows.windows, tn.Place: windows.place, tn.Pick: windows.pick,
+    tn.DynamicSlice: windows.dynamic_slice, tn.DynamicUpdateSlice: windows.dynamic_update_slice,
 }

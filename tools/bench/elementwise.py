@@ -46,6 +46,7 @@ def arrays(rows: int, columns: int) -> list[np.ndarray[Any, Any]]:
 
 def measure() -> dict[str, float]:
     """Milliseconds for the large array; nanoseconds an element in the caches; ratios to copying."""
+    mlc.set_num_threads(1)
     x, row, column = arrays(ROWS, COLUMNS)
     target = np.empty_like(x)
     copy = best(lambda: np.copyto(target, x))

@@ -60,6 +60,15 @@ example text:
     error[MLC0523]: cannot export 'f_entry': the object has no such public definition
 fix: report it, with the module at the llvm level.
 
+MLC0524 Two objects define the same name.
+example python:
+    from mlc.backends.link import link
+    from mlc.backends.object_code import compile_object
+    from mlc.backends.target import host
+    obj = compile_object("@twice = global i32 1", host())
+    link([obj, obj], ["twice"])
+fix: report it, with the module at the llvm level.
+
 MLC0530 A library is damaged: its contents are not what was written.
 A flipped bit in machine code can give silently wrong numbers, so the hash is checked before loading.
 example python:
@@ -104,6 +113,30 @@ MLC0563 A compiled function returned a status that means nothing.
 example text:
     error[MLC0563]: f returned status 7
 fix: report it, with the module.
+
+MLC0570 This cannot be saved.
+A saved function takes and returns arrays in lists, tuples and dicts. What is no array must be a number, a string, a
+bool or None, because nothing else can be made again without running code of the model.
+example python:
+    import mlc
+    mlc.save(lambda x: x, "f.mlc")
+fix: pass what mlc.compile returns, after a call or with args=[...], and keep objects out of its arguments and results.
+
+MLC0571 A file is no saved model, or a damaged one.
+Machine code with a wrong bit gives wrong numbers without a word, so a file is checked whole before any of it is used.
+example python:
+    import mlc
+    mlc.load(__file__)
+fix: save it again with mlc.save, or copy it again.
+
+MLC0572 A saved function has no code for such arguments.
+example python:
+    import os, tempfile
+    import mlc, numpy as np
+    path = os.path.join(tempfile.mkdtemp(), "f.mlc")
+    mlc.save(mlc.compile(lambda xs: xs[0] + xs[1]), path, args=[[np.ones(2), np.ones(2)]])
+    mlc.load(path)(np.ones(2))
+fix: call it as it was saved; the notes list what it was saved for.
 
 MLC0900 A defect of mlc.
 Something failed that no input should make fail. The message has a line that replays it.

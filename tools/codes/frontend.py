@@ -257,6 +257,13 @@ example python:
     mlc.zeros(3)["a"]
 fix: index with integers, slices, None, ... and integer tensors; choose by a mask with mlc.where.
 
+MLC0370 This is no random key.
+A key is a tensor of two uint32. A row of a tensor of keys is one.
+example python:
+    import mlc
+    mlc.random.uniform(mlc.zeros(2), (3,))
+fix: make one with mlc.random.key(seed), and others of it with mlc.random.split.
+
 MLC0371 A size in a specification is ill-formed.
 example python:
     import mlc
@@ -296,6 +303,12 @@ example text:
     error[MLC0377]: the trees differ at params['w']: an array and a dict
 fix: pass gradients and state of the same structure as the parameters.
 
+MLC0379 The number of threads is no number of threads.
+example python:
+    import mlc
+    mlc.set_num_threads(0)
+fix: give a whole number from 1 on, to mlc.set_num_threads or in the variable MLC_NUM_THREADS.
+
 MLC0380 donate, static or args of mlc.compile do not fit the function.
 example python:
     import mlc
@@ -318,4 +331,25 @@ example python:
     import mlc
     mlc.optim.SGD(0.1, nesterov=True)
 fix: the message says which values make sense.
+
+MLC0384 A buffer of a module is assigned where the new value would be lost.
+A recorded function hands on what becomes of the modules among its arguments. A module that it reaches by itself stays
+as it was when the function was recorded.
+example python:
+    import mlc
+    model = mlc.nn.Dropout(0.5)
+    mlc.compile(lambda x: model(x))(mlc.ones(3))
+fix: pass the module as an argument, or call its eval() if it is not in training.
+
+MLC0385 A module holds no module of this name.
+example python:
+    import mlc
+    mlc.nn.Sequential(mlc.nn.ReLU()).get_submodule("1")
+fix: the message lists the names there are.
+
+MLC0386 This is no name for a part of a module.
+example python:
+    import mlc
+    mlc.nn.ModuleDict({"forward": mlc.nn.ReLU()})
+fix: use a name that is not empty, has no dot, and is not that of an attribute or method.
 '''

@@ -3,12 +3,12 @@
 // sizes: B=5
 
 // two values that live at once have two places in the arena
-func.func @both(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+func.func @both(%x: tensor<4x8xf32>) -> tensor<8x4xf32> {
   %0 = tensor.reduce_sum %x {axes = [0]} : (tensor<4x8xf32>) -> tensor<8xf32>
   %1 = tensor.reduce_max %x {axes = [1]} : (tensor<4x8xf32>) -> tensor<4xf32>
-  %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
-  %3 = tensor.add %0, %2 : (tensor<8xf32>, tensor<4x1xf32>) -> tensor<4x8xf32>
-  func.return %3 : tensor<4x8xf32>
+  %2 = tensor.reshape %0 : tensor<8xf32> to tensor<8x1xf32>
+  %3 = tensor.add %2, %1 : (tensor<8x1xf32>, tensor<4xf32>) -> tensor<8x4xf32>
+  func.return %3 : tensor<8x4xf32>
 }
 // CHECK: [[C0:%\w+]] = arith.constant 0 : index
 // CHECK: memref.view %arena{{\[}}[[C0]]{{\]\[\]}} : memref<?xi8> to memref<8xf32>
@@ -51,13 +51,13 @@ func.func @chain(%x: tensor<4x32xf32>, %y: tensor<32x32xf32>) -> tensor<32xf32> 
 // CHECK-NEXT: arith.constant 256 : index
 // -----
 // sizes with symbols are computed, rounded up to 64 bytes; equal ones share a place
-func.func @symbolic(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
+func.func @symbolic(%x: tensor<Bx8xf32>, %y: tensor<Bx9xf32>) -> tensor<Bx9xf32> {
   %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<Bx8xf32>) -> tensor<Bxf32>
   %1 = tensor.reshape %0 : tensor<Bxf32> to tensor<Bx1xf32>
-  %2 = tensor.div %x, %1 : (tensor<Bx8xf32>, tensor<Bx1xf32>) -> tensor<Bx8xf32>
-  func.return %2 : tensor<Bx8xf32>
+  %2 = tensor.div %y, %1 : (tensor<Bx9xf32>, tensor<Bx1xf32>) -> tensor<Bx9xf32>
+  func.return %2 : tensor<Bx9xf32>
 }
-// CHECK: func.func @symbolic(%B: index, %x: memref<?x8xf32>, %out0: memref<?x8xf32>, %arena: memref<?xi8>, %errors: memref<2xi64>)
+// CHECK: func.func @symbolic(%B: index, %x: memref<?x8xf32>, %y: memref<?x9xf32>, %out0: memref<?x9xf32>, %arena: memref<?xi8>, %errors: memref<2xi64>)
 // CHECK: memref.view %arena{{\[%\w+\]\[%B\]}} : memref<?xi8> to memref<?xf32>
 // CHECK: func.func @symbolic_arena_bytes(%B: index) -> index
 // CHECK: arith.divui

@@ -12,6 +12,18 @@ func.func @epilogue(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>, %b: tensor<16xf32
 // CHECK: tensor.kernel %x, %w, %b {label = "dot_general_add_maximum"
 // CHECK-NOT: tensor.kernel
 // -----
+// what only moves elements is left to the contraction, a copy for each: its schedule packs what it reads
+func.func @moved(%x: tensor<8x4xbf16>, %w: tensor<8x16xf32>) -> (tensor<4x16xf32>, tensor<8x8xf32>) {
+  %0 = tensor.cast %x {dtype = f32} : tensor<8x4xbf16> to tensor<8x4xf32>
+  %1 = tensor.transpose %0 {perm = [1, 0]} : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %2 = tensor.dot_general %1, %w {batch = [], contract = [[1, 0]]} : (tensor<4x8xf32>, tensor<8x16xf32>) -> tensor<4x16xf32>
+  %3 = tensor.dot_general %0, %1 {batch = [], contract = [[1, 0]]} : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+  func.return %2, %3 : tensor<4x16xf32>, tensor<8x8xf32>
+}
+// CHECK: tensor.kernel %{{[xw]}}, %{{[xw]}} {label = "cast_transpose_dot_general"
+// CHECK: tensor.kernel %x {label = "cast_{{[a-z_]*}}_dot_general"
+// CHECK-NOT: tensor.kernel
+// -----
 // a pointwise producer is evaluated where a reduction reads it, and the reduction's consumer runs after it
 func.func @absorbed(%x: tensor<5x40xf32>) -> tensor<5xf32> {
   %0 = tensor.mul %x, %x : tensor<5x40xf32>

@@ -101,14 +101,80 @@ func.func @f() {
   func.return
 }
 // -----
-// a loop over a parallel dimension would run its points twice
+// a loop within a block has blocks that divide it
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 4]} {
+    loop.for {dim = 1, size = 3} { // error: error[MLC0152]: loop.for: blocks of 3 do not divide the block of 4 around them
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+// what is carried along a dimension lies in its block
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 16], vector = 1} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d1xf32>
+    %1 = loop.for %0 {dim = 1, size = 8} : !loop.tile<d1xf32> { // error: error[MLC0152]: loop.for: carries tiles along d1: their size is the kernel's, not 8
+    ^bb0(%a: !loop.tile<d1xf32>):
+      loop.yield %a : (!loop.tile<d1xf32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+// a value lies in the vectors of one dimension
+func.func @f(%x: memref<4x8xf32>) {
+  loop.kernel {symbols = [], domain = [4, 8], parallel = 2, tile = [4, 8], vector = 1} {
+    loop.for {dim = 0, size = 4, vector = true} { // error: error[MLC0152]: loop.for: vectors along d0 cannot be mixed with those of the kernel
+      %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32>
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2 and grain = 1 do not fit
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.scratch : !loop.scratch<d0xi1> // error: error[MLC0151]: loop.scratch: !loop.scratch<d0xi1> is no scratch memory; truth values are kept as i8
+    loop.end
+  }
+  func.return
+}
+// -----
 func.func @f() {
   loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1]} {
-    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
-    %1 = loop.for %0 {dim = 1} : !loop.tile<f32> { // error: error[MLC0152]: loop.for: d1 is no dimension for loops
-    ^bb0(%a: !loop.tile<f32>):
-      loop.yield %a : (!loop.tile<f32>) -> ()
-    }
+    %0 = loop.scratch : !loop.scratch<d0xf32>
+    %1 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d1xf32>
+    loop.keep %1, %0 : (!loop.tile<d1xf32>, !loop.scratch<d0xf32>) -> () // error: error[MLC0151]: loop.keep: !loop.tile<d1xf32> does not fit !loop.scratch<d0xf32>
+    loop.end
+  }
+  func.return
+}
+// -----
+// what is kept for all of a dimension is recalled inside of its loop
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+    %0 = loop.scratch : !loop.scratch<d1xf32>
+    %1 = loop.recall %0 : (!loop.scratch<d1xf32>) -> !loop.tile<d1xf32> // error: error[MLC0151]: loop.recall: d1 has no coordinate outside of a loop.for
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: !loop.tile<f32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %0 = loop.recall %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.recall: !loop.tile<f32> is no scratch memory
     loop.end
   }
   func.return
@@ -176,6 +242,18 @@ func.func @f(%x: memref<4xf32>, %i: index) {
 func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
     memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0150]: memref.store: is no operation on tiles
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1]} {
+    loop.for {dim = 0} {
+      %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      %1 = loop.scan %0, %0 {dim = 0, kind = "add"} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.scan: !loop.tile<d0xf32> does not accumulate
+      loop.yield
+    }
     loop.end
   }
   func.return

@@ -55,3 +55,13 @@ func.func @product(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> tensor<2x4xf32> 
 // CHECK: math.fma %{{\w+}}, %{{\w+}}, %{{\w+}} : vector<4xf32>
 // CHECK: math.fma %{{\w+}}, %{{\w+}}, %{{\w+}} : vector<4xf32>
 // CHECK: scf.yield
+// -----
+// every other element: two vectors, of which only what is wanted is read
+func.func @halves(%x: tensor<37xf32>) -> tensor<18xf32> {
+  %0 = tensor.slice %x {starts = [1], stops = [37], steps = [2]} : (tensor<37xf32>) -> tensor<18xf32>
+  func.return %0 : tensor<18xf32>
+}
+// CHECK: vector.maskedload
+// CHECK: vector.maskedload
+// CHECK: vector.shuffle %{{\w+}}, %{{\w+}} [0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30]
+// CHECK-NOT: vector.gather

@@ -30,3 +30,30 @@ func.func @f(%c: i1) -> f32 {
 func.func @f(%x: i32) -> i32 {
   scf.yield %x : i32  // error: stands outside of scf.for, scf.if and scf.while
 }
+// -----
+func.func @f(%n: index) {
+  "scf.parallel"(%n, %n) ({  // error: needs as many lower bounds as upper bounds and steps
+  ^bb0(%i: index):
+    "scf.reduce"() : () -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1, 0, 0>} : (index, index) -> ()
+  func.return
+}
+// -----
+func.func @f(%n: index) {
+  "scf.parallel"(%n, %n, %n) ({  // error: the body takes nothing, expected one index per dimension
+    "scf.reduce"() : () -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (index, index, index) -> ()
+  func.return
+}
+// -----
+func.func @f(%n: index, %x: f32) {
+  "scf.parallel"(%n, %n, %n, %x) ({  // error: bounds and steps are indices, and nothing is combined
+  ^bb0(%i: index):
+    "scf.reduce"() : () -> ()
+  }) {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (index, index, index, f32) -> ()
+  func.return
+}
+// -----
+func.func @f(%x: i32) {
+  scf.reduce  // error: stands outside of scf.parallel
+}

@@ -53,5 +53,5 @@ func.func @single(%x: tensor<4x1xf32>) -> tensor<1xf32> {
   func.return %1 : tensor<1xf32>
 }
 // CHECK: loop.kernel {symbols = [], domain = [1, 4], parallel = 1
-// CHECK: loop.load %x {map = ["d1", "d0"]
+// CHECK: loop.load %x {map = ["d1", 0]
 // CHECK: loop.store %{{\d+}}, %out0 {map = [0]

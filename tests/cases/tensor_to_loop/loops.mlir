@@ -37,3 +37,13 @@ func.func @product(%x: tensor<2x3x5xf32>, %y: tensor<5x4x3xf32>) -> tensor<2x4xf
 // CHECK: domain = [2, 4, 15], parallel = 2
 // CHECK: loop.load %x {map = ["d0", "(d2 mod 3)", "(d2 floordiv 3)"]
 // CHECK: loop.contract %{{\w+}}, %{{\d+}}, %{{\d+}} {dim = 2}
+// -----
+// what reads a product under a shape with other axes of size 1 shares its loops
+func.func @single(%x: tensor<3x8xf32>, %y: tensor<8x1xf32>) -> tensor<1x3xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<3x8xf32>, tensor<8x1xf32>) -> tensor<3x1xf32>
+  %1 = tensor.reshape %0 : tensor<3x1xf32> to tensor<1x3xf32>
+  %2 = tensor.sqrt %1 : tensor<1x3xf32>
+  func.return %2 : tensor<1x3xf32>
+}
+// CHECK: domain = [3, 1, 8], parallel = 2
+// CHECK: loop.store %{{\d+}}, %out0 {map = [0, "d0"]

@@ -31,7 +31,7 @@ func.func @product(%x: tensor<Bx7xf32>, %y: tensor<7x70xf32>) -> tensor<Bx70xf32
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<Bx7xf32>, tensor<7x70xf32>) -> tensor<Bx70xf32>
   func.return %0 : tensor<Bx70xf32>
 }
-// CHECK: domain = ["B", 70, 7], parallel = 2, tile = [6, 64, 1], vector = 1
+// CHECK: domain = ["B", 70, 7], parallel = 2, tile = [8, 48, 1], vector = 1, lanes = 16
 // -----
 // a reduction by lanes comes with its vector dimension, a chain runs across vectors of results
 func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
@@ -41,3 +41,48 @@ func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
 }
 // CHECK: domain = [5, 70], parallel = 1, tile = [1, 64], vector = 1
 // CHECK: domain = [70, 5], parallel = 1, tile = [64, 1], vector = 0
+// -----
+// a factor that lies across the vectors is packed for many rows: squares of it are turned in registers
+func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<Bx24xf32>, tensor<20x24xf32>) -> tensor<Bx20xf32>
+  func.return %0 : tensor<Bx20xf32>
+}
+// CHECK: "walk(dim=0, size={{\d+}})", "pack(side=rhs, vector=1, size=16)"
+// CHECK: loop.scratch : () -> !loop.scratch<d2xd1xf32>
+// CHECK-NEXT: loop.for {dim = 2, size = 16}
+// CHECK: loop.keep
+// CHECK: loop.for {dim = 0, size =
+// CHECK: loop.recall
+// -----
+// a factor of one row is read once: turned, not packed
+func.func @row(%x: tensor<1x24xf32>, %w: tensor<20x24xf32>) -> tensor<1x20xf32> {
+  %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<1x24xf32>, tensor<20x24xf32>) -> tensor<1x20xf32>
+  func.return %0 : tensor<1x20xf32>
+}
+// CHECK: tile = [1, 16, 16], vector = 1
+// CHECK-NOT: loop.scratch
+// -----
+// a long sum goes in parts; what comes after it is computed once, in the end
+func.func @long(%x: tensor<24x800xf32>, %y: tensor<800x96xf32>, %b: tensor<96xf32>) -> tensor<24x96xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<24x800xf32>, tensor<800x96xf32>) -> tensor<24x96xf32>
+  %1 = tensor.add %0, %b : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<24x96xf32>
+  func.return %1 : tensor<24x96xf32>
+}
+// CHECK: "split_sum(dim=2, size=400)"
+// CHECK: loop.keep
+// CHECK: loop.for {dim = 2} {
+// CHECK: loop.contract
+// CHECK: loop.for {dim = 0, size =
+// CHECK-NEXT: loop.recall
+// CHECK: loop.load %b
+// CHECK: loop.store
+// -----
+// the left factor, read down its columns by many panels, is packed along its own rows
+func.func @gradient(%x: tensor<900x80xf32>, %g: tensor<900x96xf32>) -> tensor<80x96xf32> {
+  %0 = tensor.dot_general %x, %g {batch = [], contract = [[0, 0]]} : (tensor<900x80xf32>, tensor<900x96xf32>) -> tensor<80x96xf32>
+  func.return %0 : tensor<80x96xf32>
+}
+// CHECK: "pack(side=lhs, vector=0, size=16)"
+// CHECK: loop.scratch : () -> !loop.scratch<d2xd0xf32>
+// CHECK-NEXT: loop.for {dim = 2}
+// CHECK-NEXT: loop.for {dim = 0, size = 16, vector = true}

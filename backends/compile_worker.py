@@ -1,0 +1,63 @@
+"""A process that compiles LLVM text for another: requests come on stdin, objects go to stdout, and the end of stdin is
+its end.
+
+    request   u64 bytes of head, u64 bytes of text; head: JSON [fields of the target, opt_level]; text in UTF-8
+    answer    u8 0 and u64 bytes of object, object; or u8 1: it failed, and whoever asked finds out why by itself
+
+LLVM holds one lock per process, so threads do not compile at once; processes do. This one imports LLVM and not numpy.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from typing import IO
+
+REQUEST, ANSWER = struct.Struct("<QQ"), struct.Struct("<BQ")
+DONE, FAILED = 0, 1
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    from mlc.backends.object_code import compile_object
+    from mlc.backends.target import Target
+    from mlc.ir.diag import BackendError
+    while head := source.read(REQUEST.size):
+        head_size, text_size = REQUEST.unpack(head)
+        (name, triple, cpu, features, bits), opt_level = json.loads(source.read(head_size))
+        text = source.read(text_size).decode()
+        try:
+            obj = compile_object(text, Target(name, triple, cpu, tuple(features), bits), opt_level)
+            answer = ANSWER.pack(DONE, len(obj)) + obj
+        except BackendError:
+            answer = ANSWER.pack(FAILED, 0)
+        sink.write(answer)
+        sink.flush()
+
+
+def ask(sink: IO[bytes], source: IO[bytes], target: tuple[str, str, str, tuple[str, ...], int], opt_level: int,
+        text: str) -> bytes | None:
+    """The other end: have a process compile a text; None if it does not, EOFError or OSError if it is gone."""
+    head, raw = json.dumps([target, opt_level]).encode(), text.encode()
+    sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)
+    sink.flush()
+    status, size = ANSWER.unpack(_exactly(source, ANSWER.size))
+    if status not in (DONE, FAILED):
+        raise ValueError("that is no answer")
+    return _exactly(source, size) if status == DONE else None
+
+
+def _exactly(source: IO[bytes], count: int) -> bytes:
+    data = source.read(count)
+    if len(data) != count:
+        raise EOFError
+    return data
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BrokenPipeError, KeyboardInterrupt):
+        sys.exit(1)

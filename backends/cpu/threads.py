@@ -1,0 +1,133 @@
+"""How many threads compiled code works with, and the one pool of the process that they come from.
+
+Nothing is started before work comes that is worth several threads: the pool's code (pool.py) is made when a library
+that has such work is loaded and more than one thread is allowed, its threads when that work is called. Libraries of any
+number share the pool. Results do not depend on the number of threads: each computes its part as one alone would.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mlc.backends.cpu.abi import HOOK
+from mlc.backends.cpu.pool import CODE, MAX_THREADS
+from mlc.backends.load import Library
+from mlc.ir.diag import UserError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SPIN_CYCLES = 150_000
+"""How long a thread looks for work before it sleeps: some 50 us, while waking one takes 5 to 50."""
+
+_EXTERNALS = frozenset({"pthread_create", "syscall"})
+_lock = threading.RLock()
+_hooks: list[int] = []
+"""The address of the hook of every library that is loaded."""
+_count: int | None = None
+_pool: Library | None = None
+
+
+def get_num_threads() -> int:
+    """How many threads compiled code may use at once, the one that calls it among them.
+
+    By default MLC_NUM_THREADS, else the processors that this process may use.
+    """
+    global _count
+    with _lock:
+        if _count is None:
+            _count = _default()
+        return _count
+
+
+def set_num_threads(count: int) -> None:
+    """Let compiled code use `count` threads from now on, also what is compiled already; results stay the same."""
+    global _count
+    with _lock:
+        _count = _checked(count, "the number of threads")
+        _apply()
+
+
+def attach(library: Library) -> None:
+    """Let the code of a library that exports HOOK share its work among the threads of the pool."""
+    with _lock:
+        _hooks.append(library.address(HOOK))
+        _apply()
+
+
+def _apply() -> None:
+    """Tell the pool how many threads there are, and all libraries of the pool once it is wanted."""
+    global _pool
+    count = get_num_threads()
+    if _pool is None and (count == 1 or not _hooks):
+        return
+    if _pool is None:
+        _pool = _made()
+    ctypes.c_int32.from_address(_pool.address("threads")).value = count
+    ctypes.c_int64.from_address(_pool.address("spin")).value = SPIN_CYCLES if count <= processors() else 0
+    share = _pool.address("share")
+    for hook in _hooks:
+        ctypes.c_void_p.from_address(hook).value = share
+
+
+def _made() -> Library:
+    """The code of the pool, loaded."""
+    from mlc.backends.cpu import runtime
+    return runtime.library("threads", lambda target: CODE, ["share", "reset", "threads", "spin"], _EXTERNALS)
+
+
+def _after_fork() -> None:
+    """The child has one thread: the pool makes new ones when it needs them."""
+    _lock._at_fork_reinit()  # type: ignore[attr-defined]
+    if _pool is not None:
+        _pool.function("reset", None, [])()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+# -- how many ---------------------------------------------------------------------------------------------------------
+def _default() -> int:
+    text = os.environ.get("MLC_NUM_THREADS", "").strip()
+    if not text:
+        return min(processors(), MAX_THREADS)
+    return _checked(int(text) if text.isdecimal() and text.isascii() else text, "MLC_NUM_THREADS")
+
+
+def _checked(count: object, what: str) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
+        raise UserError(f"{what} is {count!r}, expected an integer from 1 to {MAX_THREADS}", code="MLC0379")
+    return count
+
+
+@cache
+def processors() -> int:
+    """How many processors this process may use at once: those it may run on, or less by the quota of its cgroup."""
+    from pathlib import Path  # 4 ms, and most programs ask later than at their start
+
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([allowed, *_quotas(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup"))]))
+
+
+def _quotas(groups: Path, root: Path) -> list[int]:
+    """Whole processors that the cgroup (version 2) of this process and those around it allow, where they say so."""
+    try:
+        lines = groups.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return []
+    own = next((line[3:].strip("/") for line in lines if line.startswith("0::")), None)
+    found = list[int]()
+    for folder in () if own is None else (root / own, *(root / own).parents):
+        if root != folder and root not in folder.parents:
+            break
+        try:
+            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+        except (OSError, ValueError):
+            continue
+        if quota.isdecimal() and period.isdecimal() and int(period):
+            found.append(int(quota) // int(period))
+    return found

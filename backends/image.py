@@ -1,0 +1,120 @@
+"""Linked code with what one must know to use it: what the compile cache and saved models keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from mlc.backends import cache
+from mlc.backends.cpu import abi
+from mlc.backends.cpu.abi import HOOK, Interface
+from mlc.backends.sealed import Broken
+from mlc.backends.target import Target
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import Error
+from mlc.ir.parser import Parser
+from mlc.ir.sizes import Size
+from mlc.ir.types import FunctionType
+
+
+@dataclass(frozen=True)
+class Image:
+    """A shared object.
+
+    interfaces  how each of its functions is called
+    target      the machine it is for
+    undefined   the external symbols it uses
+    shares      whether it has work for several threads, and so the variable HOOK
+    """
+
+    code: bytes
+    interfaces: Mapping[str, Interface]
+    target: Target
+    undefined: tuple[str, ...] = ()
+    shares: bool = False
+
+    def head(self) -> dict[str, Any]:
+        """All but the code, as data that JSON can hold."""
+        return {"interfaces": [_fields(i) for i in self.interfaces.values()], "target": _fields(self.target),
+                "undefined": list(self.undefined), "shares": self.shares}
+
+    @staticmethod
+    def of(head: Any, code: bytes | memoryview) -> Image:
+        """The image that gave this head; Broken if none did."""
+        try:
+            target = Target(**_object(head["target"], Target))
+            interfaces = [Interface(**_object(data, Interface)) for data in head["interfaces"]]
+            return Image(bytes(code), {i.name: i for i in interfaces}, target, tuple(map(str, head["undefined"])),
+                         bool(head["shares"]))
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, Error) as error:
+            raise Broken(f"what it says of its code is ill-formed: {error}") from None
+
+
+# What makes an image is imported where one is made: a program that was compiled before never needs it.
+def compile_image(module: Op, target: Target, opt_level: int = 2,
+                  allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
+    """The code of a module of the llvm dialect."""
+    from mlc.backends import compile_many
+    from mlc.backends.units import units
+    objects = compile_many.objects(units(module, target), target, opt_level)
+    return link_image(objects, abi.interfaces(module), target, allowed)
+
+
+def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
+               allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
+    """The code of one relocatable object or several."""
+    from mlc.backends.link import exportable, imports, link_file, read_objects
+    source = read_objects(objects)
+    shares = HOOK in exportable(source)
+    exports = [name + abi.ENTRY_SUFFIX for name in interfaces] + [HOOK] * shares
+    return Image(link_file(source, exports, allowed), interfaces, target, tuple(imports(source)), shares)
+
+
+# -- in the cache -----------------------------------------------------------------------------------------------------
+def recall(key: str) -> Image | None:
+    """The image that the compile cache has under a key, if it has one."""
+    store = cache.store()
+    found = store.get("module", key) if store is not None else None
+    if found is None or "code" not in found[1]:
+        return None
+    try:
+        return Image.of(found[0], found[1]["code"])
+    except Broken:                                         # whole, but written by who knows whom
+        return None
+
+
+def keep(key: str, image: Image) -> None:
+    """Put an image into the compile cache, if there is one."""
+    if (store := cache.store()) is not None:
+        store.put("module", key, image.head(), {"code": image.code})
+
+
+# -- as data ----------------------------------------------------------------------------------------------------------
+def _fields(value: Any) -> dict[str, Any]:
+    return {f.name: _data(getattr(value, f.name)) for f in fields(value)}
+
+
+def _data(value: Any) -> Any:
+    """A field as JSON: types and sizes by their text."""
+    if isinstance(value, tuple):
+        return [_data(x) for x in value]
+    if isinstance(value, FunctionType):
+        return {"type": str(value)}
+    if isinstance(value, Size):
+        return {"size": str(value)}
+    return value
+
+
+def _object(data: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    """The fields of a `kind` again."""
+    return {f.name: _value(data[f.name]) for f in fields(kind)}
+
+
+def _value(data: Any) -> Any:
+    if isinstance(data, list):
+        return tuple(map(_value, data))
+    if isinstance(data, dict):
+        return sizes.parse(data["size"]) if "size" in data else Parser(data["type"], "an interface").type()
+    return data

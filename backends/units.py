@@ -1,0 +1,156 @@
+"""The units of a module of the llvm dialect: what is compiled by itself, so that equal code is compiled once.
+
+A private function is a unit, with the constants that it alone uses and the functions whose address it takes. Its name
+for the linker is made from its text, in which the names of other units stand already: two units of one name are the
+same code, in whatever module. What is left is the last unit: public functions, what only they call, what is small, and
+what several units use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlc.backends.emit_llvm import Part, TargetLike, emit, emit_part
+from mlc.dialects import llvm
+from mlc.ir.core import Op, Symbol
+
+Definition = llvm.Func | llvm.Global
+
+SMALL = 32
+"""Functions of fewer operations stay with the public ones: a unit of its own takes LLVM 2 ms."""
+
+_OWN = "mlc_unit_being_named"
+"""What a unit is called while its name is computed."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """LLVM IR to be compiled by itself. `shared`: other modules may have it too."""
+
+    text: str
+    shared: bool
+
+
+def units(module: Op, target: TargetLike) -> list[Unit]:
+    """The units of a module, each after those it calls, without repetition."""
+    program = _Program(module)
+    order = program.order()
+    if order is None:                                      # functions that call each other in a circle
+        return [Unit(emit(module, target), False)]
+    names: dict[str, str] = {}
+    out: dict[str, Unit] = {}
+    for root in order:
+        members = program.members[root]
+        own = {str(op.sym_name): f"local{i}" for i, op in enumerate(members) if op.sym_name != root}
+        part = Part({**names, **own, root: _OWN}, (root,), _distinct(program.outside(members), names), hints=False)
+        text = emit_part([*members, *program.imports(members)], target, part)
+        names[root] = "u" + hashlib.sha256(text.encode()).hexdigest()[:40]
+        out[names[root]] = Unit(text.replace(_OWN, names[root]), True)
+    rest = [op for op in module.regions[0].block if isinstance(op, Definition) and op.sym_name not in program.unit]
+    seen = {op.sym_name for members in program.members.values() for op in program.outside(members)}
+    text = emit_part(rest, target, Part(names, seen, _distinct(program.outside(rest), names), hints=False))
+    return [*out.values(), Unit(text, False)]
+
+
+def _distinct(ops: Sequence[Definition], names: Mapping[str, str]) -> list[Definition]:
+    """One definition for each name: of functions that turned out to be the same, one is declared."""
+    return list({names.get(str(op.sym_name), str(op.sym_name)): op for op in reversed(ops)}.values())[::-1]
+
+
+class _Program:
+    """Who uses whom in a module.
+
+    unit     the root of the unit that a symbol belongs to
+    members  the definitions of each unit, by its root, in the module's order
+    """
+
+    def __init__(self, module: Op) -> None:
+        self.symbols: dict[str, Definition] = {
+            op.sym_name: op for op in module.regions[0].block if isinstance(op, Definition)}
+        self.uses = {name: _used(op, self.symbols) for name, op in self.symbols.items()}
+        self.users: dict[str, list[str]] = {name: [] for name in self.symbols}
+        for name, used in self.uses.items():
+            for other in used:
+                self.users[other].append(name)
+        self.pointed = {name for name, op in self.symbols.items() if isinstance(op, llvm.Func)
+                        for user in self.users[name] if name in _addresses(self.symbols[user])}
+        self.unit: dict[str, str] = {}
+        for name, op in self.symbols.items():
+            callers = [self.symbols[user] for user in self.users[name]]
+            if (op.linkage != "external" and name not in self.pointed and _is_large(op)
+                    and not all(user.linkage == "external" for user in callers)):
+                self.unit[name] = name
+        self._adopt()
+        self.members: dict[str, list[Definition]] = {root: [] for root in self.unit.values()}
+        for name, op in self.symbols.items():
+            if name in self.unit:
+                self.members[self.unit[name]].append(op)
+
+    def _adopt(self) -> None:
+        """Give what only one unit uses to that unit, and what it uses, until nothing changes."""
+        changed = True
+        while changed:
+            changed = False
+            for name, op in self.symbols.items():
+                if name in self.unit or not _is_defined(op) or op.linkage == "external" or not self.users[name]:
+                    continue
+                roots = {self.unit.get(user) for user in self.users[name] if user != name}
+                if len(roots) == 1 and None not in roots:
+                    self.unit[name] = str(roots.pop())
+                    changed = True
+
+    def order(self) -> list[str] | None:
+        """The roots, each after those whose functions it uses; None if there is a circle."""
+        done: dict[str, bool] = {}                         # False: in progress
+        out: list[str] = []
+        for root in self.members:
+            work = [root]
+            while work:
+                top = work[-1]
+                if top not in done:
+                    done[top] = False
+                    needed = {self.unit[op.sym_name] for op in self.outside(self.members[top])
+                              if op.sym_name in self.unit}
+                    if any(done.get(n) is False for n in needed):
+                        return None
+                    work += sorted(n for n in needed if n not in done)
+                    continue
+                work.pop()
+                if not done[top]:
+                    done[top] = True
+                    out.append(top)
+        return out
+
+    def outside(self, members: Sequence[Definition]) -> list[Definition]:
+        """The definitions of other units that these use; the functions of the system are none."""
+        return [op for op in self._used_by(members) if _is_defined(op)]
+
+    def imports(self, members: Sequence[Definition]) -> list[Definition]:
+        """The functions and globals of the system that these use."""
+        return [op for op in self._used_by(members) if not _is_defined(op)]
+
+    def _used_by(self, members: Sequence[Definition]) -> list[Definition]:
+        inside = {op.sym_name for op in members}
+        used = dict.fromkeys(name for op in members for name in self.uses[op.sym_name] if name not in inside)
+        return [self.symbols[name] for name in used]
+
+
+def _is_defined(op: Definition) -> bool:
+    return bool(op.body.blocks) if isinstance(op, llvm.Func) else op.value is not None or op.linkage != "external"
+
+
+def _is_large(op: Definition) -> bool:
+    return isinstance(op, llvm.Func) and sum(len(block) for block in op.body.blocks) >= SMALL
+
+
+def _used(op: Op, symbols: Iterable[str]) -> list[str]:
+    """The symbols that stand in an operation, but for its own name, in order of first use."""
+    return list(dict.fromkeys(str(value) for inner in op.walk() for key, value in inner.attrs.items()
+                              if isinstance(value, Symbol) and key != "sym_name" and value in symbols))
+
+
+def _addresses(op: Op) -> set[str]:
+    """The symbols whose address is taken in an operation."""
+    return {str(inner.global_name) for inner in op.inside(llvm.AddressOf)}

@@ -1,0 +1,91 @@
+"""What compiled code depends on besides the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
+
+mlc's own version is the SHA-256 of its sources, so that code is never taken for that of other sources. LLVM's is
+that of llvmlite and its library, told without loading it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+FOLDERS = ("ir", "dialects", "passes", "backends")
+"""The folders of this package that have a say in what code is made of a module of the tensor level; api.py has too."""
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Each by its name; empty where they cannot be told, as without sources or where those have just changed."""
+    sources, llvm = source_digest(), llvm_version()
+    if not sources or not llvm or changed_since_start():
+        return {}
+    return {"mlc": sources, "llvmlite": llvm, "numpy": np.__version__, "ml_dtypes": ml_dtypes.__version__,
+            "python": f"{sys.implementation.cache_tag} {sys.abiflags}"}
+
+
+def source_digest() -> str:
+    """SHA-256 of the sources, or "" if they are not there."""
+    digest = hashlib.sha256()
+    try:
+        for name, path in _sources():
+            content = Path(path).read_bytes()
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+    except OSError:
+        return ""
+    return digest.hexdigest()
+
+
+@cache
+def _sources() -> list[tuple[str, str]]:
+    """(name within the package, path) of every source file, by name."""
+    found = [("api.py", str(PACKAGE / "api.py"))]
+    for folder in FOLDERS:
+        for path, _, files in os.walk(PACKAGE / folder):
+            inside = os.path.relpath(path, PACKAGE)
+            found += [(f"{inside}/{name}", f"{path}/{name}") for name in files if name.endswith(".py")]
+    return sorted(found)
+
+
+def llvm_version() -> str:
+    """The version of llvmlite, and what tells its library from another build of it; "" if it is not there."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return ""
+    import llvmlite  # its binding alone loads LLVM
+
+    try:
+        library = os.stat(Path(spec.origin).parent / "binding" / "libllvmlite.so")
+    except OSError:                                        # elsewhere, as distributions may have it
+        return str(llvmlite.__version__)
+    return f"{llvmlite.__version__} {library.st_size} {library.st_mtime_ns}"
+
+
+def changed_since_start() -> bool:
+    """Whether a source file came after this process, which may then run other code than the files hold."""
+    try:                                                   # the time of change: installing may keep older ones
+        return any(os.stat(path).st_ctime >= _STARTED for _, path in _sources())
+    except OSError:
+        return True
+
+
+def _started() -> float:
+    """When this process began, in seconds since the epoch."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        age = time.process_time()
+    return time.time() - age
+
+
+_STARTED = _started()

@@ -1,0 +1,134 @@
+"""What expansions are written in, and the pieces they share."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Protocol, TypeVar
+
+V = TypeVar("V")
+
+
+class Arithmetic(Protocol[V]):
+    """What an expansion may use. A value V is a float, an integer or a truth value, alone or as many of a shape.
+
+    Floats have 32 or 64 bits, integers the width of the floats they go with and no sign of their own; shifts are by
+    less than the width. Comparisons of floats are ordered (`oeq olt ole ogt oge`: false for NaN) or `une`;
+    of integers `eq ne slt sle sgt sge`. Both operands of anything have the same type.
+    """
+
+    def bits(self, x: V, /) -> int:
+        """32 or 64: the width of a float or an integer."""
+
+    def const(self, value: float, like: V, /) -> V:
+        """The float of the width and shape of `like` (a float) that is nearest to `value`."""
+
+    def iconst(self, value: int, like: V, /) -> V:
+        """The integer, modulo 2^bits, of the width and shape of `like` (a float or an integer)."""
+
+    def add(self, a: V, b: V, /) -> V: ...
+    def sub(self, a: V, b: V, /) -> V: ...
+    def mul(self, a: V, b: V, /) -> V: ...
+    def div(self, a: V, b: V, /) -> V: ...
+
+    def fma(self, a: V, b: V, c: V, /) -> V:
+        """a * b + c, rounded once."""
+
+    def neg(self, a: V, /) -> V:
+        """The sign bit flipped, also of zeros and NaN."""
+
+    def abs(self, a: V, /) -> V: ...
+
+    def copysign(self, magnitude: V, sign: V, /) -> V: ...
+    def sqrt(self, a: V, /) -> V: ...
+
+    def roundeven(self, a: V, /) -> V:
+        """The nearest integer, of two the even one, with the sign of a."""
+
+    def sitofp(self, a: V, /) -> V:
+        """Integer to float of the same width, nearest even."""
+
+    def bitcast_int(self, a: V, /) -> V: ...
+    def bitcast_float(self, a: V, /) -> V: ...
+
+    def extf(self, a: V, /) -> V:
+        """f32 to f64."""
+
+    def truncf(self, a: V, /) -> V:
+        """f64 to f32, nearest even."""
+
+    def iadd(self, a: V, b: V, /) -> V: ...
+    def isub(self, a: V, b: V, /) -> V: ...
+    def shl(self, a: V, b: V, /) -> V: ...
+    def lshr(self, a: V, b: V, /) -> V: ...
+    def ashr(self, a: V, b: V, /) -> V: ...
+
+    def iand(self, a: V, b: V, /) -> V:
+        """Of integers bit by bit, or of truth values; so are `ior` and `ixor`."""
+
+    def ior(self, a: V, b: V, /) -> V: ...
+    def ixor(self, a: V, b: V, /) -> V: ...
+    def cmp(self, predicate: str, a: V, b: V, /) -> V: ...
+    def icmp(self, predicate: str, a: V, b: V, /) -> V: ...
+    def select(self, condition: V, a: V, b: V, /) -> V: ...
+
+
+def table(*rows: str) -> tuple[float, ...]:
+    return tuple(float.fromhex(word) for row in rows for word in row.split())
+
+
+MANTISSA = {32: 23, 64: 52}                    # stored bits of the significand
+BIAS = {32: 127, 64: 1023}                     # of the exponent
+ROUNDER = {32: 1.5 * 2**23, 64: 1.5 * 2**52}   # x + this has its units in the lowest bits
+LN2_LOW = dict(zip((32, 64), table("-0x1.05c610ca86c39p-29 0x1.abc9e3b39803fp-56")))     # ln 2 less its nearest float
+LOG2E = 1 / math.log(2)
+LOG2E_LOW = dict(zip((32, 64), table("0x1.4ae0bf85ddf44p-26 0x1.777d0ffda0d24p-56")))    # log2 e less its nearest
+
+
+def horner(b: Arithmetic[V], coefficients: tuple[float, ...], x: V) -> V:
+    """sum coefficients[k] x^k, one fma per term."""
+    result = b.const(coefficients[-1], x)
+    for c in reversed(coefficients[:-1]):
+        result = b.fma(result, x, b.const(c, x))
+    return result
+
+
+def clamp(b: Arithmetic[V], x: V, low: float | None, high: float | None) -> V:
+    """min(max(x, low), high), NaN kept; one instruction each on x86, which `select` in this order is."""
+    if high is not None:
+        limit = b.const(high, x)
+        x = b.select(b.cmp("olt", limit, x), limit, x)
+    if low is not None:
+        limit = b.const(low, x)
+        x = b.select(b.cmp("ogt", limit, x), limit, x)
+    return x
+
+
+def float_bits(value: float, bits: int) -> int:
+    """The integer with the bits of a float."""
+    return int(struct.unpack("<I" if bits == 32 else "<Q", struct.pack("<f" if bits == 32 else "<d", value))[0])
+
+
+def round_scaled(b: Arithmetic[V], x: V, scale: float, bias: int) -> tuple[V, V]:
+    """n = x scale rounded to an integer, |n| < 2^20: (n + bias in the low bits of an integer, n as a float)."""
+    magic = b.const(ROUNDER[b.bits(x)] + bias, x)
+    t = b.add(x, magic) if scale == 1 else b.fma(x, b.const(scale, x), magic)
+    return b.bitcast_int(t), b.sub(t, magic)
+
+
+def power_of_two(b: Arithmetic[V], i: V, like: V) -> V:
+    """2^(low bits of i - the bias of exponents)"""
+    return b.bitcast_float(b.shl(i, b.iconst(MANTISSA[b.bits(like)], like)))
+
+
+def two_powers(b: Arithmetic[V], i: V, like: V) -> tuple[V, V]:
+    """Two factors of 2^(low bits of i - twice the bias), both far from overflow and underflow."""
+    half = b.lshr(i, b.iconst(1, like))
+    return power_of_two(b, half, like), power_of_two(b, b.isub(i, half), like)
+
+
+def two_sum(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
+    """x + y = its rounded value + its error (Knuth)."""
+    total = b.add(x, y)
+    part = b.sub(total, x)
+    return total, b.add(b.sub(x, b.sub(total, part)), b.sub(y, part))

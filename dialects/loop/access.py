@@ -1,0 +1,239 @@
+"""How kernels read and write memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects.loop.kernel import Activation, InKernel
+from mlc.dialects.loop.types import ScratchType, TileType, spanned
+from mlc.ir import sizes
+from mlc.ir.core import Op, ResultType, Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+
+def as_tile(op: Op, value: Value, dtype: ScalarType | None = None) -> TileType:
+    """The type of an operand that must be a tile, of `dtype` if one is given."""
+    type = value.type
+    if not isinstance(type, TileType) or dtype not in (None, type.dtype):
+        op.fail(f"{type} is no tile" + (f" of {dtype}" if dtype is not None else ""), code="MLC0151")
+    return type  # type: ignore[no-any-return]
+
+
+def as_scratch(op: Op, value: Value) -> ScratchType:
+    """The type of an operand that must be scratch memory."""
+    if not isinstance(value.type, ScratchType):
+        op.fail(f"{value.type} is no scratch memory", code="MLC0151")
+    return value.type  # type: ignore[no-any-return]
+
+
+def check_tiles(op: Op, exprs: Sequence[Dim], tiles: Sequence[Value]) -> None:
+    """Index tiles are of indices, and those that expressions name are there."""
+    for t in tiles:
+        as_tile(op, t, index)
+    for name in sorted({n for e in exprs for n in sizes.symbols(e)}):
+        if re.fullmatch(r"t\d+", name) and int(name[1:]) >= len(tiles):
+            op.fail(f"names {name}, but there are {len(tiles)} index tiles", code="MLC0151")
+
+
+def _check_access(op: Op, buffer: Value, map: tuple[Dim, ...], tiles: Sequence[Value]) -> MemRefType:
+    type = buffer.type
+    if not isinstance(type, MemRefType):
+        op.fail(f"{type} is no memref", code="MLC0151")
+    if len(map) != type.rank:
+        op.fail(f"{len(map)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
+    check_tiles(op, map, tiles)
+    return type  # type: ignore[no-any-return]
+
+
+class Load(InKernel, name="loop.load", pure=False):
+    """result[p] = buffer[map(p)] where p is in the domain and mask[p] holds, else 0"""
+
+    buffer: Value
+    tiles: tuple[Value, ...]
+    mask: Value | None
+    map: tuple[Dim, ...]
+
+    def infer(self) -> Type:
+        type = _check_access(self, self.buffer, self.map, self.tiles)
+        dims = set(spanned(self.map, self.tiles))
+        if self.mask is not None:
+            dims |= set(as_tile(self, self.mask, i1).dims)
+        return TileType(tuple(sorted(dims)), type.dtype)
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return self.map
+
+    def interpret(self, frame: Frame) -> Any:
+        state = self.activation(frame)
+        tiles = frame.all(self.tiles)
+        dims = self.result.type.dims
+        valid = state.inside(dims)
+        if self.mask is not None:
+            valid = valid & frame[self.mask]
+        buffer = frame[self.buffer]
+        out = np.zeros(state.shape(dims), buffer.dtype)
+        if valid.any():
+            where = np.nonzero(valid)
+            position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map]
+            out[where] = buffer[tuple(position)]
+        return out
+
+
+class Store(InKernel, name="loop.store", pure=False):
+    """buffer[map(p)] = value[p] for every point p of the domain where mask[p] holds"""
+
+    value: Value
+    buffer: Value
+    tiles: tuple[Value, ...]
+    mask: Value | None
+    map: tuple[Dim, ...]
+
+    def infer(self) -> tuple[Type, ...]:
+        type = _check_access(self, self.buffer, self.map, self.tiles)
+        if as_tile(self, self.value).dtype != type.dtype:
+            self.fail(f"{self.value.type} does not fit a buffer {type}", code="MLC0151")
+        if self.mask is not None:
+            as_tile(self, self.mask, i1)
+        return ()
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return self.map
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        state = self.activation(frame)
+        tiles = frame.all(self.tiles)
+        dims = sorted({*spanned(self.map, self.tiles), *self.value.type.dims})
+        valid = state.inside(dims)
+        if self.mask is not None:
+            valid = valid & frame[self.mask]
+        if valid.any():
+            where = np.nonzero(valid)
+            values = np.broadcast_to(frame[self.value], valid.shape)[where]
+            position = [np.broadcast_to(state.evaluate(e, tiles), valid.shape)[where] for e in self.map]
+            frame[self.buffer][tuple(position)] = values if position else values[-1]
+        return []
+
+
+class Check(InKernel, name="loop.check", pure=False):
+    """Where condition[p] fails at a point of the domain: errors = [site, element(p)], unless one is there that is less
+
+    Errors are ordered by site, then by element; [-1, -1] stands for none.
+    """
+
+    condition: Value
+    errors: Value
+    element: Dim
+    site: int
+
+    def infer(self) -> tuple[Type, ...]:
+        as_tile(self, self.condition, i1)
+        check_tiles(self, (self.element,), ())
+        if self.errors.type != MemRefType((2,), i64):
+            self.fail(f"{self.errors.type} is no error record", code="MLC0151")
+        return ()
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return (self.element,)
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        state = self.activation(frame)
+        dims = sorted({*spanned((self.element,)), *self.condition.type.dims})
+        bad = state.inside(dims) & ~frame[self.condition]
+        if bad.any():
+            elements = np.broadcast_to(state.evaluate(self.element, ()), bad.shape)[bad]
+            record = frame[self.errors]
+            found = (self.site, int(elements.min()))
+            if record[0] < 0 or found < (int(record[0]), int(record[1])):
+                record[:] = found
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Interpretation of a scratch: its elements, and the first coordinate of each of its dimensions."""
+
+    elements: np.ndarray[Any, Any]
+    first: tuple[int, ...]
+    dims: tuple[int, ...]
+
+    def positions(self, state: Activation) -> list[np.ndarray[Any, Any]]:
+        """Where the points of the current block lie along each dimension, as far as they are in the domain."""
+        return [(c := state.coordinates[d].ravel())[c < state.extents[d]] - first
+                for d, first in zip(self.dims, self.first)]
+
+
+class Scratch(InKernel, name="loop.scratch", pure=False):
+    """result = fresh memory of one thread, for the points of its dimensions: the block of those that have one here"""
+
+    type: ResultType
+
+    def infer(self) -> Type:
+        type = self.results[0].type
+        if not isinstance(type, ScratchType) or type.dtype == i1:
+            self.fail(f"{type} is no scratch memory; truth values are kept as i8", code="MLC0151")
+        return type  # type: ignore[no-any-return]
+
+    def interpret(self, frame: Frame) -> Any:
+        state, type = self.activation(frame), self.result.type
+        here = self.located_dims()
+        blocks = [state.coordinates[d].ravel() if d in here else np.arange(state.extents[d]) for d in type.dims]
+        elements = np.zeros([b.size for b in blocks], to_numpy(type.dtype))
+        return Room(elements, tuple(int(b[0]) if b.size else 0 for b in blocks), type.dims)
+
+
+class Keep(InKernel, name="loop.keep", pure=False):
+    """scratch[p] = value[p]"""
+
+    value: Value
+    scratch: Value
+
+    def infer(self) -> tuple[Type, ...]:
+        value, type = as_tile(self, self.value), as_scratch(self, self.scratch)
+        if value.dtype != type.dtype or not {*value.dims} <= {*type.dims}:
+            self.fail(f"{value} does not fit {type}", code="MLC0151")
+        return ()
+
+    def walked(self) -> set[int]:
+        return {*self.scratch.type.dims}
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        state, room = self.activation(frame), frame[self.scratch]
+        at = room.positions(state)
+        rank = len(state.extents)
+        value = np.broadcast_to(frame[self.value], state.shape(room.dims))
+        value = value.transpose(*room.dims, *(d for d in range(rank) if d not in room.dims))
+        value = value.reshape(value.shape[: len(at)])
+        room.elements[np.ix_(*at)] = value[tuple(slice(p.size) for p in at)]
+        return []
+
+
+class Recall(InKernel, name="loop.recall", pure=False):
+    """result[p] = scratch[p]"""
+
+    scratch: Value
+
+    def infer(self) -> Type:
+        type = as_scratch(self, self.scratch)
+        return TileType(tuple(sorted(type.dims)), type.dtype)
+
+    def walked(self) -> set[int]:
+        return {*self.scratch.type.dims}
+
+    def interpret(self, frame: Frame) -> Any:
+        state, room = self.activation(frame), frame[self.scratch]
+        at = room.positions(state)
+        shape = state.shape(room.dims)
+        out = np.zeros([shape[d] for d in room.dims], room.elements.dtype)
+        out[tuple(slice(p.size) for p in at)] = room.elements[np.ix_(*at)]
+        order = sorted(range(len(room.dims)), key=lambda i: room.dims[i])
+        return out.transpose(order).reshape(shape)

@@ -1,0 +1,238 @@
+"""What kernels compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects import arith
+from mlc.dialects.loop.access import as_tile, check_tiles
+from mlc.dialects.loop.kernel import InKernel, Kernel
+from mlc.dialects.loop.types import TileType, spanned, union
+from mlc.ir.core import Region, ResultType, Value
+from mlc.ir.exact import fma
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FloatType, IntType, Type, i1, index, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+
+class Index(InKernel, name="loop.index"):
+    """result[p] = expr(p), a number computed from the coordinates of the point"""
+
+    tiles: tuple[Value, ...]
+    expr: Dim
+
+    def infer(self) -> Type:
+        check_tiles(self, (self.expr,), self.tiles)
+        return TileType(spanned((self.expr,), self.tiles), index)
+
+    def expressions(self) -> tuple[Dim, ...]:
+        return (self.expr,)
+
+    def interpret(self, frame: Frame) -> Any:
+        state = self.activation(frame)
+        value = state.evaluate(self.expr, frame.all(self.tiles))
+        return np.broadcast_to(np.asarray(value, np.int64), state.shape(self.result.type.dims))
+
+
+class InBounds(InKernel, name="loop.in_bounds"):
+    """result[p] = coordinate dim of p < extent of dim: false for points that stick out of the domain"""
+
+    dim: int
+
+    def infer(self) -> Type:
+        return TileType((self.dim,), i1)
+
+    def walked(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        return self.activation(frame).inside((self.dim,))
+
+
+class Full(InKernel, name="loop.full"):
+    """result[p] = value"""
+
+    value: int | float | bool
+    type: ResultType
+
+    def infer(self) -> Type:
+        type = as_tile(self, self.results[0])
+        if isinstance(type.dtype, IntType) and not self.in_range(type.dtype.width):
+            self.fail(f"{self.value} is no {type.dtype}", code="MLC0151")
+        return type
+
+    def in_range(self, width: int) -> bool:
+        """Whether the value is an integer of `width` bits with a sign; one bit is true or false."""
+        if width == 1:
+            return self.value in (0, 1)
+        whole = isinstance(self.value, int) or self.value.is_integer()
+        return whole and -(1 << (width - 1)) <= self.value < 1 << (width - 1)
+
+    def interpret(self, frame: Frame) -> Any:
+        type = self.result.type
+        return np.full(self.activation(frame).shape(type.dims), self.value, to_numpy(type.dtype))
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        from mlc.ir.printer import float_text
+        dtype = self.result.type.dtype if self.results else None
+        if name == "value" and isinstance(dtype, FloatType):
+            return f"{float_text(value, dtype)} : {dtype}"
+        return super().attr_text(name, value, generic)
+
+
+class Map(InKernel, name="loop.map"):
+    """result[p] = body(tiles[p]...), scalar by scalar"""
+
+    tiles: tuple[Value, ...]
+    body: Region
+
+    def infer(self) -> tuple[Type, ...]:
+        block = self.body.block
+        if tuple(a.type for a in block.args) != tuple(as_tile(self, v).dtype for v in self.operands):
+            self.fail("the body's arguments are not the elements of the tiles", code="MLC0151")
+        dims = union(self.operands)
+        return tuple(TileType(dims, v.type) for v in block.terminator.operands)
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        here = {*self.body.block.args, *(r for op in self.body.block for r in op.results)}
+        for op in self.body.block:
+            if (not op.terminator and (not op.pure or op.regions)) or not {*op.operands} <= here:
+                op.fail("is no arithmetic on elements of the map's tiles", code="MLC0151")
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        shape = self.activation(frame).shape(union(self.operands))
+        out = frame.run(self.body, frame.all(self.operands))
+        return [np.broadcast_to(np.asarray(x, to_numpy(r.type.dtype)), shape) for x, r in zip(out, self.results)]
+
+
+COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "max": arith._maximum, "min": arith._minimum,
+    "or": lambda a, b: a | b, "and": lambda a, b: a & b,
+    "maxu": lambda a, b: np.maximum(_unsigned(a), _unsigned(b)).view(a.dtype),
+    "minu": lambda a, b: np.minimum(_unsigned(a), _unsigned(b)).view(a.dtype),
+}
+"""How a reduction combines two elements; `u` reads integers as unsigned."""
+
+
+def _unsigned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return a if a.dtype == bool else a.view(f"u{a.dtype.itemsize}")
+
+
+class Reduce(InKernel, name="loop.reduce"):
+    """result[p] = x combined over the block of dimension dim, as a tree: halves are combined until one is left
+
+    With n lanes: lane[i] = combine(lane[i], lane[i + n/2]) for i < n/2, then the same with n/2. n is a power of two.
+    """
+
+    x: Value
+    dim: int
+    kind: str
+    enums = {"kind": tuple(COMBINERS)}
+
+    def infer(self) -> Type:
+        if self.dim not in as_tile(self, self.x).dims:
+            self.fail(f"{self.x.type} does not span d{self.dim}", code="MLC0151")
+        return TileType(tuple(d for d in self.x.type.dims if d != self.dim), self.x.type.dtype)
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        lanes = dict(enumerate(self.enclosing(Kernel).tile)).get(self.dim, 1)
+        if lanes & (lanes - 1):
+            self.fail(f"blocks of {lanes} points of d{self.dim} are no power of two", code="MLC0151")
+
+    def ref(self, x: Any) -> Any:
+        combine = COMBINERS[self.kind]
+        while (n := x.shape[self.dim]) > 1:
+            low, high = np.split(x, [n // 2], axis=self.dim)
+            x = combine(low, high)
+        return x
+
+
+class Fold(InKernel, name="loop.fold"):
+    """result[p] = acc[p] combined with x at each point of the block of dimension dim, in ascending order"""
+
+    acc: Value
+    x: Value
+    dim: int
+    kind: str
+    enums = {"kind": tuple(COMBINERS)}
+
+    def infer(self) -> Type:
+        acc, x = as_tile(self, self.acc), as_tile(self, self.x)
+        if acc.dtype != x.dtype or not {*x.dims} <= {*acc.dims, self.dim}:
+            self.fail(f"{x} does not fold into {acc}", code="MLC0151")
+        return acc
+
+    def walked(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, x, state = frame[self.acc], frame[self.x], self.activation(frame)
+        for k in range(int(state.inside((self.dim,)).sum())):
+            acc = COMBINERS[self.kind](acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
+        return acc
+
+
+class Scan(InKernel, name="loop.scan"):
+    """result[p] = acc[p] combined with x at each point of the block of dimension dim up to p, in ascending order"""
+
+    acc: Value
+    x: Value
+    dim: int
+    kind: str
+    enums = {"kind": tuple(COMBINERS)}
+
+    def infer(self) -> Type:
+        acc, x = as_tile(self, self.acc), as_tile(self, self.x)
+        if acc.dtype != x.dtype or self.dim in acc.dims or not {*x.dims} <= {*acc.dims, self.dim}:
+            self.fail(f"{x} does not accumulate onto {acc}", code="MLC0151")
+        return TileType(tuple(sorted((*acc.dims, self.dim))), acc.dtype)
+
+    def walked(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, x = frame[self.acc], frame[self.x]
+        steps = []
+        for k in range(self.activation(frame).coordinates[self.dim].size):
+            acc = COMBINERS[self.kind](acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
+            steps.append(acc)
+        return np.concatenate(steps, axis=self.dim)
+
+
+class Contract(InKernel, name="loop.contract"):
+    """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each"""
+
+    acc: Value
+    lhs: Value
+    rhs: Value
+    dim: int
+
+    def infer(self) -> Type:
+        acc, lhs, rhs = (as_tile(self, v) for v in self.operands)
+        if lhs.dtype != acc.dtype or rhs.dtype != acc.dtype:
+            self.fail(f"{lhs} and {rhs} do not accumulate into {acc}", code="MLC0151")
+        if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim}:
+            self.fail(f"{acc} does not span what its factors do", code="MLC0151")
+        return acc
+
+    def walked(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, lhs, rhs = frame.all(self.operands)
+        for k in range(int(self.activation(frame).inside((self.dim,)).sum())):
+            a, b = (np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim) for x in (lhs, rhs))
+            if isinstance(self.acc.type.dtype, FloatType):
+                a, b, acc = np.broadcast_arrays(a, b, acc)
+                acc = fma(a, b, acc)
+            else:
+                acc = acc + a * b
+        return acc

@@ -1,0 +1,261 @@
+"""Kernels, and the loops inside them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects.loop.types import ScratchType, TileType, is_reserved
+from mlc.ir import sizes
+from mlc.ir.core import Op, Region, Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import Type, index
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+
+
+
+@dataclass
+class Activation:
+    """Interpretation of one kernel: its sizes, and for each dimension in scope the coordinates of the block.
+
+    Parallel dimensions are taken whole, for their points are independent; loops go block by block.
+    """
+
+    sizes: Mapping[str, int]
+    extents: tuple[int, ...]
+    coordinates: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
+
+    def axis(self, d: int, values: np.ndarray[Any, Any]) -> None:
+        shape = [1] * len(self.extents)
+        shape[d] = -1
+        self.coordinates[d] = values.reshape(shape)
+
+    def shape(self, dims: Sequence[int]) -> tuple[int, ...]:
+        return tuple(self.coordinates[d].size if d in dims else 1 for d in range(len(self.extents)))
+
+    def inside(self, dims: Sequence[int]) -> np.ndarray[Any, Any]:
+        """Which points of the block are in the domain."""
+        out = np.ones(self.shape(dims), bool)
+        for d in dims:
+            out &= self.coordinates[d] < self.extents[d]
+        return out
+
+    def evaluate(self, expr: Dim, tiles: Sequence[Any]) -> Any:
+        """An expression over coordinates, sizes and index tiles, for every point."""
+        if isinstance(expr, int):
+            return expr
+        total: Any = 0
+        for monomial, coefficient in expr.terms:
+            term: Any = coefficient
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    value = self.symbol(atom, tiles)
+                else:
+                    num, den = self.evaluate(atom.num, tiles), self.evaluate(atom.den, tiles)
+                    value = num // den if atom.op == "floordiv" else num % den
+                term = term * value ** power
+            total = total + term
+        return total
+
+    def symbol(self, name: str, tiles: Sequence[Any]) -> Any:
+        if name in self.sizes:
+            return self.sizes[name]
+        position = int(name[1:])
+        return self.coordinates[position] if name[0] == "d" else tiles[position]
+
+
+class Kernel(Op, name="loop.kernel", pure=False):
+    """For every point of the parallel domain, run the body.
+
+    domain    the extent of each dimension, over `symbols`, whose values are the operands
+    parallel  how many leading dimensions are parallel; the others are run by `loop.for` inside
+    tile      the block size of each dimension
+    vector    the dimension that lies in vector registers, or -1
+    lanes     how many points of it one register holds; a block that is no multiple of it lies in one
+    threads   how many leading dimensions are shared out among threads
+    grain     how many blocks of those are worth a thread
+    label     what it computes, for people
+    schedule  the steps of passes/vectorize that made it what it is, for people
+    """
+
+    sizes: tuple[Value, ...]
+    body: Region
+    symbols: tuple[str, ...]
+    domain: tuple[Dim, ...]
+    parallel: int
+    tile: tuple[int, ...]
+    vector: int = -1
+    lanes: int = 0
+    threads: int = 0
+    grain: Dim = 1
+    label: str = ""
+    schedule: tuple[str, ...] = ()
+
+    def verify_op(self) -> None:
+        if len(self.tile) != len(self.domain) or not 0 <= self.parallel <= len(self.domain):
+            self.fail(f"domain {self.domain}, tile {self.tile} and parallel = {self.parallel} do not fit",
+                      code="MLC0150")
+        if any(t < 1 for t in self.tile) or not -1 <= self.vector < len(self.domain):
+            self.fail("block sizes are positive and `vector` names a dimension", code="MLC0150")
+        if self.lanes < 0 or not 0 <= self.threads <= self.parallel or (isinstance(self.grain, int) and self.grain < 1):
+            self.fail(f"lanes = {self.lanes}, threads = {self.threads} and grain = {self.grain} do not fit",
+                      code="MLC0150")
+        if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
+            self.fail("one index operand per symbol", code="MLC0150")
+        if taken := [s for s in self.symbols if is_reserved(s) or self.symbols.count(s) > 1]:
+            self.fail(f"{taken[0]} names a coordinate, an index tile or another size", code="MLC0150")
+        known = {*self.symbols}
+        if unknown := {n for d in (*self.domain, self.grain) for n in sizes.symbols(d)} - known:
+            self.fail(f"the domain names {', '.join(unknown)}, which is no symbol of the kernel", code="MLC0150")
+        self.verify_body(self.body)
+
+    def verify_body(self, body: Region) -> None:
+        """Every operation of a kernel and its loops is one on tiles; elements are for loop.map."""
+        for op in body.block:
+            if not isinstance(op, InKernel | End | Yield):
+                op.fail("is no operation on tiles, as a kernel is made of", code="MLC0150")
+            if isinstance(op, For):
+                self.verify_body(op.body)
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        env = dict(zip(self.symbols, frame.all(self.operands)))
+        extents = tuple(sizes.evaluate(d, env) for d in self.domain)
+        activation = Activation(env, extents)
+        for d, extent in enumerate(extents):
+            activation.axis(d, np.arange(extent if d < self.parallel else self.tile[d]))
+        frame.state[self] = activation
+        frame.run(self.body)
+        return []
+
+
+class InKernel(Op):
+    """An operation inside a kernel."""
+
+    def expressions(self) -> tuple[Dim, ...]:
+        """What it computes from coordinates, sizes of the kernel and index tiles."""
+        return ()
+
+    def walked(self) -> set[int]:
+        """The dimensions whose current block it asks for."""
+        return {int(n[1:]) for e in self.expressions() for n in sizes.symbols(e) if re.fullmatch(r"d\d+", n)}
+
+    def located_dims(self) -> set[int]:
+        """The dimensions that have a coordinate here: the parallel ones, and those of the loops around."""
+        dims, op = set[int](), self.parent_op
+        while isinstance(op, For):
+            dims.add(op.dim)
+            op = op.parent_op
+        return dims | {*range(op.parallel)} if isinstance(op, Kernel) else dims
+
+    def verify_op(self) -> None:
+        kernel = self.parent_op
+        while kernel is not None and not isinstance(kernel, Kernel):
+            kernel = kernel.parent_op
+        if kernel is None:
+            self.fail("stands outside a kernel", code="MLC0150")
+            return
+        rank = len(kernel.domain)
+        for name in sorted({n for e in self.expressions() for n in sizes.symbols(e)} - {*kernel.symbols}):
+            m = re.fullmatch(r"([dt])\d+", name)
+            if m is None:
+                self.fail(f"{name} is no symbol of the kernel", code="MLC0151")
+            elif m[1] == "d" and int(name[1:]) >= rank:
+                self.fail(f"there is no dimension {name}", code="MLC0151")
+        dims = [d for r in self.results if isinstance(r.type, TileType | ScratchType) for d in r.type.dims]
+        if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
+            self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")
+        if outside := self.walked() - self.located_dims():
+            self.fail(f"d{min(outside)} has no coordinate outside of a loop.for", code="MLC0151")
+
+    def activation(self, frame: Frame) -> Activation:
+        found: Activation = frame.state[self.enclosing(Kernel)]
+        return found
+
+
+class End(Op, name="loop.end", terminator=True, pure=False):
+    """The end of a kernel's body."""
+
+
+class Yield(Op, name="loop.yield", terminator=True, pure=False):
+    """Hand values to the enclosing loop.for or loop.map."""
+
+    values: tuple[Value, ...]
+
+
+class For(InKernel, name="loop.for", pure=False):
+    """Go through dimension `dim` block by block, in ascending order, carrying tiles from one block to the next.
+
+    A loop over a parallel dimension, or inside another over the same one, goes through the block around it: point by
+    point, or in smaller blocks of `size`. With `vector` its dimension lies in vector registers, not the kernel's.
+    """
+
+    inits: tuple[Value, ...]
+    body: Region
+    dim: int
+    size: int = 0
+    vector: bool = False
+
+    def infer(self) -> tuple[Type, ...]:
+        types = tuple(v.type for v in self.operands)
+        if tuple(a.type for a in self.body.block.args) != types or tuple(
+                v.type for v in self.body.block.terminator.operands) != types:
+            self.fail("initial values, arguments of the body and what it yields differ in type", code="MLC0152")
+        return types
+
+    def outer(self) -> For | Kernel | None:
+        """What has blocks that this loop goes through: a loop around it or the kernel; None if it goes through all."""
+        op = self.parent_op
+        while isinstance(op, For):
+            if op.dim == self.dim:
+                return op
+            op = op.parent_op
+        return op if isinstance(op, Kernel) and self.dim < op.parallel else None
+
+    @property
+    def is_ranged(self) -> bool:
+        """Whether loops inside go through its blocks."""
+        return any(op is not self and op.dim == self.dim for op in self.inside(For))
+
+    @property
+    def step(self) -> int:
+        """How many points a block has."""
+        if self.size:
+            return self.size
+        return 1 if self.outer() is not None else self.enclosing(Kernel).tile[self.dim]
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        kernel, outer = self.enclosing(Kernel), self.outer()
+        if len(kernel.tile) != len(kernel.domain):
+            return                                       # the kernel says so
+        around = outer.step if isinstance(outer, For) else kernel.tile[self.dim] if outer is not None else 0
+        if self.size < 0 or around % self.step:
+            self.fail(f"blocks of {self.size} do not divide the block of {around} around them", code="MLC0152")
+        if self.size and any(self.dim in v.type.dims for v in self.operands):
+            self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.size}", code="MLC0152")
+        if self.vector and (self.operands or any(
+                kernel.vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)
+                if kernel.vector != self.dim and isinstance(v.type, TileType | ScratchType))):
+            self.fail(f"vectors along d{self.dim} cannot be mixed with those of the kernel", code="MLC0152")
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        state, step = self.activation(frame), self.step
+        carried = frame.all(self.operands)
+        shapes = [state.shape(v.type.dims) for v in self.operands]
+        carried = [np.broadcast_to(c, s) for c, s in zip(carried, shapes)]
+        around = state.coordinates[self.dim]
+        first, stop = 0, state.extents[self.dim]
+        if self.outer() is not None:
+            first = int(around.flat[0]) if around.size else 0
+            stop = min(stop, first + around.size)
+        for start in range(first, stop, step):
+            state.axis(self.dim, np.arange(start, start + step))
+            carried = frame.run(self.body, carried)
+        state.coordinates[self.dim] = around
+        return carried

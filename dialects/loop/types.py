@@ -1,0 +1,99 @@
+"""The types of tiles and scratch memory, and the names of coordinates in access maps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import TYPE_READERS, ScalarType, Type
+
+if TYPE_CHECKING:
+    from mlc.ir.parser import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class TileType(Type):
+    """`!loop.tile<d0xd2xf32>`: one element per point of the block of dimensions 0 and 2 of the kernel."""
+
+    dims: tuple[int, ...]
+    dtype: ScalarType
+    dialect: ClassVar[str] = "loop"
+
+    def text(self, generic: bool = False) -> str:
+        return _text("tile", self, generic)
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchType(Type):
+    """`!loop.scratch<d2xd0xf32>`: memory for an element per point of the named dimensions, the last lying side by side.
+
+    Of a dimension that has a coordinate where the scratch is made, it holds the current block; of any other, all.
+    """
+
+    dims: tuple[int, ...]
+    dtype: ScalarType
+    dialect: ClassVar[str] = "loop"
+
+    def text(self, generic: bool = False) -> str:
+        return _text("scratch", self, generic)
+
+
+def _text(word: str, type: TileType | ScratchType, generic: bool) -> str:
+    return f"!{'mlc.' if generic else ''}loop.{word}<{''.join(f'd{d}x' for d in type.dims)}{type.dtype}>"
+
+
+def _read_tile(parser: Parser) -> Type:
+    return TileType(*_read_dims(parser, ascending=True))
+
+
+def _read_scratch(parser: Parser) -> Type:
+    return ScratchType(*_read_dims(parser, ascending=False))
+
+
+def _read_dims(parser: Parser, ascending: bool) -> tuple[tuple[int, ...], ScalarType]:
+    from mlc.ir.types import SCALARS
+    parser.expect("<")
+    token = parser.kind("word", "dimensions and an element type such as d0xf32")
+    m = re.fullmatch(r"((?:d\d{1,2}x)*)(\w+)", token.text)
+    if m is None or m[2] not in SCALARS:
+        parser.fail(f"bad tile {token.text!r}; write d0xd1xf32", "MLC0206", token)
+    parser.expect(">")
+    dims = tuple(int(d[1:]) for d in m[1].split("x") if d)
+    if len({*dims}) != len(dims) or (ascending and list(dims) != sorted(dims)):
+        parser.fail("the dimensions of a tile ascend" if ascending else "a dimension is named twice", "MLC0206", token)
+    return dims, SCALARS[m[2]]
+
+
+TYPE_READERS["loop.tile"] = _read_tile
+TYPE_READERS["loop.scratch"] = _read_scratch
+
+
+def coordinate(d: int) -> Size:
+    """The coordinate of dimension `d`, as it stands in access maps."""
+    return sizes.sym(f"d{d}")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name stands for a coordinate or an index tile, so that no size of a kernel can have it."""
+    return re.fullmatch(r"[dt]\d+", name) is not None
+
+
+def spanned(exprs: Sequence[Dim], tiles: Sequence[Value] = ()) -> tuple[int, ...]:
+    """The dimensions that expressions and the index tiles they name depend on."""
+    dims: set[int] = set()
+    for name in {n for e in exprs for n in sizes.symbols(e)}:
+        if m := re.fullmatch(r"d(\d+)", name):
+            dims.add(int(m[1]))
+        elif m := re.fullmatch(r"t(\d+)", name):
+            dims |= set(tiles[int(m[1])].type.dims)
+    return tuple(sorted(dims))
+
+
+def union(values: Sequence[Value]) -> tuple[int, ...]:
+    """The dimensions that a point-by-point combination of tiles spans."""
+    return tuple(sorted({d for v in values for d in v.type.dims}))

@@ -1,0 +1,168 @@
+"""tensor, control: loops and conditions on tensors are those of scf; here are the ways between tensors and scalars.
+
+Counters, bounds and conditions are scalars (`index`, `i1`), what loops carry are tensors. The builders at the end
+write the regions, so a decomposition reads
+
+    for_loop(0, n, [x], lambda i, x: [dynamic_update(x, from_index(i), ...)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects import arith, scf
+from mlc.dialects.tensor.base import Array, TensorOp, TypedOp, constant_array, kind
+from mlc.dialects.tensor.kernel import stored
+from mlc.dialects.tensor.source import check_dtype
+from mlc.ir.core import Block, Op, Region, Value, at_end, builder
+from mlc.ir.printer import quote
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import ScalarType, TensorType, Type, i1, i64, index, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+
+class Item(TensorOp, name="tensor.item"):
+    """result = x[0, ..., 0], the one element of x, a scalar
+
+        %r = tensor.item %x : (tensor<i64>) -> i64
+
+    An unsigned integer becomes the signless one of the same bits. A float has no place in control: compare it first.
+    """
+
+    x: Value
+
+    def infer(self) -> Type:
+        type, = self.tensors()
+        if any(d != 1 for d in type.shape):
+            self.refuse(f"x is {type}, not a tensor of one element", "MLC0115")
+        check_dtype(self, type.dtype, "bool", "int")
+        return stored(type.dtype) if type.dtype != i1 else i1
+
+    def ref(self, x: Any) -> Any:
+        return arith.store(int(np.asarray(x).reshape(())), self.results[0].type)
+
+    def fold(self) -> Value | Array | None:
+        op = self.x.op
+        if isinstance(op, FromScalar) and op.x.type == self.result.type:
+            return op.x
+        known = constant_array(self.x)
+        return None if known is None else self.ref(known)
+
+
+class FromScalar(TypedOp, TensorOp, name="tensor.from_scalar"):
+    """result[] = x, an integer, index or i1 as a tensor of no dimensions
+
+        %r = tensor.from_scalar %i : index to tensor<i64>
+    """
+
+    x: Value
+    dtype: ScalarType
+    spelled = ("dtype",)
+
+    def infer(self) -> TensorType:
+        source = self.x.type
+        fits = self.dtype == i64 if source == index else self.dtype == i1 if source == i1 else (
+            isinstance(source, ScalarType) and kind(self.dtype) == "int" and stored(self.dtype) == source)
+        if not fits:
+            self.refuse(f"{source} makes no tensor of {self.dtype}", "MLC0113",
+                        hint="index becomes i64, an integer one of its width, i1 itself")
+        return TensorType((), self.dtype)
+
+    def ref(self, x: Any) -> Array:
+        if self.dtype == i1:
+            return np.asarray(x, np.bool_)
+        return np.asarray(x, to_numpy(stored(self.dtype))).view(to_numpy(self.dtype))
+
+
+class Extent(Op, name="tensor.extent"):
+    """result = value, a size as an index
+
+        %r = tensor.extent "2*B + 1" : index
+    """
+
+    value: Dim
+
+    def infer(self) -> Type:
+        return index
+
+    def interpret(self, frame: Frame) -> Any:
+        return frame.size(self.value)
+
+    def fold(self) -> Any:
+        return self.value if isinstance(self.value, int) else None
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, ("value",))
+        p.append(f" {quote(str(self.value))}{' ' + extra if extra else ''} : {p.type(index)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        value = parser.attribute()
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
+
+
+# -- builders ---------------------------------------------------------------------------------------------------------
+def as_index(x: Dim | Value) -> Value:
+    """An index from a number, a size, a scalar or an integer tensor of one element."""
+    if isinstance(x, int):
+        return arith.constant(x, index)
+    if isinstance(x, Size):
+        return Extent(x).result
+    if isinstance(x.type, TensorType):
+        unsigned = getattr(x.type.dtype, "unsigned", False)
+        x = Item(x).result
+        return (arith.IndexCastUI if unsigned else arith.IndexCast)(x, index).result
+    return x if x.type == index else arith.IndexCast(x, index).result
+
+
+def from_index(i: Value) -> Value:
+    """An index as a tensor<i64> of no dimensions."""
+    return FromScalar(i, i64).result
+
+
+def as_condition(x: Value) -> Value:
+    """An i1 from one, or from a bool tensor of one element."""
+    return Item(x).result if isinstance(x.type, TensorType) else x
+
+
+def for_loop(lower: Dim | Value, upper: Dim | Value, carries: Sequence[Value],
+             body: Callable[..., Sequence[Value]], step: Dim | Value = 1) -> Sequence[Value]:
+    """x = carries; for i in range(lower, upper, step): x = body(i, *x); the last x. `i` is an index."""
+    lower, upper, step = as_index(lower), as_index(upper), as_index(step)
+    loop = scf.loop(lower, upper, step, carries)
+    with at_end(loop.block, builder.loc):
+        scf.Yield(tuple(body(loop.counter, *loop.carried)))
+    return loop.results
+
+
+def while_loop(condition: Callable[..., Value], body: Callable[..., Sequence[Value]],
+               carries: Sequence[Value]) -> Sequence[Value]:
+    """x = carries; while condition(*x): x = body(*x); the last x"""
+    types = [v.type for v in carries]
+    before, after = Block(types), Block(types)
+    with at_end(before, builder.loc):
+        scf.Condition(as_condition(condition(*before.args)), tuple(before.args))
+    with at_end(after, builder.loc):
+        scf.Yield(tuple(body(*after.args)))
+    return scf.While(tuple(carries), Region(before), Region(after), tuple(types)).results
+
+
+def cond(condition: Value, then: Callable[[], Sequence[Value]],
+         otherwise: Callable[[], Sequence[Value]]) -> Sequence[Value]:
+    """condition ? then() : otherwise(); only the one that is chosen runs"""
+    condition = as_condition(condition)
+    blocks = Block(), Block()
+    for block, branch in zip(blocks, (then, otherwise)):
+        with at_end(block, builder.loc):
+            scf.Yield(tuple(branch()))
+    types = tuple(v.type for v in blocks[0].terminator.operands)
+    return scf.If(condition, Region(blocks[0]), Region(blocks[1]), types).results

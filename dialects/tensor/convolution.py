@@ -1,0 +1,219 @@
+"""tensor, convolution: sums of products over windows, as a composite whose derivatives are of its own kind."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlc.dialects.tensor.base import Array, SizedOp, broadcast_to, cast, less, reshape, rounded, shape_text
+from mlc.dialects.tensor.composite import Composite, widened
+from mlc.dialects.tensor.contract import DotGeneral
+from mlc.dialects.tensor.reduce import ReduceSum
+from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
+from mlc.dialects.tensor.window import Windows, window_count
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
+
+
+class Axis(NamedTuple):
+    """How windows lie along one spatial axis."""
+
+    stride: int = 1
+    low: Dim = 0
+    high: Dim = 0
+    dilation: int = 1
+    spread: int = 1
+
+
+class Convolution(SizedOp, Composite, name="tensor.convolution"):
+    """result[n, o, p] = the sum over c, k of w[o, c, k] * z[n, c0 + c, p * stride + k * dilation]
+
+    p and k run along the spatial axes. z is x with `spread` - 1 zeros between its elements, and `low` zeros before and
+    `high` after them (negative amounts take elements away). Each list has one entry per spatial axis, or none: then
+    nothing is skipped or added. Channels come in `groups` of equal size; c0 is the first input channel of that of o.
+
+        %r = tensor.convolution %x, %w : (tensor<Bx3x8xf32>, tensor<5x3x3xf32>) -> tensor<Bx5x6xf32>
+    """
+
+    x: Value
+    w: Value
+    stride: tuple[int, ...] = ()
+    low: tuple[Dim, ...] = ()
+    high: tuple[Dim, ...] = ()
+    dilation: tuple[int, ...] = ()
+    spread: tuple[int, ...] = ()
+    groups: int = 1
+    format = "$x `,` $w attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        x, w = self.floats()
+        spatial = x.rank - 2
+        if spatial < 0 or w.rank != x.rank:
+            self.refuse(f"weights of shape {shape_text(w.shape)} do not fit {shape_text(x.shape)}", "MLC0117")
+        for name in Axis._fields:
+            if len(self.attrs[name]) not in (0, spatial):
+                self.refuse(f"{name} has {len(self.attrs[name])} entries for {spatial} spatial axes", "MLC0117")
+            if name not in ("low", "high") and any(n < 1 for n in self.attrs[name]):
+                self.refuse(f"{name} {list(self.attrs[name])} is not positive", "MLC0116")
+        if self.groups < 1 or x.shape[1] != w.shape[1] * self.groups or w.shape[0] % self.groups != 0:
+            self.refuse(f"weights of shape {shape_text(w.shape)} do not fit {x.shape[1]} channels in {self.groups} "
+                        "groups", "MLC0115")
+        out = list[Dim]()
+        for n, k, axis in zip(x.shape[2:], w.shape[2:], self.axes()):
+            padded = axis.low + (n - 1) * axis.spread + 1 + axis.high
+            out.append(window_count(padded, k, axis.stride, axis.dilation))
+            if less(k, 1) or less(out[-1], 0):
+                self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115")
+        return x.with_shape((x.shape[0], w.shape[0], *out))
+
+    def axes(self) -> list[Axis]:
+        """The spatial axes."""
+        given = {name: self.attrs[name] for name in Axis._fields if self.attrs[name]}
+        return [Axis(**{name: entries[i] for name, entries in given.items()}) for i in range(self.x.type.rank - 2)]
+
+    # -- meaning ----------------------------------------------------------------------------------------------------
+    def compute(self, size: Any, x: Any, w: Any) -> Array:
+        g, out = self.groups, [size(d) for d in self.result.type.shape]
+        z: Any = np.asarray(x).astype(np.float64)
+        for i, axis in enumerate(self.axes()):
+            z = _spread(z, i + 2, size(axis.low), size(axis.high), axis.spread)
+        z = z.reshape(z.shape[0], g, z.shape[1] // g, *z.shape[2:])
+        kernel: Any = np.asarray(w).astype(np.float64).reshape(g, out[1] // g, *w.shape[1:])
+        total = np.zeros((out[0], g, out[1] // g, *out[2:]))
+        with np.errstate(all="ignore"):
+            for k in itertools.product(*map(range, w.shape[2:])):
+                starts = [i * axis.dilation for i, axis in zip(k, self.axes())]
+                read = [slice(a, a + n * axis.stride, axis.stride) for a, n, axis in zip(starts, out[2:], self.axes())]
+                total += np.einsum("ngc...,goc->ngo...", z[..., *read], kernel[..., *k])
+        return rounded(total.reshape(out), self.x.type.dtype)
+
+    # -- in terms of a product --------------------------------------------------------------------------------------
+    def decompose(self) -> Value:
+        """w times the windows of x, summed over channels and the elements of a window, for each image."""
+        windows, inside = self.windows()
+        kernel = self.kernel()
+        if self.by_channel():
+            return self._of_channels(windows, inside, kernel)
+        kernel = broadcast_to(kernel, (self.x.type.shape[0], *kernel.type.shape))
+        batch = ((0, 0), (1, 1)) if self.groups > 1 else ((0, 0),)
+        channels = (len(batch) + 1, len(batch))
+        contract = (channels, *((channels[0] + 1 + i, axis) for i, axis in enumerate(inside)))
+        return reshape(DotGeneral(kernel, windows, batch, contract).result, self.result.type.shape)
+
+    def by_channel(self) -> bool:
+        """Whether each group has one input channel: little is added up, and hardly anything is read twice."""
+        return self.groups > 1 and self.w.type.shape[1] == 1
+
+    def _of_channels(self, windows: Value, inside: list[int], kernel: Value) -> Value:
+        """The elements of each window times those of w, added up one after the other."""
+        shape, (g, o, *_) = windows.type.shape, kernel.type.shape
+        beside = (1, g, o, *(d if a in inside else 1 for a, d in enumerate(shape[3:], 3)))
+        products = widened(windows) * widened(reshape(kernel, beside))
+        total = ReduceSum(products, tuple(inside), "chain").result if inside else products
+        return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
+
+    def kernel(self) -> Value:
+        """w as [group, o, c, elements of a window], without the group if there is one, and without sizes that are 1."""
+        o, c, *elements = self.w.type.shape
+        groups = (self.groups, o // self.groups) if self.groups > 1 else (o,)
+        return reshape(self.w, (*groups, c, *(k for k in elements if k != 1)))
+
+    def windows(self) -> tuple[Value, list[int]]:
+        """x as [n, group, c, windows and elements of a window for each spatial axis], and the axes of the elements.
+
+        A window of one element has no axis of its own.
+        """
+        x = self.x
+        n, c, *spatial = x.type.shape
+        if self.groups > 1:
+            x = reshape(x, (n, self.groups, c // self.groups, *spatial))
+        x = self.pad(x)
+        at, inside = x.type.rank - len(spatial), list[int]()
+        for k, out, axis in zip(self.w.type.shape[2:], self.result.type.shape[2:], self.axes()):
+            if k == 1:
+                x = every(x, at, out, axis.stride)
+            else:
+                x = Windows(x, at, k, axis.stride, axis.dilation).result
+                at += 1
+                inside.append(at)
+            at += 1
+        return x, inside
+
+    def pad(self, x: Value) -> Value:
+        """x with the zeros between and around its elements, along its last axes."""
+        low, high, gaps, starts, ends = (list[Dim](), list[Dim](), list[int](), list[Dim](), list[Dim]())
+        for axis in (*[Axis()] * (x.type.rank - self.x.type.rank + 2), *self.axes()):
+            gap = axis.spread - 1
+            after = axis.high - gap                       # each element is followed by a gap, the last one too
+            low.append(_part(axis.low, 0))
+            high.append(_part(after, -gap))
+            gaps.append(gap)
+            starts.append(low[-1] - axis.low)
+            ends.append(high[-1] - after)
+        x = pad(x, low, high, gaps)
+        if any(d != 0 for d in (*starts, *ends)):
+            stops = tuple(n - d for n, d in zip(x.type.shape, ends))
+            x = Slice(x, tuple(starts), stops, (1,) * x.type.rank).result
+        return x
+
+    # -- derivatives ------------------------------------------------------------------------------------------------
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [self._of_x(ct), self._of_w(ct)]
+
+    def _of_x(self, ct: Value) -> Value:
+        """The convolution of ct with w turned around, where stride and spread change places."""
+        g, rank = self.groups, self.w.type.rank
+        o, c, *elements = self.w.type.shape
+        turned = reshape(Reverse(self.w, tuple(range(2, rank))).result, (g, o // g, c, *elements))
+        turned = reshape(transpose(turned, (0, 2, 1, *range(3, rank + 1))), (c * g, o // g, *elements))
+        low, high = list[Dim](), list[Dim]()
+        for n, out, k, axis in zip(self.x.type.shape[2:], ct.type.shape[2:], elements, self.axes()):
+            low.append((k - 1) * axis.dilation - axis.low)
+            high.append((n - 1) * axis.spread - (out - 1) * axis.stride + axis.low)
+        return Convolution(ct, turned, self.spread, tuple(low), tuple(high), self.dilation, self.stride, g).result
+
+    def _of_w(self, ct: Value) -> Value:
+        """ct times the windows of x, summed over images and windows."""
+        windows, inside = self.windows()
+        g, (n, o, *out) = self.groups, ct.type.shape
+        if g > 1:
+            ct = reshape(ct, (n, g, o // g, *out))
+        lead = ct.type.rank - len(out)
+        spatial = [a for a in range(lead, windows.type.rank) if a not in inside]
+        if self.by_channel():
+            ct = reshape(ct, (*ct.type.shape[:3], *(1 if a in inside else d for a, d in
+                                                    enumerate(windows.type.shape[3:], 3))))
+            made = ReduceSum(widened(ct) * widened(windows), (0, *spatial)).result
+            return cast(reshape(made, self.w.type.shape), self.w.type.dtype)
+        contract = ((0, 0), *zip(range(lead, ct.type.rank), spatial))
+        made = DotGeneral(ct, windows, ((1, 1),) if g > 1 else (), contract).result
+        return reshape(made, self.w.type.shape)
+
+
+def every(x: Value, axis: int, count: Dim, step: int) -> Value:
+    """The first of every `step` elements along an axis, `count` of them."""
+    if step == 1:
+        return x
+    rank = x.type.rank
+    stops = list(x.type.shape)
+    stops[axis] = (count - 1) * step + 1 if count != 0 else 0
+    return Slice(x, (0,) * rank, tuple(stops), tuple(step if a == axis else 1 for a in range(rank))).result
+
+
+def _part(amount: Dim, least: int) -> Dim:
+    """The amount that padding can add: not less than `least`, which what is symbolic is taken for."""
+    return max(amount, least) if isinstance(amount, int) else amount
+
+
+def _spread(x: Array, axis: int, low: int, high: int, spread: int) -> Array:
+    """x with zeros between and around its elements along an axis; negative amounts take elements away."""
+    n = x.shape[axis]
+    wide = np.zeros((*x.shape[:axis], (n - 1) * spread + 1 if n else 0, *x.shape[axis + 1:]))
+    wide[(slice(None),) * axis + (slice(None, None, spread),)] = x
+    around = [(0, 0)] * x.ndim
+    around[axis] = (max(low, 0), max(high, 0))
+    wide = np.pad(wide, around)
+    return wide[(slice(None),) * axis + (slice(max(-low, 0), wide.shape[axis] - max(-high, 0)),)]

@@ -1,0 +1,208 @@
+"""tensor, cumulative: every prefix of an axis combined."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import arith, tensor
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    cast,
+    compare,
+    full,
+    kind,
+    reshape,
+    rounded,
+    select,
+    zeros,
+)
+from mlc.dialects.tensor.composite import Composite, exp, log_sum_exp, maximum, widened
+from mlc.dialects.tensor.shape import Slice
+from mlc.dialects.tensor.source import Iota
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FloatType, TensorType, f64, i64
+
+KINDS = ("sum", "prod", "max", "min")
+
+
+class Cumulative(TensorOp, name="tensor.cumulative"):
+    """result[a, i, b] = the sum of x[a, j, b] over j <= i along axis, or their product, maximum or minimum (`kind`)
+
+    With `reverse`, over j >= i, from the last. Integers are summed modulo 2^width; NaN is greatest and smallest, and
+    +0 > -0. With the `order` chain, which fix_numerics sets, floats are combined one after the other in the type that
+    sums accumulate in, and each prefix is rounded.
+
+        %r = tensor.cumulative %x {kind = "sum", axis = 1} : tensor<Bx3xf32>
+    """
+
+    x: Value
+    kind: str
+    axis: int
+    reverse: bool = False
+    order: str | None = None
+
+    def infer(self) -> TensorType:
+        x, = self.tensors()
+        if self.kind not in KINDS:
+            self.refuse(f"{self.kind} is none of {', '.join(KINDS)}", "MLC0116")
+        if kind(x.dtype) == "bool":
+            self.refuse("does not work on i1, only on int and float elements", "MLC0113")
+        self.check_axis(self.axis, x.rank)
+        if self.order not in (None, "chain"):
+            self.refuse(f"the order {self.order} is not chain", "MLC0116")
+        return x
+
+    def ref(self, x: Any) -> Array:
+        x = np.asarray(x)
+        if self.reverse:
+            x = np.flip(x, self.axis)
+        with np.errstate(all="ignore"):
+            out = self._prefixes(x)
+        return np.flip(out, self.axis) if self.reverse else out
+
+    def _prefixes(self, x: Array) -> Array:
+        dtype = self.x.type.dtype
+        if self.kind in ("max", "min"):
+            return _extremes(x, self.axis, self.kind)
+        combine = np.add if self.kind == "sum" else np.multiply
+        if kind(dtype) != "float":
+            return np.asarray(combine.accumulate(x, self.axis, dtype=x.dtype))
+        wide = rounded(x, f64 if self.order is None else accumulator(dtype))
+        start = 0.0 if self.kind == "sum" else 1.0              # before the first element: -0.0 becomes +0.0 in a sum
+        return rounded(combine(combine.accumulate(wide, self.axis), wide.dtype.type(start)), dtype)
+
+    def fold(self) -> Value | Array | None:
+        exact = kind(self.x.type.dtype) != "float" or self.kind in ("max", "min")
+        arrays = self.constants() if exact else None
+        return None if arrays is None else self.ref(*arrays)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        if self.kind == "sum":
+            return [self._sum_of_later(ct)]
+        if self.kind == "prod":
+            return [self._of_product(ct)]
+        places = latest(self.x, self.result, self.kind, self.axis, self.reverse)
+        return [tensor.ScatterAlong(zeros(ct), places, ct, self.axis, "add").result]
+
+    def _sum_of_later(self, x: Value) -> Value:
+        return Cumulative(x, "sum", self.axis, not self.reverse).result
+
+    def _of_product(self, ct: Value) -> Value:
+        """dx[j] = the sum over i >= j of ct[i] times the product of x[k] over k <= i other than j
+
+        Before the first zero of x that is the sum of ct * result over x[j]. At the zero it is the same sum with 1 in
+        its place; after it, that sum over x[j] times the zero, for the sake of the second derivative. The second zero
+        is treated as the first, in what remains.
+        """
+        x, one = self.x, full(1, self.x)
+        is_zero = compare("eq", x, full(0, x))
+        seen = Cumulative(cast(is_zero, i64), "sum", self.axis, self.reverse).result
+        first, second = (tensor.And(is_zero, compare("eq", seen, full(n, seen))).result for n in (1, 2))
+        without_first = select(first, one, x)
+        without_both = select(second, one, without_first)
+        at_first, at_second = (self._sum_of_later(ct * Cumulative(v, "prod", self.axis, self.reverse).result)
+                               for v in (without_first, without_both))
+        zero = tensor.ReduceSum(select(first, x, full(0, x)), (self.axis,)).result
+        shape = [1 if a == self.axis else d for a, d in enumerate(x.type.shape)]
+        zero = tensor.Reshape(zero, tuple(shape)).result
+        nonzero = select(is_zero, one, x)
+        after = zero * select(second, at_second, at_first / nonzero)
+        before = self._sum_of_later(ct * self.result) / nonzero
+        return select(compare("eq", seen, full(0, seen)), before, select(first, at_first, after))
+
+
+def latest(x: Value, result: Value, kind: str, axis: int, reverse: bool = False) -> Value:
+    """Where the maximum or minimum of each prefix lies, as i64: the latest place where several do."""
+    found = compare("eq", x, result)
+    if isinstance(x.type.dtype, FloatType):
+        found = tensor.Or(found, tensor.IsNan(x).result).result
+    place = Iota(x.type.shape, axis, i64).result
+    none = tensor.Size(x.type.shape[axis], i64).result if reverse else full(-1, place)
+    return Cumulative(select(found, place, none), "min" if reverse else "max", axis, reverse).result
+
+
+def _extremes(x: Array, axis: int, name: str) -> Array:
+    combine = arith._maximum if name == "max" else arith._minimum
+    out = np.moveaxis(x.copy(), axis, 0)
+    for i in range(1, len(out)):
+        out[i] = combine(out[i - 1], out[i])
+    return np.asarray(np.moveaxis(out, 0, axis))
+
+
+class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
+    """result[a, i, b] = log(sum over j <= i of e^x[a, j, b]) along axis; with `reverse`, over j >= i
+
+        %r = tensor.logcumsumexp %x {axis = 1} : tensor<Bx3xf32>
+    """
+
+    x: Value
+    axis: int
+    reverse: bool = False
+
+    def infer(self) -> TensorType:
+        x, = self.floats()
+        self.check_axis(self.axis, x.rank)
+        return x
+
+    def define(self, x: Array) -> Any:
+        x = np.flip(x, self.axis) if self.reverse else x
+        out = np.logaddexp.accumulate(x, self.axis)
+        return np.flip(out, self.axis) if self.reverse else out
+
+    def decompose(self) -> Value:
+        """Prefixes of 2, 4, 8, ... elements, each from two of half the length; of all at once where n is a symbol.
+
+        A running sum of e^(x - max x) would lose the prefixes whose elements are all far below the maximum.
+        """
+        y, n = widened(self.x), self.x.type.shape[self.axis]
+        if not isinstance(n, int):
+            return cast(self._of_all(y, n), self.x.type.dtype)
+        reach = 1
+        while reach < n:
+            y = _log_add_exp(y, self._shifted(y, reach))
+            reach *= 2
+        return cast(y, self.x.type.dtype)
+
+    def _shifted(self, y: Value, by: int) -> Value:
+        """y moved towards its end, or its start with `reverse`, after -inf."""
+        shape = y.type.shape
+        zero = (0,) * len(shape)
+        at = tuple(by if a == self.axis else 0 for a in range(len(shape)))
+        rest = tuple(n - d for n, d in zip(shape, at))
+        kept = Slice(y, at, shape, (1,) * len(shape)) if self.reverse else Slice(y, zero, rest, (1,) * len(shape))
+        low, high = (zero, at) if self.reverse else (at, zero)
+        return tensor.Pad(kept.result, full(-math.inf, y), low, high, zero).result
+
+    def _of_all(self, y: Value, n: Dim) -> Value:
+        shape, axis = y.type.shape, self.axis
+        row = [1] * (len(shape) + 1)
+        places = (Iota((*row[:a], n, *row[a + 1:]), a, i64).result for a in (axis, axis + 1))
+        seen = compare("ge" if not self.reverse else "le", *places)
+        wide = reshape(y, (*shape[:axis], 1, *shape[axis:]))
+        return reshape(log_sum_exp(select(seen, wide, full(-math.inf, y)), axis + 1), shape)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct by themselves"""
+        x, ct, result = widened(self.x), widened(ct), widened(self.result)
+        zero = full(0, ct)
+        finite = select(compare("eq", result, full(-math.inf, ct)), zero, result)
+        parts = []
+        for part in (ct, -ct):
+            positive = compare("gt", part, zero)
+            size = tensor.Log(select(positive, part, full(1, ct))).result - finite
+            later = LogCumSumExp(select(positive, size, full(-math.inf, ct)), self.axis, not self.reverse).result
+            parts.append(exp(later + x))
+        return [cast(parts[0] - parts[1], self.x.type.dtype)]
+
+
+def _log_add_exp(a: Value, b: Value) -> Value:
+    """log(e^a + e^b)"""
+    top = maximum(a, b)
+    infinite = compare("eq", tensor.Abs(top).result, full(math.inf, top))
+    return select(infinite, top, top + tensor.Log1p(exp(-tensor.Abs(a - b).result)).result)

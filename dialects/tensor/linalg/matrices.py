@@ -1,0 +1,212 @@
+"""tensor, linear algebra: what factorisations share: batches of matrices, their parts and products.
+
+A matrix is the last two axes of a tensor, the others are a batch; each matrix is computed by itself. Decompositions
+see one batch axis, [b, m, n]. Steps are loops over columns or blocks of them, which update what is masked by the
+loop's counter, and all products of blocks are tensor.dot_general.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import compare, full, reshape, rounded, select, shape_text
+from mlc.dialects.tensor.composite import Composite
+from mlc.dialects.tensor.shape import transpose
+from mlc.dialects.tensor.source import Iota
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, f32, f64, i64
+
+BLOCK = 32
+"""Columns that are factored together; what they do to the rest is one product of matrices."""
+
+
+class MatrixOp(Composite):
+    """An operation on float32 or float64 matrices."""
+
+    def matrices(self) -> list[TensorType]:
+        """The operands' types: matrices of one element type."""
+        types = self.floats()
+        for i, type in enumerate(types):
+            if type.dtype not in (f32, f64):
+                self.refuse(f"does not work on {type.dtype}, only on f32 and f64 elements", "MLC0113",
+                            hint="cast the operand first")
+            if type.rank < 2:
+                self.refuse(f"operand {i} has shape {shape_text(type.shape)}, which is no matrix", "MLC0117")
+        return types
+
+    def square(self) -> TensorType:
+        """The type of the first operand, a batch of square matrices."""
+        x = self.matrices()[0]
+        if x.shape[-1] != x.shape[-2]:
+            self.refuse(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal", "MLC0115")
+        return x
+
+    def ref(self, *xs: Any) -> Any:
+        """`define` of each matrix in float64, stacked, and rounded to the results' element types."""
+        batch = xs[0].shape[:-2]
+        wide = [np.asarray(x, np.float64) for x in xs]
+        types = [r.type.dtype for r in self.results]
+        with np.errstate(all="ignore"):
+            found = [self.each(*(x[at] for x in wide)) for at in np.ndindex(batch)] or [
+                self.each(*(np.ones(x.shape[-2:]) for x in wide))]
+        found = [f if isinstance(f, tuple) else (f,) for f in found]
+        out = [rounded(np.stack(parts)[: int(np.prod(batch))].reshape(*batch, *np.shape(parts[0])), dtype)
+               for parts, dtype in zip(zip(*found), types)]
+        return out[0] if len(out) == 1 else out
+
+    def each(self, *xs: Any) -> Any:
+        """The results for one matrix of each operand."""
+        raise NotImplementedError
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+def batched(x: Value) -> Value:
+    """[..., m, n] as [b, m, n]."""
+    shape = x.type.shape
+    return reshape(x, (sizes.product(shape[:-2]), *shape[-2:]))
+
+
+def unbatched(x: Value, batch: Sequence[Dim]) -> Value:
+    """[b, ...] as [*batch, ...]."""
+    return reshape(x, (*batch, *x.type.shape[1:]))
+
+
+# -- parts ------------------------------------------------------------------------------------------------------------
+def rows(m: Dim, rank: int = 3) -> Value:
+    """The number of each row, to be broadcast over matrices."""
+    return Iota((*[1] * (rank - 2), m, 1), rank - 2, i64).result
+
+
+def columns(n: Dim, rank: int = 3) -> Value:
+    """The number of each column, to be broadcast over matrices."""
+    return Iota((*[1] * (rank - 1), n), rank - 1, i64).result
+
+
+def piece(x: Value, row: Value | int, column: Value | int, m: Dim, n: Dim) -> Value:
+    """The m by n elements of each matrix of [b, ., .] from (row, column) on."""
+    starts = (at(0), at(row), at(column))
+    return tensor.DynamicSlice(x, starts, (x.type.shape[0], m, n)).result
+
+
+def put(x: Value, new: Value, row: Value | int, column: Value | int) -> Value:
+    """x with `new` in place of its elements from (row, column) on."""
+    return tensor.DynamicUpdateSlice(x, new, (at(0), at(row), at(column))).result
+
+
+def at(i: Value | int) -> Value:
+    return i if isinstance(i, Value) else tensor.Full(i, (), i64).result
+
+
+def first(x: Value, m: Dim, n: Dim) -> Value:
+    """The first m rows and n columns of each matrix."""
+    return part(x, 0, m, 0, n)
+
+
+def part(x: Value, top: Dim, bottom: Dim, left: Dim, right: Dim) -> Value:
+    """Rows top to bottom and columns left to right of each matrix, the ends excluded."""
+    shape = x.type.shape
+    lead = len(shape) - 2
+    starts, stops = (*[0] * lead, top, left), (*shape[:-2], bottom, right)
+    if stops == shape and not any(starts):
+        return x
+    return tensor.Slice(x, starts, stops, (1,) * len(shape)).result
+
+
+def where(predicate: str, a: Value, b: Value, x: Value, other: Value | None = None) -> Value:
+    """x where the numbers a and b compare so, elsewhere `other` or 0."""
+    return select(compare(predicate, a, b), x, full(0, x) if other is None else other)
+
+
+def tril(x: Value, strict: bool = False) -> Value:
+    """x on and below the diagonal, or only below it; else 0."""
+    shape, rank = x.type.shape, x.type.rank
+    return where("gt" if strict else "ge", rows(shape[-2], rank), columns(shape[-1], rank), x)
+
+
+def triu(x: Value) -> Value:
+    """x on and above the diagonal, else 0."""
+    shape, rank = x.type.shape, x.type.rank
+    return where("le", rows(shape[-2], rank), columns(shape[-1], rank), x)
+
+
+def on_diagonal(x: Value, other: Value | None = None) -> Value:
+    """x on the diagonal, elsewhere `other` or 0; beside `other`, x may be one number."""
+    shape = (x if other is None else other).type.shape
+    return where("eq", rows(shape[-2], len(shape)), columns(shape[-1], len(shape)), x, other)
+
+
+def identity(like: Value, m: Dim, n: Dim) -> Value:
+    """1 on the diagonal of m by n elements, else 0, for each matrix of [b, ., .]."""
+    one = full(1, like, (like.type.shape[0], m, n))
+    return on_diagonal(one)
+
+
+def padded(x: Value, m: Dim, n: Dim) -> Value:
+    """x with further rows and columns of zeros, m by n."""
+    shape = x.type.shape
+    if shape[-2:] == (m, n):
+        return x
+    lead = len(shape) - 2
+    high = (*[0] * lead, m - shape[-2], n - shape[-1])
+    return tensor.Pad(x, full(0, x), (0,) * len(shape), high, (0,) * len(shape)).result
+
+
+def padded_square(x: Value, n: Dim) -> Value:
+    """A square matrix in the corner of the identity of n rows."""
+    shape = x.type.shape
+    if shape[-1] == n:
+        return x
+    wide = padded(x, n, n)
+    line = rows(n, len(shape))
+    extra = tensor.And(compare("eq", line, columns(n, len(shape))),
+                       compare("ge", line, tensor.Size(shape[-1], i64).result if not isinstance(shape[-1], int)
+                               else full(shape[-1], line))).result
+    return select(extra, full(1, x), wide)
+
+
+def blocks(n: Dim) -> tuple[Dim, Dim]:
+    """How many columns are factored together, and n rounded up to a multiple of it."""
+    if isinstance(n, int) and n <= BLOCK:
+        return n, n
+    return BLOCK, (n + (BLOCK - 1)) // BLOCK * BLOCK
+
+
+# -- products ---------------------------------------------------------------------------------------------------------
+def mt(x: Value) -> Value:
+    """Each matrix transposed."""
+    rank = x.type.rank
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def product(a: Value, b: Value, left: bool = False, right: bool = False) -> Value:
+    """The product of matrices; `left` and `right` say which of them is transposed first."""
+    lead = a.type.rank - 2
+    batch = tuple((i, i) for i in range(lead))
+    contract = ((lead if left else lead + 1, lead + 1 if right else lead),)
+    return tensor.DotGeneral(a, b, batch, contract).result
+
+
+def symmetric(x: Value) -> Value:
+    """(x + x^T) / 2"""
+    return (x + mt(x)) * 0.5
+
+
+def diagonal(x: Value) -> Value:
+    """The diagonal of each square matrix."""
+    return tensor.ReduceSum(on_diagonal(x), (x.type.rank - 1,)).result
+
+
+def column_vector(x: Value) -> Value:
+    """[..., n] as [..., n, 1]."""
+    return reshape(x, (*x.type.shape, 1))
+
+
+def row_vector(x: Value) -> Value:
+    """[..., n] as [..., 1, n]."""
+    return reshape(x, (*x.type.shape[:-1], 1, x.type.shape[-1]))

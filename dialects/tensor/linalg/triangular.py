@@ -1,0 +1,189 @@
+"""tensor, linear algebra: triangular matrices: solving with them, and Cholesky's factorisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, compare, full, reshape, select, shape_text
+from mlc.dialects.tensor.control import for_loop, from_index
+from mlc.dialects.tensor.linalg.matrices import (
+    MatrixOp,
+    batched,
+    blocks,
+    columns,
+    first,
+    mt,
+    on_diagonal,
+    padded,
+    padded_square,
+    piece,
+    product,
+    put,
+    rows,
+    symmetric,
+    tril,
+    triu,
+    unbatched,
+    where,
+)
+from mlc.ir.core import Value
+from mlc.ir.types import TensorType
+
+
+class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
+    """result = the x with a x = b, where of a only the elements on and below the diagonal count, or above if `upper`
+
+    With `transposed`, a^T x = b. With `unit`, the diagonal counts as ones. A zero on the diagonal gives infinities and
+    NaNs.
+
+        %r = tensor.triangular_solve %a, %b : (tensor<Bx3x3xf32>, tensor<Bx3x2xf32>) -> tensor<Bx3x2xf32>
+    """
+
+    a: Value
+    b: Value
+    upper: bool = False
+    transposed: bool = False
+    unit: bool = False
+    format = "$a `,` $b attr-dict `:` functional-type"
+
+    def infer(self) -> TensorType:
+        a = self.square()
+        b: TensorType = self.b.type
+        if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
+            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115")
+        return b
+
+    def each(self, a: Array, b: Array) -> Any:
+        a = np.triu(a) if self.upper else np.tril(a)
+        if self.unit:
+            np.fill_diagonal(a, 1)
+        a = a.T if self.transposed else a
+        try:
+            return np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            return np.full(b.shape, np.nan)
+
+    def decompose(self) -> Value:
+        a, b = batched(self.a), batched(self.b)
+        n, batch = a.type.shape[-1], self.a.type.shape[:-2]
+        if n == 0:
+            return self.b
+        if self.unit:
+            a = on_diagonal(full(1, a), a)
+        if self.transposed:
+            a = mt(a)
+        flipped = self.upper != self.transposed          # from the last row upwards: the other way round, downwards
+        if flipped:
+            a, b = tensor.Reverse(a, (1, 2)).result, tensor.Reverse(b, (1,)).result
+        x = solve_lower(a, b)
+        return unbatched(tensor.Reverse(x, (1,)).result if flipped else x, batch)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """db = a^-T ct, da = -db x^T where a counts. Giles, "Collected matrix derivative results", 2008."""
+        db = TriangularSolve(self.a, ct, self.upper, not self.transposed, self.unit).result
+        da = -(product(self.result, db, right=True) if self.transposed else product(db, self.result, right=True))
+        da = triu(da) if self.upper else tril(da)
+        return [on_diagonal(full(0, da), da) if self.unit else da, db]
+
+
+def solve_lower(a: Value, b: Value) -> Value:
+    """Forward substitution: rows of one block after the other, each less what the blocks before give."""
+    n, m = b.type.shape[-2:]
+    block, wide = blocks(n)
+    if wide == n and block == n:
+        return solve_block(a, b)
+    a, b = padded_square(a, wide), padded(b, wide, m)
+
+    def step(i: Value, x: Value) -> list[Value]:
+        start = from_index(i)
+        known = product(piece(a, start, 0, block, wide), x)
+        inside = piece(a, start, start, block, block)
+        return [put(x, solve_block(inside, piece(b, start, 0, block, m) - known), start, 0)]
+
+    x, = for_loop(0, wide, [full(0, b, b.type.shape)], step, block)
+    return first(x, n, m)
+
+
+def solve_block(a: Value, b: Value) -> Value:
+    """Row after row: x[j] = b[j] / a[j, j], and b -= a[:, j] x[j] below."""
+    n, m = b.type.shape[-2:]
+    line = rows(n)
+
+    def step(i: Value, b: Value) -> list[Value]:
+        j = from_index(i)
+        x = piece(b, j, 0, 1, m) / piece(a, j, j, 1, 1)
+        rest = b - piece(a, 0, j, n, 1) * x
+        return [select(compare("eq", line, j), x, where("gt", line, j, rest, b))]
+
+    return for_loop(0, n, [b], step)[0]
+
+
+class Cholesky(MatrixOp, name="tensor.cholesky"):
+    """result = the lower triangular l with l l^T = (x + x^T) / 2 and a positive diagonal
+
+    All elements are NaN where the matrix is not positive definite.
+
+        %r = tensor.cholesky %x : tensor<Bx3x3xf32>
+    """
+
+    x: Value
+
+    def infer(self) -> TensorType:
+        return self.square()
+
+    def each(self, x: Array) -> Any:
+        try:
+            return np.linalg.cholesky((x + x.T) / 2)
+        except np.linalg.LinAlgError:
+            return np.full(x.shape, np.nan)
+
+    def decompose(self) -> Value:
+        x = batched(symmetric(self.x))
+        n = x.type.shape[-1]
+        if n == 0:
+            return self.x
+        block, wide = blocks(n)
+        if wide == n and block == n:
+            lower = _cholesky_columns(x, full(0, rows(n)))
+        else:
+            x = padded_square(x, wide)
+
+            def step(i: Value, lower: Value) -> list[Value]:
+                start = from_index(i)
+                done = product(lower, piece(lower, start, 0, block, wide), right=True)
+                return [put(lower, _cholesky_columns(piece(x, 0, start, wide, block) - done, start), 0, start)]
+
+            lower, = for_loop(0, wide, [full(0, x, x.type.shape)], step, block)
+            lower = first(lower, n, n)
+        wrong = tensor.ReduceAny(tensor.IsNan(lower).result, (1, 2)).result
+        failed = reshape(wrong, (lower.type.shape[0], 1, 1))
+        return unbatched(select(failed, full(float("nan"), lower), lower), self.x.type.shape[:-2])
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """Murray, "Differentiation of the Cholesky decomposition", 2016: sym(l^-T phi(l^T ct) l^-1), phi the lower
+        triangle with half the diagonal."""
+        lower = self.result
+        phi = tril(product(lower, tril(ct), left=True))
+        phi = on_diagonal(phi * 0.5, phi)
+        half = TriangularSolve(lower, phi, transposed=True).result
+        return [symmetric(mt(TriangularSolve(lower, mt(half), transposed=True).result))]
+
+
+def _cholesky_columns(x: Value, start: Value) -> Value:
+    """Columns `start` on of the factor, from those of a matrix less what the columns before account for."""
+    m, n = x.type.shape[-2:]
+    row, column = rows(m), columns(n)
+
+    def step(i: Value, x: Value) -> list[Value]:
+        j = from_index(i)
+        pivot = tensor.Sqrt(piece(x, start + j, j, 1, 1)).result
+        new = where("ge", row, start + j, piece(x, 0, j, m, 1)) / pivot
+        across = piece(mt(new), 0, start, 1, n)
+        return [select(compare("eq", column, j), new, where("gt", column, j, x - new * across, x))]
+
+    return for_loop(0, n, [x], step)[0]
+
+

@@ -1,0 +1,123 @@
+"""tensor, pooling: the greatest element of each window, as a composite whose gradient goes to the first of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, SizedOp, compare, full, less, reshape, rounded, select
+from mlc.dialects.tensor.composite import Composite
+from mlc.dialects.tensor.shape import Pad, Slice
+from mlc.dialects.tensor.source import Iota
+from mlc.dialects.tensor.window import Place, Windows, window_count
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, i32
+
+
+class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
+    """result[a, p] = the greatest z[a, p * stride + k * dilation] over the k within size
+
+    p and k run along the last axes of x, one for each entry of the lists (an empty stride or dilation is 1, an empty
+    low or high 0). z is x with `low` times -inf before and `high` after it. A NaN is greatest. The cotangent goes to
+    the first of the greatest.
+
+        %r = tensor.max_pool %x {size = [3], stride = [2]} : (tensor<Bx4x9xf32>) -> tensor<Bx4x4xf32>
+    """
+
+    x: Value
+    size: tuple[int, ...]
+    stride: tuple[int, ...] = ()
+    low: tuple[Dim, ...] = ()
+    high: tuple[Dim, ...] = ()
+    dilation: tuple[int, ...] = ()
+
+    def infer(self) -> TensorType:
+        x, = self.floats()
+        count = len(self.size)
+        if count > x.rank:
+            self.refuse(f"{count} sizes for {x.rank} axes", "MLC0117")
+        for name, least in (("size", 1), ("stride", 1), ("low", 0), ("high", 0), ("dilation", 1)):
+            if len(self.attrs[name]) not in (0, count):
+                self.refuse(f"{name} has {len(self.attrs[name])} entries for {count} axes", "MLC0117")
+            if any(less(n, least) for n in self.attrs[name]):
+                self.refuse(f"{name} {list(self.attrs[name])} has an entry less than {least}", "MLC0116")
+        out = list[Dim]()
+        for n, (k, s, low, high, d) in zip(x.shape[x.rank - count:], self.axes()):
+            out.append(window_count(low + n + high, k, s, d))
+            if less(out[-1], 0):
+                self.refuse(f"windows of {k} elements do not fit in size {low + n + high}", "MLC0115")
+        return x.with_shape((*x.shape[: x.rank - count], *out))
+
+    def axes(self) -> list[tuple[int, int, Dim, Dim, int]]:
+        """Size, stride, low, high and dilation for each axis."""
+        n = len(self.size)
+        ones, zeros = (1,) * n, (0,) * n
+        return list(zip(self.size, self.stride or ones, self.low or zeros, self.high or zeros, self.dilation or ones))
+
+    def conditions(self) -> Any:
+        return ((d, f"the padding {d} is negative") for d in (*self.low, *self.high))
+
+    def compute(self, size: Any, x: Any) -> Array:
+        out = [size(d) for d in self.result.type.shape]
+        lead = len(out) - len(self.size)
+        around = [(0, 0)] * lead + [(size(low), size(high)) for _, _, low, high, _ in self.axes()]
+        z: Any = np.pad(np.asarray(x).astype(np.float64), around, constant_values=-math.inf)
+        top = np.full(out, -math.inf)
+        for k in itertools.product(*map(range, self.size)):
+            read = [slice(i * d, i * d + n * s, s) for i, n, (_, s, _, _, d) in zip(k, out[lead:], self.axes())]
+            top = np.maximum(top, z[..., *read])
+        return rounded(top, self.x.type.dtype)
+
+    def decompose(self) -> Value:
+        """Each window from its first element on: vectors lie along the windows, which are many, not within one."""
+        spread, inside = self.windows()
+        return tensor.ReduceMax(spread, tuple(inside), "chain").result
+
+    def windows(self) -> tuple[Value, list[int]]:
+        """z with its last axes as windows and their elements, and the axes of the elements."""
+        lead = self.x.type.rank - len(self.size)
+        low, high = ((0,) * lead + tuple(axis[i] for axis in self.axes()) for i in (2, 3))
+        z = self.x
+        if any(d != 0 for d in (*low, *high)):
+            z = Pad(z, full(-math.inf, z), low, high, (0,) * len(low)).result
+        inside = list(range(lead + 1, lead + 2 * len(self.size), 2))
+        for at, (k, s, _, _, d) in zip(inside, self.axes()):
+            z = Windows(z, at - 1, k, s, d).result
+        return z, inside
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """ct at the first element of each window that is the greatest or NaN, added up where windows overlap."""
+        spread, inside = self.windows()
+        kept = [1 if a in inside else d for a, d in enumerate(spread.type.shape)]
+        found = compare("eq", spread, reshape(self.result, kept))
+        found = tensor.Or(found, tensor.IsNan(spread).result).result
+        number = element_number(spread.type.shape, inside)
+        number_found = select(found, number, full(math.prod(self.size), number))
+        first = tensor.ReduceMin(number_found, tuple(inside), "chain").result
+        chosen = compare("eq", number, reshape(first, kept))
+        placed = select(chosen, reshape(ct, kept), full(0, ct))
+        rank = self.x.type.rank
+        starts, stops = list[Dim]([0] * rank), list(self.x.type.shape)
+        for axis, at, (_, s, low, high, d) in zip(range(rank - len(inside), rank), inside, self.axes()):
+            placed = Place(placed, at - 1, low + self.x.type.shape[axis] + high, s, d).result
+            starts[axis], stops[axis] = low, low + self.x.type.shape[axis]
+        dz = tensor.ReduceSum(placed, tuple(inside), "chain").result
+        if dz.type == self.x.type:
+            return [dz]
+        return [Slice(dz, tuple(starts), tuple(stops), (1,) * rank).result]
+
+
+def element_number(shape: Sequence[Dim], inside: Sequence[int]) -> Value:
+    """The row-major number of an element within its window, as i32 that broadcasts to `shape`."""
+    number: Value | None = None
+    for at in inside:
+        along = Iota(tuple(d if a == at else 1 for a, d in enumerate(shape)), at, i32).result
+        number = along if number is None else number * full(shape[at], along) + along
+    assert number is not None, "a window has an axis"
+    return number

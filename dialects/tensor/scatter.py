@@ -1,0 +1,190 @@
+"""tensor, scatter: updates combined into computed positions, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import arith, tensor
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    cast,
+    compare,
+    full,
+    kind,
+    less,
+    reshape,
+    rounded,
+    select,
+    shape_text,
+)
+from mlc.dialects.tensor.index import Take, TakeAlong, positions
+from mlc.dialects.tensor.shape import Slice
+from mlc.dialects.tensor.source import Iota
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, i64, to_numpy
+
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": arith._maximum, "min": arith._minimum}
+
+
+class Scattering(TensorOp):
+    """x with updates combined into it along an axis (`kind`), in ascending order of their positions.
+
+    Floats are combined in the type that sums accumulate in and rounded at the end. Updates of one row go to one row of
+    x, so rows are independent. An index out of range is the user's error, negative ones included.
+    """
+
+    x: Value
+    indices: Value
+    updates: Value
+    axis: int
+    kind: str = "add"
+    format = "$x `,` $indices `,` $updates attr-dict `:` functional-type"
+
+    def operand_types(self) -> tuple[TensorType, TensorType, TensorType]:
+        x, indices, updates = self.tensors()
+        if kind(indices.dtype) != "int":
+            self.refuse(f"the indices have {indices.dtype} elements, not integers", "MLC0113")
+        if x.dtype != updates.dtype:
+            self.refuse(f"element types differ: {x.dtype} and {updates.dtype}", "MLC0112")
+        if self.kind not in COMBINE:
+            self.refuse(f"{self.kind} is none of {', '.join(COMBINE)}", "MLC0116")
+        if kind(x.dtype) == "bool" and self.kind != "set":
+            self.refuse(f"{self.kind} does not work on i1, only on int and float elements", "MLC0113")
+        self.check_axis(self.axis, x.rank)
+        return x, indices, updates
+
+    def combined(self, x: Array, at: Array, updates: Array, others: tuple[Array, ...]) -> Array:
+        """x with row i of the updates along the axis combined into its row at[i], at `others` of the other axes."""
+        wide = x.dtype if kind(self.x.type.dtype) != "float" else to_numpy(accumulator(self.x.type.dtype))
+        out = np.moveaxis(np.array(x, wide), self.axis, 0)
+        with np.errstate(all="ignore"):
+            for k, row in zip(at, np.moveaxis(np.asarray(updates, wide), self.axis, 0)):
+                out[k, *others] = COMBINE[self.kind](out[k, *others], row)
+        return rounded(np.moveaxis(out, 0, self.axis), self.x.type.dtype)
+
+    # -- derivatives, in terms of reading at the positions ---------------------------------------------------------
+    def taken(self, x: Value) -> Value:
+        """The elements of a tensor like x that each update goes to."""
+        raise NotImplementedError
+
+    def scattered(self, x: Value, updates: Value, kind: str) -> Value:
+        """Updates at the same positions."""
+        return type(self)(x, self.indices, updates, self.axis, kind).result
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        dx, updates = getattr(self, f"_vjp_{self.kind}")(ct)
+        return [dx, None, updates]
+
+    def _vjp_add(self, ct: Value) -> tuple[Value, Value]:
+        return ct, self.taken(ct)
+
+    def _vjp_set(self, ct: Value) -> tuple[Value, Value]:
+        """The last update of a position has its cotangent; x, and updates before the last, have none."""
+        shape, updates = self.x.type.shape, self.updates.type.shape
+        nothing = full(0, ct, updates)
+        number = self.number()
+        last = self.scattered(full(0, number, shape), number, "set")
+        kept = compare("eq", self.taken(last), number)
+        return self.scattered(ct, nothing, "set"), select(kept, self.taken(ct), full(0, ct))
+
+    def number(self) -> Value:
+        """The positions of the updates along the axes that the indices stand for, as one i64 each."""
+        raise NotImplementedError
+
+    def _vjp_mul(self, ct: Value) -> tuple[Value, Value]:
+        """dx: ct times the product of the updates. du: ct * result / u, and where u is 0 ct times the other factors."""
+        x, u = self.x, self.updates
+        one, zero = full(1, x), full(0, x)
+        dx = ct * self.scattered(full(1, x, x.type.shape), u, "mul")
+        zero_x, zero_u = compare("eq", x, zero), compare("eq", u, zero)
+        zeros = self.scattered(cast(zero_x, i64), cast(zero_u, i64), "add")
+        rest = self.scattered(select(zero_x, one, x), select(zero_u, one, u), "mul")
+        only = compare("eq", self.taken(zeros), full(1, zeros))
+        at_zero = select(only, self.taken(rest), zero)
+        du = self.taken(ct) * select(zero_u, at_zero, self.taken(self.result) / select(zero_u, one, u))
+        return dx, du
+
+    def _vjp_max(self, ct: Value) -> tuple[Value, Value]:
+        """Divided evenly among x and those updates that are the result."""
+        old, new = compare("eq", self.x, self.result), compare("eq", self.updates, self.taken(self.result))
+        count = self.scattered(cast(old, ct.type.dtype), cast(new, ct.type.dtype), "add")
+        share = ct / select(compare("eq", count, full(0, ct)), full(1, ct), count)
+        return select(old, share, full(0, ct)), select(new, self.taken(share), full(0, ct))
+
+    _vjp_min = _vjp_max
+
+
+class Scatter(Scattering, name="tensor.scatter"):
+    """result[a, k, b] = x[a, k, b] combined with updates[a, i, b] for each i with indices[i] = k, in order
+
+    The counterpart of take: a are the axes before axis, and indices may have any number of dimensions.
+
+        %r = tensor.scatter %x, %i, %u {axis = 0} : (tensor<5x3xf32>, tensor<Bxi64>, tensor<Bx3xf32>) -> tensor<5x3xf32>
+    """
+
+    def infer(self) -> TensorType:
+        x, indices, updates = self.operand_types()
+        wanted = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
+        if updates.shape != wanted:
+            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115")
+        return x
+
+    def ref(self, x: Any, indices: Any, updates: Any) -> Array:
+        at = positions(self, x, np.asarray(indices), self.axis).ravel()
+        rows = np.reshape(updates, (*x.shape[: self.axis], len(at), *x.shape[self.axis + 1:]))
+        return self.combined(x, at, rows, ())
+
+    def taken(self, x: Value) -> Value:
+        return Take(x, self.indices, self.axis).result
+
+    def number(self) -> Value:
+        count = self.indices.type
+        rank = self.updates.type.rank
+        shape = [1] * self.axis + list(count.shape) + [1] * (rank - self.axis - count.rank)
+        flat = Iota((count.size,), 0, i64).result
+        return tensor.BroadcastTo(reshape(flat, shape), self.updates.type.shape).result
+
+
+class ScatterAlong(Scattering, name="tensor.scatter_along"):
+    """result[a, k, b] = x[a, k, b] combined with updates[a, i, b] for each i with indices[a, i, b] = k, in order
+
+    The counterpart of take_along: a are the axes before axis. Other axes of the updates may be shorter than those of x.
+
+        %r = tensor.scatter_along %x, %i, %u {axis = 0} : (tensor<9xf32>, tensor<Bxi64>, tensor<Bxf32>) -> tensor<9xf32>
+    """
+
+    def infer(self) -> TensorType:
+        x, indices, updates = self.operand_types()
+        if indices.shape != updates.shape:
+            self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit updates of shape "
+                        f"{shape_text(updates.shape)}", "MLC0115")
+        if x.rank != indices.rank or any(less(d, 0) for d, _ in self.conditions()):
+            self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
+                        f"{self.axis}", "MLC0115")
+        return x
+
+    def conditions(self) -> Iterator[tuple[Dim, str]]:
+        for a, (n, used) in enumerate(zip(self.x.type.shape, self.updates.type.shape)):
+            if a != self.axis:
+                yield n - used, f"axis {a}: {used} updates for size {n}"
+
+    def ref(self, x: Any, indices: Any, updates: Any) -> Array:
+        at = np.moveaxis(positions(self, x, np.asarray(indices), self.axis), self.axis, 0)
+        return self.combined(x, at, np.asarray(updates), np.ix_(*(np.arange(n) for n in at.shape[1:])))
+
+    def taken(self, x: Value) -> Value:
+        shape = x.type.shape
+        stops = tuple(n if a == self.axis else d for a, (n, d) in enumerate(zip(shape, self.updates.type.shape)))
+        if stops != shape:
+            x = Slice(x, (0,) * len(shape), stops, (1,) * len(shape)).result
+        return TakeAlong(x, self.indices, self.axis).result
+
+    def number(self) -> Value:
+        return Iota(self.updates.type.shape, self.axis, i64).result

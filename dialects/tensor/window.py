@@ -1,0 +1,152 @@
+"""tensor, windows: an axis as overlapping pieces of it, and back. Elements move; nothing is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, less, reshape
+from mlc.ir.core import Value
+from mlc.ir.rewrite import rewrite
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
+
+
+def window_count(n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
+    """How many windows of `size` elements, `dilation` apart, start at multiples of `stride` and lie within n."""
+    return (n - (size - 1) * dilation - 1) // stride + 1
+
+
+class _Window(SizedOp, CopyOp):
+    """Element j of window i lies at i * stride + j * dilation."""
+
+    x: Value
+    axis: int
+
+    def check_window(self, size: Dim, stride: int, dilation: int) -> None:
+        for what, number in (("size", size), ("stride", stride), ("dilation", dilation)):
+            if less(number, 1):
+                self.refuse(f"the {what} {number} is not positive", "MLC0116")
+
+    def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
+        found = window_count(n, size, stride, dilation)
+        if less(found, 0):
+            self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",
+                        "MLC0115")
+        return found
+
+    def spread_types(self) -> TensorType:
+        """The operand's type, which has the windows' elements along the axis after `axis`."""
+        x, = self.tensors()
+        self.check_axis(self.axis, x.rank)
+        if self.axis + 1 == x.rank:
+            self.refuse(f"there is no axis after axis {self.axis}", "MLC0114")
+        return x
+
+
+def positions(windows: int, size: int, stride: int, dilation: int) -> Array:
+    """Where element j of window i lies, for each [i, j]."""
+    return np.arange(windows)[:, None] * stride + np.arange(size) * dilation
+
+
+class Windows(_Window, name="tensor.windows"):
+    """result[a, i, j, b] = x[a, i * stride + j * dilation, b], where a are the axes of x before axis, and j < size
+
+        %r = tensor.windows %x {axis = 0, size = 3, stride = 2} : (tensor<8xf32>) -> tensor<3x3xf32>
+    """
+
+    x: Value
+    axis: int
+    size: Dim
+    stride: int = 1
+    dilation: int = 1
+
+    def infer(self) -> TensorType:
+        x, = self.tensors()
+        self.check_axis(self.axis, x.rank)
+        self.check_window(self.size, self.stride, self.dilation)
+        windows = self.windows_in(x.shape[self.axis], self.size, self.stride, self.dilation)
+        return x.with_shape((*x.shape[: self.axis], windows, self.size, *x.shape[self.axis + 1:]))
+
+    def conditions(self) -> Iterator[tuple[Dim, str]]:
+        yield self.size - 1, f"the size {self.size} is not positive"
+
+    def compute(self, size: Any, x: Any) -> Array:
+        windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
+        return np.take(x, positions(windows, inside, self.stride, self.dilation), self.axis)
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        """Windows that overlap are added up one after the other: vectors lie along the axis, not within a window."""
+        placed = Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result
+        return [tensor.ReduceSum(placed, (self.axis + 1,), "chain").result]
+
+
+class Place(_Window, name="tensor.place"):
+    """result[a, i * stride + j * dilation, j, b] = x[a, i, j, b] for the windows i of an axis of `size`, elsewhere 0
+
+        %r = tensor.place %x {axis = 0, size = 8, stride = 2} : (tensor<3x3xf32>) -> tensor<8x3xf32>
+    """
+
+    x: Value
+    axis: int
+    size: Dim
+    stride: int = 1
+    dilation: int = 1
+
+    def infer(self) -> TensorType:
+        x = self.spread_types()
+        windows, inside = x.shape[self.axis: self.axis + 2]
+        self.check_window(1, self.stride, self.dilation)
+        if windows != self.windows_in(self.size, inside, self.stride, self.dilation):
+            self.refuse(f"{windows} is not the number of windows of {inside} elements in size {self.size}", "MLC0115")
+        return x.with_shape((*x.shape[: self.axis], self.size, *x.shape[self.axis + 1:]))
+
+    def compute(self, size: Any, x: Any) -> Array:
+        out = np.zeros([size(d) for d in self.result.type.shape], x.dtype)
+        windows, inside = x.shape[self.axis: self.axis + 2]
+        at = positions(windows, inside, self.stride, self.dilation)
+        np.moveaxis(out, (self.axis, self.axis + 1), (0, 1))[at, np.arange(inside)] = np.moveaxis(
+            x, (self.axis, self.axis + 1), (0, 1))
+        return out
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [Pick(ct, self.axis, self.stride, self.dilation).result]
+
+
+class Pick(_Window, name="tensor.pick"):
+    """result[a, i, j, b] = x[a, i * stride + j * dilation, j, b], where a are the axes of x before axis
+
+        %r = tensor.pick %x {axis = 0, stride = 2} : (tensor<8x3xf32>) -> tensor<3x3xf32>
+    """
+
+    x: Value
+    axis: int
+    stride: int = 1
+    dilation: int = 1
+
+    def infer(self) -> TensorType:
+        x = self.spread_types()
+        n, inside = x.shape[self.axis: self.axis + 2]
+        self.check_window(1, self.stride, self.dilation)
+        windows = self.windows_in(n, inside, self.stride, self.dilation)
+        return x.with_shape((*x.shape[: self.axis], windows, *x.shape[self.axis + 1:]))
+
+    def compute(self, size: Any, x: Any) -> Array:
+        windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
+        at = positions(windows, inside, self.stride, self.dilation)
+        front = np.moveaxis(x, (self.axis, self.axis + 1), (0, 1))
+        return np.moveaxis(front[at, np.arange(inside)], (0, 1), (self.axis, self.axis + 1))
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result]
+
+
+@rewrite(Windows, Place, Pick)
+def windows_of_one(op: Windows | Place | Pick) -> Value | None:
+    """windows(x, size = 1, stride = 1) == reshape(x), and place(x) == pick(x) == x for such windows"""
+    if op.stride != 1 or op.result.type.shape[op.axis + 1] != 1:
+        return None
+    return reshape(op.x, op.result.type.shape)

@@ -1,0 +1,42 @@
+"""The state of modules: buffers that a function assigns anew while it is recorded.
+
+A recorded function works on tracers of its own, so what it assigned would be of no use around it. Whoever records a
+function returns the new buffers with its results, and assigns to the modules that were passed what comes out of the
+call: the assignment then means what it means in plain Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlc.frontend import tree
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError
+
+
+class Buffers:
+    """The buffers of all modules in some trees, with what they hold when this is made."""
+
+    def __init__(self, *trees: Any) -> None:
+        self.slots = [(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
+        self.before = [getattr(owner, name) for owner, name in self.slots]
+
+    def take(self) -> dict[int, Tensor]:
+        """The new value of each buffer that was assigned, by its number; the modules hold the old ones again."""
+        now = [getattr(owner, name) for owner, name in self.slots]
+        new = {i: x for i, (x, old) in enumerate(zip(now, self.before)) if x is not old}
+        self.assign({i: self.before[i] for i in new})
+        for i in new:
+            if type(self.before[i]) is Tensor:
+                owner, name = self.slots[i]
+                raise UserError(f"{type(owner).__name__}.{name} is assigned, but the module is no argument of the "
+                                "function that is recorded: the new value would be lost", code="MLC0384",
+                                loc=user_loc(), hint="pass the module as an argument, or call its eval() first")
+        return new
+
+    def assign(self, values: Mapping[int, Any]) -> None:
+        for i, x in values.items():
+            owner, name = self.slots[i]
+            setattr(owner, name, x)

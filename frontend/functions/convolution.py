@@ -1,0 +1,233 @@
+"""Convolutions, and the windows they are made of as functions of their own: unfold and fold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor.window import window_count
+from mlc.frontend.functions.shape import permute, sliced
+from mlc.frontend.operands import axis, number, plain_int, reshape, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
+
+Ints = int | Sequence[int]
+Padding = int | str | Sequence[int]
+
+
+def each(value: Any, count: int, name: str, least: int = 0) -> tuple[int, ...]:
+    """An integer, or one for each of `count` spatial dimensions, none less than `least`."""
+    given = tuple(value) if isinstance(value, tuple | list) else (value,)
+    out = tuple(plain_int(v, name) for v in given)
+    if len(out) == 1:
+        out *= count
+    if len(out) != count:
+        raise UserError(f"{name} = {given} has {len(given)} entries for {count} spatial dimensions", code="MLC0357")
+    if any(n < least for n in out):
+        raise UserError(f"{name} = {value}, expected at least {least}", code="MLC0360")
+    return out
+
+
+def batched(x: Tracer, spatial: int, name: str) -> tuple[Tracer, bool]:
+    """x with a batch dimension, and whether it was added: the input may be one image."""
+    if x.ndim not in (spatial + 1, spatial + 2):
+        raise UserError(f"{name} has {x.ndim} dimensions, expected {spatial + 1} or {spatial + 2}", code="MLC0364")
+    return (x, False) if x.ndim == spatial + 2 else (reshape(x, [1, *x.shape]), True)
+
+
+def unbatched(x: Tensor, was_added: bool) -> Tensor:
+    """x without the batch dimension that `batched` added."""
+    return reshape(tracer(x), x.shape[1:]) if was_added else x
+
+
+def pads(padding: Padding, kernel: Sequence[Dim], stride: Sequence[int],
+         dilation: Sequence[int]) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
+    """How many zeros go before and after each spatial dimension."""
+    if padding == "valid":
+        padding = 0
+    if padding == "same":
+        if any(s != 1 for s in stride):
+            raise UserError(f'padding = "same" goes with stride 1, found {tuple(stride)}', code="MLC0360")
+        total = [(k - 1) * d for k, d in zip(kernel, dilation)]
+        low = tuple(n // 2 for n in total)
+        return low, tuple(n - a for n, a in zip(total, low))
+    if isinstance(padding, str):
+        raise UserError(f"padding = {padding!r}", code="MLC0360", hint='use a number, "same" or "valid"')
+    both = each(padding, len(kernel), "padding")
+    return both, both
+
+
+def _convolution(spatial: int, input: Operand, weight: Operand, bias: Operand, stride: Ints, padding: Padding,
+                 dilation: Ints, groups: int) -> Tensor:
+    x, w = together(input, weight, floating=True)
+    x, was_added = batched(x, spatial, "the input")
+    _check(w, spatial, groups, x.shape[1], w.shape[1] * groups if w.ndim > 1 else 0)
+    s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
+    low, high = pads(padding, w.shape[2:], s, d)
+    out = emit(T.Convolution, x, w, s, low, high, d, (), groups)
+    fits(out, x)
+    return unbatched(_with_bias(out, bias), was_added)
+
+
+def fits(out: Tracer, x: Tracer) -> None:
+    """UserError if a window is larger than the image it should slide over."""
+    if 0 in out.shape[2:] and 0 not in x.shape[2:]:
+        raise UserError(f"a window is larger than the image, which has {list(x.shape[2:])} elements and the padding",
+                        code="MLC0367")
+
+
+def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> None:
+    if plain_int(groups, "groups") < 1:
+        raise UserError(f"groups = {groups}, expected at least 1", code="MLC0360")
+    if w.ndim != spatial + 2:
+        raise UserError(f"the weight has {w.ndim} dimensions, expected {spatial + 2}", code="MLC0364")
+    if channels != taken or w.shape[0] % groups != 0:
+        raise UserError(f"the input has {channels} channels, a weight of shape {list(w.shape)} in {groups} groups does "
+                        "not fit", code="MLC0367")
+
+
+def _with_bias(x: Tracer, bias: Operand) -> Tensor:
+    if bias is None:
+        return x
+    b = tracer(bias)
+    if b.shape != (x.shape[1],):
+        raise UserError(f"the bias has shape {list(b.shape)}, expected [{x.shape[1]}]", code="MLC0367")
+    return x + reshape(b, [x.shape[1], *[1] * (x.ndim - 2)])
+
+
+@operation()
+def conv1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
+           dilation: Ints = 1, groups: int = 1) -> Tensor:
+    """result[n, o, p] = bias[o] + the sum over c, k of weight[o, c, k] * input[n, c, p * stride + k * dilation]"""
+    return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@operation()
+def conv2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
+           dilation: Ints = 1, groups: int = 1) -> Tensor:
+    """conv1d over two spatial dimensions"""
+    return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@operation()
+def conv3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
+           dilation: Ints = 1, groups: int = 1) -> Tensor:
+    """conv1d over three spatial dimensions"""
+    return _convolution(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(spatial: int, input: Operand, weight: Operand, bias: Operand, stride: Ints, padding: Ints,
+                output_padding: Ints, groups: int, dilation: Ints) -> Tensor:
+    x, w = together(input, weight, floating=True)
+    x, was_added = batched(x, spatial, "the input")
+    _check(w, spatial, groups, x.shape[1], w.shape[0] if w.ndim else 0)
+    s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
+    cut, more = each(padding, spatial, "padding"), each(output_padding, spatial, "output_padding")
+    for extra, step, apart in zip(more, s, d):
+        if extra >= max(step, apart):
+            raise UserError(f"output_padding = {output_padding} is not less than the stride or the dilation",
+                            code="MLC0360")
+    c, o, *kernel = w.shape
+    turned = reshape(emit(T.Reverse, w, tuple(range(2, w.ndim))), [groups, c // groups, o, *kernel])
+    turned = tracer(permute(turned, (0, 2, 1, *range(3, turned.ndim))))
+    turned = reshape(turned, [groups * o, c // groups, *kernel])
+    low = tuple((k - 1) * apart - p for k, apart, p in zip(kernel, d, cut))
+    high = tuple(a + extra for a, extra in zip(low, more))
+    out = emit(T.Convolution, x, turned, (), low, high, d, s, groups)
+    return unbatched(_with_bias(out, bias), was_added)
+
+
+@operation()
+def conv_transpose1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
+                     output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
+    """The sum over c, p, k of input[n, c, p] * weight[c, o, k], added at [n, o, p * stride + k * dilation - padding]"""
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@operation()
+def conv_transpose2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
+                     output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
+    """conv_transpose1d over two spatial dimensions"""
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@operation()
+def conv_transpose3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
+                     output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
+    """conv_transpose1d over three spatial dimensions"""
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+# -- windows as columns -----------------------------------------------------------------------------------------------
+def windows(x: Tracer, kernel: Sequence[Dim], stride: Sequence[int], dilation: Sequence[int]) -> Tracer:
+    """x with each of its last dimensions as windows and their elements: [..., p, k, q, l]."""
+    at = x.ndim - len(kernel)
+    for k, s, d in zip(kernel, stride, dilation):
+        x = emit(T.Windows, x, at, k, s, d)
+        at += 2
+    return x
+
+
+def padded(x: Tracer, low: Sequence[Dim], high: Sequence[Dim], value: float = 0) -> Tracer:
+    """x with `value` around its last dimensions."""
+    if not any(d != 0 for d in (*low, *high)):
+        return x
+    lead = (0,) * (x.ndim - len(low))
+    return emit(T.Pad, x, number(value, x.type.dtype), (*lead, *low), (*lead, *high),  # type: ignore[no-any-return]
+                (0,) * x.ndim)
+
+
+@operation(name="Tensor.unfold")
+def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Tensor:
+    """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension."""
+    x = tracer(input)
+    if not x.ndim:
+        x = reshape(x, [1])
+    at, k, s = axis(dimension, x.ndim, "dimension"), plain_int(size, "size"), plain_int(step, "step")
+    n = x.shape[at]
+    if k < 1 or s < 1 or (isinstance(n, int) and k > n):
+        raise UserError(f"windows of {k}, one every {s}, in a dimension of {n}", code="MLC0366")
+    spread = emit(T.Windows, x, at, k, s)
+    return permute(spread, [*(a for a in range(spread.ndim) if a != at + 1), at + 1])
+
+
+@operation()
+def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
+    """The windows of images [n, c, h, w] as columns: [n, c * elements of a window, number of windows]."""
+    x, was_added = batched(tracer(input), 2, "the input")
+    kernel, apart = each(kernel_size, 2, "kernel_size", 1), each(dilation, 2, "dilation", 1)
+    around, step = each(padding, 2, "padding"), each(stride, 2, "stride", 1)
+    spread = windows(padded(x, around, around), kernel, step, apart)
+    n, c, rows, k, columns, m = spread.shape
+    columns_last = tracer(permute(spread, (0, 1, 3, 5, 2, 4)))
+    return unbatched(reshape(columns_last, [n, c * k * m, rows * columns]), was_added)
+
+
+@operation()
+def fold(input: Operand, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
+         stride: Ints = 1) -> Tensor:
+    """Columns as `unfold` makes them, added up where they came from: images of `output_size`."""
+    x = tracer(input)
+    if x.ndim not in (2, 3):
+        raise UserError(f"the input has {x.ndim} dimensions, expected 2 or 3", code="MLC0364")
+    was_added = x.ndim == 2
+    x = reshape(x, [1, *x.shape]) if was_added else x
+    size, kernel = each(output_size, 2, "output_size"), each(kernel_size, 2, "kernel_size", 1)
+    around, step, apart = each(padding, 2, "padding"), each(stride, 2, "stride", 1), each(dilation, 2, "dilation", 1)
+    whole = [n + 2 * p for n, p in zip(size, around)]
+    counts = [window_count(n, k, s, d) for n, k, s, d in zip(whole, kernel, step, apart)]
+    n, rows, columns = x.shape
+    inside = sizes.product(kernel)
+    if rows % inside != 0 or columns != sizes.product(counts):
+        raise UserError(f"columns of shape {list(x.shape)} do not make up {counts} windows of {list(kernel)} elements",
+                        code="MLC0367")
+    x = tracer(permute(reshape(x, [n, rows // inside, *kernel, *counts]), (0, 1, 4, 2, 5, 3)))
+    for at, full, p, s, d in zip((2, 3), whole, around, step, apart):
+        x = emit(T.ReduceSum, emit(T.Place, x, at, full, s, d), (at + 1,), "chain")
+        x = sliced(x, at, p, full - p) if p else x
+    return unbatched(x, was_added)

@@ -1,0 +1,480 @@
+"""Linear algebra under the names of torch.linalg: on the last two dimensions, the others a batch.
+
+Where PyTorch raises an error for a matrix that is singular or not positive definite, results here are infinite or NaN:
+compiled code does not stop in the middle. Integer and 16-bit operands are computed in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import contract
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.index import diagonal
+from mlc.frontend.functions.shape import cat, movedim, narrow, tril, triu
+from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, cast, floating, full, plain_int, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Dims, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.types import f32, f64, i32, i64
+
+
+class Qr(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class Eigh(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class Svd(NamedTuple):
+    """What `svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+class LuFactor(NamedTuple):
+    """What `lu_factor` returns."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class Lu(NamedTuple):
+    """What `lu` returns."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class Slogdet(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+class Lstsq(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+
+
+# -- operands ---------------------------------------------------------------------------------------------------------
+def _matrix(input: Operand) -> Tracer:
+    x = floating(input)
+    if x.ndim < 2:
+        raise UserError(f"expected matrices, found {x.ndim} dimensions", code="MLC0364")
+    return x if x.type.dtype in (f32, f64) else cast(x, f32)
+
+
+def _square(input: Operand) -> Tracer:
+    x = _matrix(input)
+    if x.shape[-1] != x.shape[-2]:
+        raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
+                        code="MLC0367")
+    return x
+
+
+def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
+    """Matrices of one element type and batch."""
+    dtype = f64 if f64 in (a.type.dtype, b.type.dtype) else f32
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = cast(a, dtype), cast(b, dtype)
+    return broadcast_to(a, [*batch, *a.shape[-2:]]), broadcast_to(b, [*batch, *b.shape[-2:]])
+
+
+def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
+    """What is solved for, as matrices; whether it was vectors, which PyTorch tells by the shape."""
+    b = floating(other)
+    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    b = reshape(b, [*b.shape, 1]) if vector else b
+    if b.ndim < 2 or b.shape[-2] != a.shape[-2]:
+        raise UserError(f"right-hand sides of shape [{', '.join(map(str, b.shape))}] do not fit {a.shape[-2]} rows",
+                        code="MLC0367")
+    return b, vector
+
+
+def _known(n: Any, what: str) -> int:
+    if not isinstance(n, int):
+        raise UserError(f"{what} must be known, found {n}", code="MLC0365")
+    return n
+
+
+def _eye(n: Any, like: Tracer) -> Tracer:
+    """The identity as a matrix of the element type."""
+    row, column = (emit(T.Iota, (n, n), a, i64) for a in range(2))
+    return cast(tracer(row == column), like.type.dtype)
+
+
+def _mt(x: Tensor) -> Tracer:
+    y = tracer(x)
+    return emit(T.Transpose, y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))  # type: ignore[no-any-return]
+
+
+def _solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bool = False) -> Tracer:
+    return emit(T.TriangularSolve, a, b, upper, transposed, unit)  # type: ignore[no-any-return]
+
+
+# -- factorisations ---------------------------------------------------------------------------------------------------
+@operation(name="linalg.cholesky")
+def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
+    """The lower triangular l with l l^T = input, or l^T; NaN where a matrix is not positive definite
+
+    Of a matrix that is not symmetric, the symmetric part is taken.
+    """
+    out = emit(T.Cholesky, _square(input))
+    return _mt(out) if upper else out
+
+
+@operation(name="linalg.qr")
+def qr(A: Operand, mode: str = "reduced") -> Qr:
+    """(Q, R): A = Q R with orthonormal columns and an upper triangle; "complete" makes Q square, "r" gives R alone"""
+    x = _matrix(A)
+    if mode not in ("reduced", "complete", "r"):
+        raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "reduced", "complete" or "r"')
+    q, r = emit(T.Qr, x, mode == "complete")
+    return Qr(full(0, x, [0]) if mode == "r" else q, r)
+
+
+@operation(name="linalg.eigh")
+def eigh(A: Operand, UPLO: str = "L") -> Eigh:
+    """(eigenvalues, eigenvectors) of a symmetric matrix, ascending; eigenvectors are columns of length 1
+
+    Both triangles count: of a matrix that is not symmetric, the symmetric part is taken.
+    """
+    if UPLO not in ("L", "U"):
+        raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
+    return Eigh(*emit(T.Eigh, _square(A)))
+
+
+@operation(name="linalg.eigvalsh")
+def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
+    """The eigenvalues of a symmetric matrix, ascending."""
+    return eigh(A, UPLO).eigenvalues
+
+
+@operation(name="linalg.svd")
+def svd(A: Operand, full_matrices: bool = True) -> Svd:
+    """(U, S, Vh): A = U diag(S) Vh with S descending; without full_matrices, U and Vh have only min(m, n) of them
+
+    Derivatives reach the first min(m, n) columns of U and rows of Vh.
+    """
+    x = _matrix(A)
+    u, s, v = emit(T.Svd, x)
+    if full_matrices:
+        u, v = _completed(u), _mt(_completed(_mt(v)))
+    return Svd(u, s, v)
+
+
+def _completed(u: Tracer) -> Tracer:
+    """Orthonormal columns and further ones, up to a square matrix."""
+    m, k = u.shape[-2:]
+    if m == k:
+        return u
+    q, _ = emit(T.Qr, tracer(E.detach(u)), True)
+    return tracer(cat([u, E.detach(narrow(q, -1, k, m - k))], -1))
+
+
+@operation(name="linalg.svdvals")
+def svdvals(A: Operand) -> Tensor:
+    """The singular values, descending."""
+    return tracer(emit(T.Svd, _matrix(A))[1])
+
+
+@operation(name="linalg.lu_factor")
+def lu_factor(A: Operand, *, pivot: bool = True) -> LuFactor:
+    """(LU, pivots): l below the diagonal of LU and u on and above it; row i was exchanged with row pivots[i] - 1"""
+    if not pivot:
+        raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
+    lu, pivots, _ = emit(T.Lu, _matrix(A))
+    return LuFactor(lu, cast(tracer(pivots + 1), i32))
+
+
+def _permutation_matrix(order: Tracer, like: Tracer) -> Tracer:
+    """P with P[order[i], i] = 1."""
+    n = order.shape[-1]
+    rows = emit(T.Iota, (n, 1), 0, i64)
+    return cast(tracer(reshape(order, [*order.shape[:-1], 1, n]) == rows), like.type.dtype)
+
+
+@operation(name="linalg.lu")
+def lu(A: Operand, *, pivot: bool = True) -> Lu:
+    """(P, L, U): A = P L U, with a permutation, ones on the diagonal of the lower L, and an upper U"""
+    x = _matrix(A)
+    factors = emit(T.Lu, x)
+    packed = factors[0]
+    m, k = x.shape[-2], factors[1].shape[-1]
+    lower = tracer(tril(narrow(packed, -1, 0, k), -1))
+    one = cast(tracer(emit(T.Iota, (m, k), 0, i64) == emit(T.Iota, (m, k), 1, i64)), x.type.dtype)
+    return Lu(_permutation_matrix(factors[2], x), lower + one, triu(narrow(packed, -2, 0, k)))
+
+
+@operation(name="linalg.lu_solve")
+def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adjoint: bool = False) -> Tensor:
+    """The solution of A x = B, or of x A = B, or with A^T, from lu_factor(A)"""
+    a = _square(LU)
+    b, at = _matrix(B), cast(tracer(pivots), i64)
+    if not left:
+        return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
+    order = emit(_order, at)
+    order = broadcast_to(order, [*a.shape[:-1]])
+    if not adjoint:
+        a, b = _together(a, b)
+        y = _solve(a, _taken(b, order), False, unit=True)
+        return _solve(a, y, True)
+    a, b = _together(a, b)
+    y = _solve(a, _solve(a, b, True, True), False, True, True)
+    return _taken(y, emit(T.ArgSort, order, order.ndim - 1))
+
+
+def _order(pivots: Any) -> Any:
+    """The permutation that exchanges of row i and row pivots[i] - 1 amount to."""
+    from mlc.dialects.tensor.linalg.elimination import order_of_pivots
+    return order_of_pivots(pivots)
+
+
+def _taken(x: Tracer, order: Tracer) -> Tracer:
+    """Rows in another order."""
+    index = broadcast_to(reshape(order, [*order.shape, 1]), [*x.shape[:-2], order.shape[-1], 1])
+    return emit(T.TakeAlong, x, broadcast_to(index, x.shape), x.ndim - 2)  # type: ignore[no-any-return]
+
+
+# -- solving ----------------------------------------------------------------------------------------------------------
+@operation(name="linalg.solve_triangular")
+def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """The x with A x = B, or x A = B, where only one triangle of A counts"""
+    a, b = _square(A), _matrix(B)
+    if not left:
+        b = _mt(b)
+    if b.shape[-2] != a.shape[-1]:
+        raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
+                        code="MLC0367")
+    a, b = _together(a, b)
+    out = _solve(a, b, bool(upper), not left, bool(unitriangular))
+    return out if left else _mt(out)
+
+
+@operation(name="linalg.solve")
+def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
+    """The x with A x = B, or x A = B, by LU factorisation; vectors are columns"""
+    a = _square(A)
+    if not left:
+        return _mt(solve(_mt(a), _mt(_matrix(B))))
+    b, vector = _right_sides(a, B)
+    a, b = _together(a, b)
+    out = emit(T.Solve, a, b)
+    return reshape(out, out.shape[:-1]) if vector else out
+
+
+@operation(name="linalg.inv")
+def inv(A: Operand) -> Tensor:
+    """The inverse."""
+    a = _square(A)
+    return emit(T.Solve, a, broadcast_to(_eye(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
+
+
+@operation(name="linalg.lstsq")
+def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
+    """(solution, residuals): the shortest x of those for which |A x - B| is least; residuals where m > n"""
+    a, b = _together(_matrix(A), _right_sides(_matrix(A), B)[0])
+    m, n = a.shape[-2:]
+    x = contract.matmul(pinv(a, rtol=rcond), b)
+    rest = tracer(contract.matmul(a, x) - b)
+    over = isinstance(m, int) and isinstance(n, int) and m > n
+    return Lstsq(x, R.sum(rest * rest, -2) if over else full(0, b, [0]))
+
+
+@operation(name="linalg.pinv")
+def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """The pseudo-inverse, by singular values; those up to max(atol, rtol * the greatest) count as zero
+
+    rtol is max(m, n) times the element type's epsilon unless it or atol is given.
+    """
+    bounds = [None if b is None else float(b) for b in (atol, rtol)]
+    return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]
+
+
+def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
+    """Which singular values count as zero: those up to this."""
+    m, n = a.shape[-2:]
+    eps = 2.0 ** (-52 if a.type.dtype == f64 else -23)
+    if rtol is None:
+        rtol = 0.0 if atol is not None else E.mul(E.maximum(tracer(m), tracer(n)), eps)
+    if 0 in s.shape:
+        return reshape(full(0, s, [1]), [1] * s.ndim)
+    greatest = R.amax(s, -1, keepdim=True)
+    return E.maximum(E.mul(E.detach(greatest), rtol), 0.0 if atol is None else atol)
+
+
+# -- numbers of a matrix ----------------------------------------------------------------------------------------------
+def _parity(order: Tracer, pivots: Tracer) -> Tensor:
+    """1 if an even number of rows were exchanged, else -1."""
+    moved = R.sum(pivots != emit(T.Iota, (pivots.shape[-1],), 0, i64), -1)
+    return 1 - 2 * (moved % 2)
+
+
+@operation(name="linalg.det")
+def det(A: Operand) -> Tensor:
+    """The determinant."""
+    a = _square(A)
+    packed, pivots, order = emit(T.Lu, a)
+    return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
+
+
+@operation(name="linalg.slogdet")
+def slogdet(A: Operand) -> Slogdet:
+    """(sign, logabsdet): the sign of the determinant and the logarithm of its absolute value"""
+    a = _square(A)
+    packed, pivots, order = emit(T.Lu, a)
+    line = tracer(diagonal(packed, 0, -2, -1))
+    sign = R.prod(E.sign(line), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
+    return Slogdet(sign, R.sum(E.log(E.abs(line)), -1))
+
+
+@operation()
+def logdet(input: Operand) -> Tensor:
+    """The logarithm of the determinant; NaN where that is negative."""
+    sign, size = slogdet(input)
+    return E.where(sign < 0, float("nan"), size)
+
+
+@operation(name="linalg.matrix_rank")
+def matrix_rank(A: Operand, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+    """The number of singular values above max(atol, rtol * the greatest)."""
+    a = _matrix(A)
+    s = tracer(emit(T.Svd, a)[1])
+    return R.sum(s > _cut(a, s, atol, rtol), -1)
+
+
+@operation(name="linalg.vector_norm")
+def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """(sum |x| ** ord) ** (1 / ord) over `dim`, or over all elements"""
+    return R.norm(floating(x), ord, dim, keepdim)
+
+
+@operation(name="linalg.matrix_norm")
+def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
+    """A norm of matrices: "fro", "nuc" (sum of singular values), 1, -1 (columns), inf, -inf (rows), 2, -2 (singular)"""
+    x = floating(A)
+    a, b = (axis(d, x.ndim) for d in dim)
+    if x.ndim < 2 or a == b:
+        raise UserError(f"dim = {tuple(dim)} names no two dimensions of {x.ndim}", code="MLC0357")
+    x = tracer(movedim(x, (a, b), (-2, -1)))
+    if ord == "fro":
+        out = R.norm(x, 2, (-2, -1))
+    elif ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
+        sums = R.sum(E.abs(x), -2 if abs(ord) == 1 else -1)
+        out = R.amax(sums, -1) if ord > 0 else R.amin(sums, -1)
+    elif ord in ("nuc", 2, -2):
+        s = svdvals(x)
+        out = R.sum(s, -1) if ord == "nuc" else R.amax(s, -1) if ord == 2 else R.amin(s, -1)
+    else:
+        raise UserError(f"ord = {ord!r} is no norm of matrices", code="MLC0360",
+                        hint='use "fro", "nuc", 1, -1, 2, -2, inf or -inf')
+    result = tracer(out)
+    if not keepdim:
+        return result
+    shape, rest = [], iter(result.shape)
+    for i in range(x.ndim):
+        shape.append(1 if i in (a, b) else next(rest))
+    return reshape(result, shape)
+
+
+@operation(name="linalg.norm")
+def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """vector_norm of one dimension, matrix_norm of two; without `ord` and `dim` the vector norm of all elements"""
+    x = floating(A)
+    both = isinstance(dim, tuple | list) and len(dim) == 2
+    if ord is not None and (both or (dim is None and x.ndim == 2)):
+        pair = (dim[0], dim[1]) if isinstance(dim, tuple | list) else (-2, -1)
+        return matrix_norm(x, ord, pair, keepdim)
+    if ord is not None and dim is None and x.ndim > 1:
+        raise UserError(f"the norm of {x.ndim} dimensions needs dim", code="MLC0364")
+    return vector_norm(x, 2 if ord is None else ord, dim, keepdim)
+
+
+@operation(name="linalg.cond")
+def cond(A: Operand, p: Any = None) -> Tensor:
+    """The condition number: |A| * |inv(A)| in the norm p, or of None, 2 and -2 the quotient of singular values"""
+    x = _matrix(A)
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        large, small = R.amax(s, -1), R.amin(s, -1)
+        return E.div(small, large) if p == -2 else E.div(large, small)
+    return matrix_norm(x, p) * matrix_norm(inv(x), p)
+
+
+# -- powers -----------------------------------------------------------------------------------------------------------
+@operation(name="linalg.matrix_power")
+def matrix_power(A: Operand, n: int) -> Tensor:
+    """The product of n equal matrices; of a negative n, of their inverses"""
+    a, power = _square(A), plain_int(n, "n")
+    if power == 0:
+        return broadcast_to(_eye(a.shape[-1], a), a.shape)
+    base: Tensor = a if power > 0 else inv(a)
+    result, left = None, abs(power)
+    while left:
+        if left & 1:
+            result = base if result is None else contract.matmul(result, base)
+        left >>= 1
+        base = contract.matmul(base, base) if left else base
+    assert result is not None
+    return result
+
+
+@operation(name="linalg.multi_dot")
+def multi_dot(tensors: Sequence[Operand]) -> Tensor:
+    """The product of several matrices in the order that takes the fewest multiplications; the ends may be vectors"""
+    xs = [tracer(x) for x in tensors]
+    if len(xs) < 2:
+        raise UserError(f"multi_dot of {len(xs)} tensors, expected at least 2", code="MLC0353")
+    first, last = xs[0].ndim == 1, xs[-1].ndim == 1
+    xs[0] = reshape(xs[0], [1, *xs[0].shape]) if first else xs[0]
+    xs[-1] = reshape(xs[-1], [*xs[-1].shape, 1]) if last else xs[-1]
+    sides = [_known(d, "a size") for d in (xs[0].shape[0], *(x.shape[-1] for x in xs))]
+    out = _product(xs, sides, _best_splits(sides), 0, len(xs) - 1)
+    shape = tracer(out).shape
+    return reshape(tracer(out), [*(() if first else shape[:1]), *(() if last else shape[1:])])
+
+
+def _best_splits(sides: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where each product of matrices i to j is split for the least work: sides[i] are the rows of matrix i."""
+    n = len(sides) - 1
+    cost = {(i, i): 0 for i in range(n)}
+    split = {}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            work = {k: cost[i, k] + cost[k + 1, j] + sides[i] * sides[k + 1] * sides[j + 1] for k in range(i, j)}
+            split[i, j] = min(work, key=lambda k: work[k])
+            cost[i, j] = work[split[i, j]]
+    return split
+
+
+def _product(xs: Sequence[Tracer], sides: Sequence[int], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if i == j:
+        return xs[i]
+    k = split[i, j]
+    return contract.matmul(_product(xs, sides, split, i, k), _product(xs, sides, split, k + 1, j))
+
+
+@operation(name="linalg.matrix_exp")
+def matrix_exp(A: Operand) -> Tensor:
+    """1 + A + A A / 2 + A A A / 6 + ..."""
+    return emit(T.MatrixExp, _square(A))  # type: ignore[no-any-return]

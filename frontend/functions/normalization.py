@@ -1,0 +1,183 @@
+"""Normalisation by mean and variance, and attention, under the names of torch.nn.functional."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import contract as C
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import shape as S
+from mlc.frontend.functions.convolution import padded
+from mlc.frontend.functions.neural import dropout, softmax
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, plain_int, reshape, together, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.types import f32
+
+
+def _per_channel(p: Operand, x: Tracer, name: str) -> Tracer:
+    """A vector with one number for each channel (dimension 1) of x, in its element type and ready to broadcast."""
+    v = cast(tracer(p), x.type.dtype)
+    if v.shape != (x.shape[1],):
+        raise UserError(f"the {name} has shape {list(v.shape)}, expected [{x.shape[1]}]", code="MLC0367")
+    return reshape(v, [x.shape[1], *[1] * (x.ndim - 2)])
+
+
+def _affine(x: Tracer, weight: Operand, bias: Operand) -> Tracer:
+    """x * weight + bias, channel by channel"""
+    out: Any = x
+    if weight is not None:
+        out = out * _per_channel(weight, x, "weight")
+    return tracer(out if bias is None else out + _per_channel(bias, x, "bias"))
+
+
+def _channels(input: Operand, name: str) -> tuple[Tracer, Tracer]:
+    """The input, and the same in at least float32, where its statistics are computed."""
+    x = floating(input)
+    if x.ndim < 2:
+        raise UserError(f"{name} needs at least 2 dimensions, found {x.ndim}", code="MLC0364")
+    return x, cast(x, f32) if x.type.dtype.width < 32 else x
+
+
+@operation()
+def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
+               bias: Operand = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias for each channel (dimension 1)
+
+    In training mean and variance are those of the batch, else the running ones. These are not changed here, so that
+    `momentum` has no effect: nn.BatchNorm1d and its like keep them.
+    """
+    x, wide = _channels(input, "batch_norm")
+    if training or running_mean is None or running_var is None:
+        axes = tuple(a for a in range(x.ndim) if a != 1)
+        return cast(_affine(emit(T.Standardize, wide, axes, eps), weight, bias), x.type.dtype)
+    mean, var = (_per_channel(p, wide, f"running {n}") for p, n in ((running_mean, "mean"), (running_var, "variance")))
+    scale: Any = E.rsqrt(var + eps)
+    if weight is not None:
+        scale = scale * _per_channel(weight, wide, "weight")
+    shift = -mean * scale if bias is None else _per_channel(bias, wide, "bias") - mean * scale
+    return cast(tracer(wide * scale + shift), x.type.dtype)
+
+
+@operation()
+def instance_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
+                  bias: Operand = None, use_input_stats: bool = True, momentum: float = 0.1,
+                  eps: float = 1e-5) -> Tensor:
+    """batch_norm of each image by itself"""
+    x, wide = _channels(input, "instance_norm")
+    if not use_input_stats:
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    if x.ndim < 3:
+        raise UserError(f"instance_norm needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
+    out = emit(T.Standardize, wide, tuple(range(2, x.ndim)), eps)
+    return cast(_affine(out, weight, bias), x.type.dtype)
+
+
+@operation()
+def group_norm(input: Operand, num_groups: int, weight: Operand = None, bias: Operand = None,
+               eps: float = 1e-5) -> Tensor:
+    """(input - mean) / sqrt(var + eps) * weight + bias, mean and variance of groups of channels of one image"""
+    x, wide = _channels(input, "group_norm")
+    g, (n, c, *rest) = plain_int(num_groups, "num_groups"), x.shape
+    if g < 1 or c % g != 0:
+        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358")
+    grouped = reshape(wide, [n, g, c // g, *rest])
+    out = reshape(emit(T.Standardize, grouped, tuple(range(2, grouped.ndim)), eps), x.shape)
+    return cast(_affine(out, weight, bias), x.type.dtype)
+
+
+@operation()
+def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """input / (k + alpha * the mean of input ** 2 over `size` neighbouring channels) ** beta"""
+    x = floating(input)
+    if x.ndim < 3:
+        raise UserError(f"local_response_norm needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
+    n = plain_int(size, "size")
+    if n < 1:
+        raise UserError(f"size = {size}, expected at least 1", code="MLC0360")
+    rest = (0,) * (x.ndim - 2)
+    square = padded(tracer(x * x), (n // 2, *rest), ((n - 1) // 2, *rest))
+    total = emit(T.ReduceSum, emit(T.Windows, square, 1, n), (2,))
+    return x / E.pow(total * (alpha / n) + k, beta)
+
+
+# -- attention --------------------------------------------------------------------------------------------------------
+@operation()
+def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, attn_mask: Operand = None,
+                                 dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+                                 enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:
+    """softmax(scale * query @ key.T + mask) @ value over the last two dimensions; scale is 1 / sqrt(size) if not given
+
+    A boolean mask is True where a query attends to a key; is_causal lets it attend to none that comes later. With
+    enable_gqa, heads (dimension -3) of keys and values may be shared by several heads of queries. dropout_p needs a
+    dropout_key, the random key that says what is dropped.
+    """
+    q, k, v = together(query, key, value, floating=True)
+    if min(q.ndim, k.ndim, v.ndim) < 2:
+        raise UserError("query, key and value need at least 2 dimensions", code="MLC0364")
+    if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
+        raise UserError(f"query {list(q.shape)}, key {list(k.shape)} and value {list(v.shape)} do not fit",
+                        code="MLC0367")
+    if is_causal and attn_mask is not None:
+        raise UserError("attn_mask does not go with is_causal", code="MLC0360")
+    shape = (*q.shape[:-1], v.shape[-1])
+    q, k, v, heads = _heads(q, k, v, enable_gqa)
+    if not heads:
+        shape = (*q.shape[:-1], v.shape[-1])
+    mask = _mask(attn_mask, q, k, heads)
+    factor = 1 / math.sqrt(_width(q)) if scale is None else float(scale)
+    if dropout_p:
+        weights = dropout(_weights(q, k, mask, factor, is_causal), dropout_p, key=dropout_key)
+        return reshape(tracer(C.matmul(weights, v)), shape)
+    return reshape(emit(T.Attention, q, k, v, mask, factor, is_causal), shape)
+
+
+def _width(q: Tracer) -> int:
+    if not isinstance(q.shape[-1], int):
+        raise UserError(f"the size {q.shape[-1]} of a query is not known", code="MLC0365", hint="pass scale")
+    return q.shape[-1]
+
+
+def _heads(q: Tracer, k: Tracer, v: Tracer, grouped: bool) -> tuple[Tracer, Tracer, Tracer, int]:
+    """The operands with the same batch dimensions; heads of queries that share keys as a dimension of their own."""
+    heads = 0
+    if grouped and q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
+        if k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3] != 0:
+            raise UserError(f"{q.shape[-3]} heads of queries do not share {k.shape[-3]} heads of keys and "
+                            f"{v.shape[-3]} of values", code="MLC0367")
+        heads = q.shape[-3] // k.shape[-3]
+        q = reshape(q, [*q.shape[:-3], k.shape[-3], heads, *q.shape[-2:]])
+    own = 3 if heads else 2
+    batch = broadcast_shapes(q.shape[:-own], k.shape[:-2], v.shape[:-2])
+    q = broadcast_to(q, [*batch, *q.shape[q.ndim - own:]])
+    k, v = (broadcast_to(x, [*batch, *x.shape[-2:]]) for x in (k, v))
+    return q, k, v, heads
+
+
+def _mask(mask: Operand, q: Tracer, k: Tracer, heads: int) -> Tracer | None:
+    """The mask, with the dimension of heads that share keys where q has it."""
+    if mask is None:
+        return None
+    m = tracer(mask)
+    m = m if m.type.dtype.is_bool else cast(m, q.type.dtype)
+    if heads and m.ndim > 2:
+        split = [1, 1] if m.shape[-3] == 1 else [k.shape[-3], heads]
+        m = reshape(m, [*m.shape[:-3], *split, *m.shape[-2:]])
+    return m
+
+
+def _weights(q: Tracer, k: Tracer, mask: Tracer | None, scale: float, causal: bool) -> Tensor:
+    """The weight of each key for each query, written out."""
+    if q.ndim > k.ndim:
+        k = reshape(k, [*k.shape[:-2], 1, *k.shape[-2:]])
+    scores: Any = C.matmul(q, S.transpose(k, -1, -2)) * scale
+    if causal:
+        mask = tracer(S.tril(broadcast_to(tracer(True), scores.shape[-2:])))
+    if mask is not None:
+        scores = E.where(mask, scores, -math.inf) if mask.type.dtype.is_bool else scores + mask
+    return softmax(scores, -1)
+

@@ -1,0 +1,273 @@
+"""Random numbers as functions of a key: equal keys give equal numbers, eager and compiled, on every machine.
+
+    key = mlc.random.key(0)
+    key, sub = mlc.random.split(key)
+    x = mlc.random.normal(sub, (3, 4))
+
+A key is a tensor of two uint32. Element i of a result depends on the key and on i alone, not on the shape or the
+number of threads. Two draws with one key are the same numbers: split it first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor.random import threefry_values
+from mlc.frontend.dtypes import as_ir, float32, int64
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.shape import stack
+from mlc.frontend.functions.trigonometry import tan
+from mlc.frontend.operands import axis, broadcast_shapes, cast, floating, plain_int, shape_of, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
+from mlc.frontend.trace import Tracer, emit, state
+from mlc.ir.core import Value
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import FloatType, IntType, ScalarType, bf16, f16, f32, f64, i32, i64, ui32, ui64
+
+Shape = Sequence[Any] | int
+DIGITS = {f16: 11, bf16: 8, f32: 24, f64: 53}
+"""Binary digits of the floats in [0, 1) that are drawn: as many as the type has."""
+
+
+@creation
+def key(seed: int) -> Tensor:
+    """The key of a number: its low 64 bits."""
+    number = plain_int(seed, "seed") & ((1 << 64) - 1)
+    words = wrap(np.array([number >> 32, number & 0xFFFFFFFF], np.uint32))
+    return tracer(words) if state.trace is not None else words
+
+
+def _key(x: Operand) -> Tracer:
+    out = tracer(x)
+    if out.shape != (2,) or out.type.dtype != ui32:
+        raise UserTypeError(f"a {out.type} is no random key, which is tensor<2xui32>", code="MLC0370",
+                            hint="make one with mlc.random.key(seed), or take a row of mlc.random.split(key, n)")
+    return out
+
+
+def _bits(key: Operand, shape: Shape, dtype: ScalarType) -> Tracer:
+    return emit(T.RandomBits, _key(key), shape_of(shape), dtype)  # type: ignore[no-any-return]
+
+
+def _words(bits: Tracer) -> list[Tracer]:
+    """The high and the low half of integers of 64 bits."""
+    return [cast(tracer(E.bitwise_right_shift(bits, _like(32, bits))), ui32), cast(bits, ui32)]
+
+
+def _like(value: int, x: Tracer) -> Tracer:
+    return emit(T.Full, value, (), x.type.dtype)  # type: ignore[no-any-return]
+
+
+@operation(name="random.split")
+def split(key: Operand, num: int = 2) -> Tensor:
+    """`num` keys as the rows of a tensor, independent of each other and of everything drawn with other keys"""
+    return stack(_words(_bits(key, (plain_int(num, "num"),), ui64)), -1)
+
+
+@operation(name="random.fold_in")
+def fold_in(key: Operand, data: Operand) -> Tensor:
+    """A key made of a key and an integer, such as the number of a step or layer."""
+    number = tracer(data)
+    if number.shape or not isinstance(number.type.dtype, IntType) or number.type.dtype.is_bool:
+        raise UserTypeError(f"a {number.type} cannot be folded into a key, only one integer", code="MLC0354")
+    word = cast(number, ui32)
+    return stack(list(emit(_folded, _key(key), word)), 0)
+
+
+class _Pair:
+    """Results of a builder, as `emit` reads those of an operation."""
+
+    def __init__(self, results: Sequence[Value]) -> None:
+        self.results = results
+
+
+def _folded(key: Value, word: Value) -> _Pair:
+    return _Pair(threefry_values(key, T.Full(0, (), ui32).result, word))
+
+
+@operation(name="random.bits")
+def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor:
+    """Unsigned integers, all bits random."""
+    wanted = as_ir(dtype)
+    if not (isinstance(wanted, IntType) and wanted.unsigned):
+        raise UserTypeError(f"random bits are unsigned integers, not {wanted}", code="MLC0354")
+    return _bits(key, shape, wanted)
+
+
+def _float(dtype: DTypeLike) -> FloatType:
+    wanted = as_ir(dtype)
+    if not isinstance(wanted, FloatType):
+        raise UserTypeError(f"random numbers of {wanted} are not floats", code="MLC0359", hint="use randint")
+    return wanted
+
+
+def _unit(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
+    """Multiples of 2^-digits in [0, 1)."""
+    digits = DIGITS[dtype]
+    wide, word = (64, ui64) if dtype == f64 else (32, ui32)
+    drawn = _bits(key, shape, word)
+    whole = cast(tracer(E.bitwise_right_shift(drawn, _like(wide - digits, drawn))), i64 if wide == 64 else i32)
+    return tracer(E.mul(cast(whole, dtype), 2.0 ** -digits))
+
+
+@operation(name="random.uniform")
+def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand = 1.0,
+            dtype: DTypeLike = float32) -> Tensor:
+    """Numbers in [low, high), all equally likely; in [0, 1) multiples of 2^-24 (float32) or 2^-53 (float64)."""
+    unit = _unit(key, shape, _float(dtype))
+    if isinstance(low, int | float) and isinstance(high, int | float) and (low, high) == (0, 1):
+        return unit
+    scaled = E.add(E.mul(unit, E.sub(high, low)), low)
+    return cast(tracer(scaled), unit.type.dtype)
+
+
+@operation(name="random.normal")
+def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 1.0,
+           dtype: DTypeLike = float32) -> Tensor:
+    """Normally distributed numbers, by the inverse of the distribution: sqrt(2) * erfinv(uniform in (-1, 1))"""
+    wanted = _float(dtype)
+    wide = f64 if wanted == f64 else f32
+    digits = DIGITS[wide]
+    # The middles of 2^digits intervals would need a digit more: of the lower half they are exact, and so mirrored.
+    unit = _unit(key, shape, wide)
+    low = unit < 0.5
+    half = E.where(low, unit, unit - 0.5) + 2.0 ** -(digits + 1)          # in (0, 0.5)
+    size = emit(T.ErfInv, 1 - 2 * half) * math.sqrt(2)
+    drawn = E.where(low, E.neg(size), size)
+    return cast(tracer(E.add(E.mul(drawn, std), mean)), wanted)
+
+
+@operation(name="random.truncated_normal")
+def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape = (),
+                     dtype: DTypeLike = float32) -> Tensor:
+    """Normally distributed numbers, given that they lie between lower and upper."""
+    wanted = _float(dtype)
+    wide = f64 if wanted == f64 else f32
+    a, b = (cast(floating(x), wide) for x in (lower, upper))
+    low, high = E.erf(a * math.sqrt(0.5)), E.erf(b * math.sqrt(0.5))
+    drawn = emit(T.ErfInv, tracer(low + (high - low) * _unit(key, shape, wide))) * math.sqrt(2)
+    return cast(tracer(E.minimum(E.maximum(drawn, a), b)), wanted)
+
+
+@operation(name="random.exponential")
+def exponential(key: Operand, shape: Shape = (), rate: Operand = 1.0, dtype: DTypeLike = float32) -> Tensor:
+    """Numbers with density rate * e^(-rate * x)"""
+    drawn = E.neg(E.log1p(E.neg(_unit(key, shape, _float(dtype)))))
+    return cast(tracer(E.div(drawn, rate)), as_ir(dtype))
+
+
+def _gumbel(key: Operand, shape: Shape, dtype: FloatType) -> Tensor:
+    tiny = {f16: 2.0 ** -14, f64: 2.0 ** -1022}.get(dtype, 2.0 ** -126)
+    return E.neg(E.log(E.neg(E.log(E.maximum(_unit(key, shape, dtype), tiny)))))
+
+
+@operation(name="random.gumbel")
+def gumbel(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
+    """Numbers of Gumbel's distribution: -log(-log(u)), u uniform"""
+    return _gumbel(key, shape, _float(dtype))
+
+
+@operation(name="random.laplace")
+def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
+    """Numbers with density e^-|x| / 2"""
+    unit = _unit(key, shape, _float(dtype))
+    low = unit < 0.5
+    size = E.neg(E.log1p(E.neg(2 * E.where(low, unit, unit - 0.5))))
+    return E.where(low, size, E.neg(size))
+
+
+@operation(name="random.cauchy")
+def cauchy(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
+    """Numbers with density 1 / (pi * (1 + x^2)): tan(pi * (u - 1/2)), u uniform"""
+    return tan((_unit(key, shape, _float(dtype)) - 0.5) * math.pi)
+
+
+@operation(name="random.bernoulli")
+def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Tensor:
+    """True with probability p; the shape is that of p unless one is given"""
+    chance = floating(p)
+    dtype = f64 if chance.type.dtype == f64 and not chance.weak else f32
+    return E.lt(_unit(key, chance.shape if shape is None else shape, dtype), cast(chance, dtype))
+
+
+@operation(name="random.randint")
+def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = int64) -> Tensor:
+    """Integers in [low, high): floor(bits * (high - low) / 2^64), which favours none by more than high - low in 2^64"""
+    first, count = plain_int(low, "low"), plain_int(high, "high") - plain_int(low, "low")
+    if count <= 0 or count > 1 << 32:
+        raise UserError(f"{count} integers from {low} up to {high}, expected 1 to 2^32", code="MLC0360")
+    words = [cast(w, ui64) for w in _words(_bits(key, shape, ui64))]
+    carried = E.bitwise_right_shift(words[1] * _like(count, words[1]), _like(32, words[1]))
+    drawn = E.bitwise_right_shift(words[0] * _like(count, words[0]) + carried, _like(32, words[0]))
+    return cast(tracer(cast(tracer(drawn), i64) + first), as_ir(dtype))
+
+
+@operation(name="random.rademacher")
+def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
+    """1 or -1, equally likely"""
+    return cast(tracer(1 - 2 * cast(tracer(E.bitwise_and(_bits(key, shape, ui32), 1)), i32)), as_ir(dtype))
+
+
+@operation(name="random.categorical")
+def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | None = None) -> Tensor:
+    """Positions along `dim`, drawn with probabilities softmax(logits); `shape` may put dimensions before the rest"""
+    x = floating(logits)
+    at = axis(dim, x.ndim)
+    rest = [d for i, d in enumerate(x.shape) if i != at]
+    wanted = rest if shape is None else list(shape_of(shape))
+    if shape is not None and broadcast_shapes(wanted, rest) != tuple(wanted):
+        raise UserError(f"shape {wanted} does not end with that of the logits without dim, {rest}", code="MLC0111")
+    lead = len(wanted) - len(rest)
+    full = [*wanted[: lead + at], x.shape[at], *wanted[lead + at:]]
+    return R.argmax(x + _gumbel(key, full, _float(x.dtype)), lead + at)
+
+
+@operation(name="random.permutation", literal=("x",))
+def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
+    """The slices of x along `dim` in random order; of an integer n, the numbers below n in random order"""
+    from mlc.frontend.functions.index import index_select
+    if isinstance(x, int):
+        return _order(key, x)
+    y = tracer(x)
+    at = axis(dim, y.ndim)
+    return index_select(y, at, _order(key, y.shape[at]))
+
+
+def _order(key: Operand, n: Any) -> Tracer:
+    return emit(T.ArgSort, _bits(key, (n,), ui64), 0)  # type: ignore[no-any-return]
+
+
+@operation(name="random.choice")
+def choice(key: Operand, x: Operand, shape: Shape = ()) -> Tensor:
+    """Elements of a vector, each drawn from all of them"""
+    from mlc.frontend.functions.index import take
+    values = tracer(x)
+    if values.ndim != 1 or not isinstance(values.shape[0], int):
+        raise UserError(f"choice takes a vector of known size, found {values.type}", code="MLC0364")
+    return take(values, randint(key, shape, 0, values.shape[0]), 0)
+
+
+@operation(name="random.dropout")
+def dropout(key: Operand, input: Operand, p: float = 0.5) -> Tensor:
+    """Each element 0 with probability p, else input / (1 - p): the mean stays"""
+    if not 0 <= p <= 1:
+        raise UserError(f"p = {p} is no probability", code="MLC0360")
+    x = floating(input)
+    if p == 1:
+        return E.mul(x, 0.0)
+    kept = E.ge(_unit(key, x.shape, f32), float(p))
+    return E.where(kept, E.mul(x, 1 / (1 - p)), 0.0)
+
+
+@operation()
+def erfinv(input: Operand) -> Tensor:
+    """The y with erf(y) = input; infinite at 1 and -1, NaN beyond."""
+    return emit(T.ErfInv, floating(input))  # type: ignore[no-any-return]

@@ -1,0 +1,171 @@
+"""Images in other sizes, and channels in another order."""
+
+from __future__ import annotations
+
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from mlc.frontend.functions.shape import permute
+from mlc.frontend.operands import broadcast_to, cast, floating, plain_int, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import f32, to_numpy
+
+Array = np.ndarray[Any, Any]
+
+LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}
+"""The modes that mix neighbours, and the spatial dimensions they need."""
+MODES = ("nearest", "nearest-exact", *LINEAR, "area")
+
+
+@operation()
+def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Tensor:
+    """Images [n, c, spatial dimensions] in another size, or scaled: "nearest", "nearest-exact", "linear", "bilinear",
+    "trilinear", "bicubic" or "area"
+
+    align_corners makes the centres of the corner pixels stay in place, rather than the corners of the images.
+    """
+    x = floating(input)
+    spatial = x.ndim - 2
+    if mode not in MODES:
+        raise UserError(f"mode = {mode!r}", code="MLC0360", hint=f"use one of {', '.join(MODES)}")
+    if spatial < 1 or LINEAR.get(mode, spatial) != spatial:
+        raise UserError(f"mode = {mode!r} does not work on {x.ndim} dimensions", code="MLC0364")
+    if align_corners is not None and mode not in LINEAR:
+        raise UserError(f"align_corners does not go with mode = {mode!r}", code="MLC0360")
+    out, scales = _sizes(x, size, scale_factor, bool(recompute_scale_factor))
+    if mode == "area":
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[spatial - 1](x, out)
+    wide = cast(x, f32) if x.type.dtype.width < 32 and mode in LINEAR else x
+    for i, (o, scale) in enumerate(zip(out, scales)):
+        n = x.shape[2 + i]
+        if not isinstance(n, int):
+            raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365")
+        if mode not in LINEAR:
+            wide = _nearest(wide, 2 + i, n, o, scale, mode)
+        elif n != o or scale != 1:
+            wide = _mixed(wide, 2 + i, *_taps(n, o, scale, bool(align_corners), mode == "bicubic"))
+    return cast(wide, x.type.dtype)
+
+
+def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int], list[float]]:
+    """The sizes of the result, and how many pixels of the input one of its pixels stands for."""
+    spatial = x.ndim - 2
+    if (size is None) == (factor is None):
+        raise UserError("interpolate needs either size or scale_factor", code="MLC0353")
+    given = size if factor is None else factor
+    listed = list(given) if isinstance(given, tuple | list) else [given] * spatial
+    if len(listed) != spatial:
+        raise UserError(f"{given} has {len(listed)} entries for {spatial} spatial dimensions", code="MLC0357")
+    if factor is None:
+        out = [plain_int(o, "size") for o in listed]
+    else:
+        out = [floor(_known(n) * f) for n, f in zip(x.shape[2:], listed)]
+    if any(o < 1 for o in out):
+        raise UserError(f"an image of size {out}", code="MLC0358")
+    if factor is None or recompute:
+        return out, [_known(n) / o for n, o in zip(x.shape[2:], out)]
+    return out, [1 / f for f in listed]
+
+
+def _known(n: Dim) -> int:
+    if not isinstance(n, int):
+        raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365")
+    return n
+
+
+def _nearest(x: Tracer, at: int, n: int, o: int, scale: float, mode: str) -> Tracer:
+    """x with each pixel along a dimension taken from the one below its left edge, or with "-exact" its centre."""
+    if o % n == 0 and scale == n / o:
+        wide = broadcast_to(reshape(x, [*x.shape[: at + 1], 1, *x.shape[at + 1:]]),
+                            [*x.shape[: at + 1], o // n, *x.shape[at + 1:]])
+        return reshape(wide, [*x.shape[:at], o, *x.shape[at + 1:]])
+    place = np.arange(o, dtype=np.float32) + np.float32(0.5 if mode == "nearest-exact" else 0)
+    source = np.floor(place * np.float32(scale)).astype(np.int64)
+    return emit(T.Take, x, emit(T.Constant, np.minimum(source, n - 1)), at)  # type: ignore[no-any-return]
+
+
+def _taps(n: int, o: int, scale: float, align_corners: bool, cubic: bool) -> tuple[Array, Array]:
+    """For each pixel along a dimension, the pixels that it is mixed from and how much of each: [taps, o]."""
+    place = np.arange(o, dtype=np.float64)
+    if align_corners:
+        source = place * ((n - 1) / (o - 1) if o > 1 else 0.0)
+    else:
+        source = (place + 0.5) * scale - 0.5
+        source = source if cubic else np.maximum(source, 0)
+    below = np.floor(source)
+    part = source - below
+    first, weights = (-1, [_cubic(1 + part), _cubic(part), _cubic(1 - part), _cubic(2 - part)]) if cubic else (
+        0, [1 - part, part])
+    places = below + np.arange(first, first + len(weights))[:, None]
+    return np.clip(places, 0, n - 1).astype(np.int64), np.stack(weights)
+
+
+def _cubic(t: Array) -> Array:
+    """The weight of a pixel at distance t in cubic convolution (Keys, 1981), with a = -3/4."""
+    a = -0.75
+    near = (a + 2) * t**3 - (a + 3) * t**2 + 1
+    far = a * (t**3 - 5 * t**2 + 8 * t - 4)
+    return np.where(t <= 1, near, far)
+
+
+def _mixed(x: Tracer, at: int, places: Array, weights: Array) -> Tracer:
+    total: Any = None
+    for place, weight in zip(places, weights.astype(to_numpy(x.type.dtype))):
+        factor = reshape(emit(T.Constant, weight), [len(weight), *[1] * (x.ndim - at - 1)])
+        part = emit(T.Take, x, emit(T.Constant, place), at) * factor
+        total = part if total is None else total + part
+    return tracer(total)
+
+
+@operation()
+def channel_shuffle(input: Operand, groups: int) -> Tensor:
+    """The channels (dimension 1) of `groups` groups, one of each group in turn."""
+    x, g = tracer(input), plain_int(groups, "groups")
+    if x.ndim < 3:
+        raise UserError(f"channel_shuffle needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
+    n, c, *rest = x.shape
+    if g < 1 or c % g != 0:
+        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358")
+    x = tracer(permute(reshape(x, [n, g, c // g, *rest]), (0, 2, 1, *range(3, x.ndim + 1))))
+    return reshape(x, [n, c, *rest])
+
+
+@operation()
+def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
+    """result[..., c, h * r + i, w * r + j] = input[..., (c * r + i) * r + j, h, w] for r = upscale_factor"""
+    x, r = tracer(input), plain_int(upscale_factor, "upscale_factor")
+    channels, height, width = _image(x)
+    if r < 1 or channels % (r * r) != 0:
+        raise UserError(f"{channels} channels do not make pixels of {r} x {r}", code="MLC0358")
+    lead, n = x.shape[:-3], x.ndim - 3
+    parts = reshape(x, [*lead, channels // (r * r), r, r, height, width])
+    moved = permute(parts, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return reshape(tracer(moved), [*lead, channels // (r * r), height * r, width * r])
+
+
+@operation()
+def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
+    """result[..., (c * r + i) * r + j, h, w] = input[..., c, h * r + i, w * r + j] for r = downscale_factor"""
+    x, r = tracer(input), plain_int(downscale_factor, "downscale_factor")
+    channels, height, width = _image(x)
+    if r < 1 or height % r != 0 or width % r != 0:
+        raise UserError(f"images of {height} x {width} have no blocks of {r} x {r}", code="MLC0358")
+    lead, n = x.shape[:-3], x.ndim - 3
+    parts = reshape(x, [*lead, channels, height // r, r, width // r, r])
+    moved = permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return reshape(tracer(moved), [*lead, channels * r * r, height // r, width // r])
+
+
+def _image(x: Tracer) -> tuple[Dim, ...]:
+    if x.ndim < 3:
+        raise UserError(f"the input has {x.ndim} dimensions, expected [..., channels, height, width]", code="MLC0364")
+    return x.shape[-3:]

@@ -1,0 +1,320 @@
+"""mlc.save and mlc.load: a compiled function with its weights in one file that needs no compiler and no model code.
+
+The file is sealed (backends/sealed.py). Its head says what the code is for and how it is called, the pieces are the
+code of each signature and the weights as a safetensors file. Containers of arguments and results are stored as data:
+lists, tuples and dicts, with numbers, strings, bools and None as what a signature is made for. The code itself is
+machine code that is run: load files from people whose programs you would run, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.api import Compiled, Variant, compiled_function
+from mlc.backends.executable import Entry, Executable, check_runs
+from mlc.backends.image import Image
+from mlc.backends.sealed import Broken, seal, unseal, write_whole
+from mlc.backends.target import host
+from mlc.frontend import tree
+from mlc.frontend.location import user_loc
+from mlc.frontend.signature import Arguments, consume, name_of
+from mlc.frontend.tensor import Array, Tensor, wrap
+from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.weights import Unreadable, from_bytes, to_bytes
+
+MAGIC = b"MLCMODEL"
+_CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "none": type(None)}
+_NAMES = {kind: name for name, kind in _CONTAINERS.items()}
+_PLAIN = (type(None), bool, int, float, str)
+
+
+# -- saving -----------------------------------------------------------------------------------------------------------
+def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords: Any) -> None:
+    """Write a compiled function, and the weights of the module it was made from, to one file; whole or not at all.
+
+    f     what mlc.compile returned
+    args  arguments like those it will be called with (arrays, or `mlc.spec`s): code is made for them. Without any, what
+          is saved is what f has been compiled for so far
+    """
+    compiled = f if isinstance(f, Compiled) else compiled_function(f)
+    if compiled is None:
+        raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
+                            loc=user_loc(), hint="mlc.save(mlc.compile(f), path, args=...)")
+    variants = compiled.variants if args is None and not keywords else [compiled.prepare(*(args or ()), **keywords)]
+    if not variants:
+        raise UserError(f"nothing has been compiled of {name_of(compiled.f)}", code="MLC0570", loc=user_loc(),
+                        hint="call it first, or pass args=[...] with arrays or mlc.spec(...)")
+    weights = _weights(compiled)
+    buffers = [place for x in compiled.bound for place in _buffers(x)]
+    numbers = {name: i for i, name in enumerate(weights)}
+    signatures, pieces = [], dict[str, bytes]()
+    for i, variant in enumerate(variants):
+        signatures.append(_signature_data(variant))
+        signatures[-1]["assigned"] = [[numbers[buffers[b]], r] for b, r in variant.recorded.assigned.items()]
+        if variant.made is not None:
+            signatures[-1]["image"] = variant.made.linked.head()
+            pieces[f"code {i}"] = variant.made.linked.code
+    try:
+        pieces["weights"] = to_bytes(weights)
+    except Unreadable as error:
+        raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
+    name = type(compiled.bound[0]).__name__ if compiled.bound else name_of(compiled.f)
+    head = {"name": name, "weights": list(weights), "signatures": signatures}
+    try:
+        write_whole(Path(path), seal(MAGIC, head, pieces))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
+
+
+def _weights(compiled: Compiled) -> dict[str, Array]:
+    """The arrays of the module that was compiled, by the names of its state."""
+    leaves = tree.leaves(compiled.bound)
+    names = tree.names(compiled.bound[0]) if compiled.bound else []
+    slots = Arguments(leaves, tree.Structure()).slots
+    return {name: x.array if isinstance(x, Tensor) else np.asarray(x)
+            for name, x, slot in zip(names, leaves, slots) if slot}
+
+
+def _buffers(x: Any, path: str = "") -> Iterator[str]:
+    """The names of the buffers in a tree, in the order in which a call numbers them."""
+    if isinstance(x, tree.AttributeTree):
+        yield from (f"{path}.{name}".removeprefix(".") for name in x._buffers)
+    for step, child in tree.children(x):
+        yield from _buffers(child, path + step)
+
+
+def _signature_data(variant: Variant) -> dict[str, Any]:
+    """How one signature is called, as data."""
+    outputs = [[kind, x if kind == "result" else _plain(x, "a result")] for kind, x in variant.recorded.outputs]
+    return {"arguments": _structure_data(variant.structure, "an argument"),
+            "leaves": [None if slot else [_plain(x, "an argument")] for slot, x in zip(variant.slots, variant.leaves)],
+            "weak": variant.weak,
+            "results": _structure_data(variant.recorded.structure, "a result"), "outputs": outputs}
+
+
+def _structure_data(structure: tree.Structure, what: str) -> list[Any]:
+    out: list[Any] = []
+    for token in structure:
+        if token is tree.LEAF:
+            out.append(0)
+            continue
+        kind, count, rest = token
+        if kind not in _NAMES:
+            raise UserTypeError(f"{what} is a {kind.__name__}, which only its own code could make again",
+                                code="MLC0570", loc=user_loc(),
+                                hint="pass and return lists, tuples and dicts; the module given to mlc.compile is "
+                                     "saved as its weights")
+        out.append([_NAMES[kind], count, *([_plain(key, f"a key of {what}") for key in rest] if kind is dict else [])])
+    return out
+
+
+def _plain(x: Any, what: str) -> Any:
+    if type(x) not in _PLAIN:
+        raise UserTypeError(f"{what} is a {type(x).__name__}, which a file cannot hold", code="MLC0570", loc=user_loc(),
+                            hint="arrays, numbers, strings, bools and None can be saved")
+    return ["float", x.hex()] if type(x) is float else x
+
+
+# -- loading ----------------------------------------------------------------------------------------------------------
+def load(path: str | Path) -> Loaded:
+    """The function of a file that `save` wrote. It is checked whole before any code of it comes into the process."""
+    name, signatures, weights = _open(path)
+    for signature in signatures:
+        if signature.image is not None:
+            check_runs(signature.image.target)
+    return Loaded(name, signatures, weights)
+
+
+def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
+    """The name, the signatures and the weights of a file that is found whole."""
+    data = _read(path)
+    try:
+        head, pieces = unseal(MAGIC, data)
+        weights = from_bytes(bytes(pieces["weights"]))
+        return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
+    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path} is no saved model, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
+                        hint="it is what mlc.save writes; save it again") from None
+
+
+def describe(path: str | Path) -> list[tuple[str, str]]:
+    """What a file that `save` wrote holds, as (name, text), for people; it is checked, and nothing of it is run."""
+    name, signatures, weights = _open(path)
+    images = [s.image for s in signatures if s.image is not None]
+    rows = [("saved model", name), ("weights", f"{sum(w.size for w in weights.values())} in {len(weights)} arrays"),
+            ("code", f"{sum(len(i.code) for i in images)} bytes")]
+    rows += [("target", f"{t.name}: {t.triple}, scheduled for {t.cpu}, {t.vector_bits} bits")
+             for t in dict.fromkeys(i.target for i in images)]
+    rows += [("runs on this machine", "yes" if all(host().runs(i.target) for i in images) else "no")]
+    return rows + [("signature", str(s)) for s in signatures]
+
+
+def _read(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc()) from None
+
+
+@dataclass
+class Signature:
+    """One way to call a saved function.
+
+    structure  of (args, keywords)
+    leaves     per leaf: None for an array, else [value]
+    weak       per array: whether it was a Python number, whose type gives way to that of others
+    outputs    per leaf of the result: ("result", number) or ("value", the leaf)
+    assigned   (weight, result) of weights that a call replaces
+    """
+
+    structure: tree.Structure
+    leaves: list[list[Any] | None]
+    weak: list[bool]
+    results: tree.Structure
+    outputs: list[tuple[str, Any]]
+    assigned: list[tuple[int, int]]
+    image: Image | None
+    entry: Entry | None = field(default=None, repr=False)
+
+    def matches(self, leaves: Sequence[Any], slots: Sequence[bool]) -> bool:
+        """Whether these leaves are arrays where arrays belong, and equal elsewhere."""
+        return all(slot if known is None else tree.frozen_leaf(known[0]) == tree.frozen_leaf(x)
+                   for x, slot, known in zip(leaves, slots, self.leaves))
+
+    def fits(self, arguments: Arguments) -> bool:
+        """Whether arrays are of the types that the code is for, as far as numbers and symbols tell at once."""
+        if self.entry is None or arguments.weak != self.weak:
+            return self.entry is None
+        interface, env = self.entry.interface, dict[str, int]()
+        types = interface.inputs[len(interface.inputs) - len(arguments.arrays):]
+        for type, array in zip(types, arguments.arrays):
+            if type.rank != array.ndim or str(type.dtype) != _element(array):
+                return False
+            if any(env.setdefault(str(d), n) != n if not isinstance(d, int) else d != n
+                   for d, n in zip(type.shape, array.shape)):
+                return False
+        return True
+
+    def __str__(self) -> str:
+        return str(self.image.interfaces["main"].type) if self.image is not None else "() -> ()"
+
+
+def _element(array: Array) -> str:
+    from mlc.ir.types import from_numpy
+    return str(from_numpy(array.dtype))
+
+
+def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> Iterator[Signature]:
+    for i, data in enumerate(head["signatures"]):
+        image = Image.of(data["image"], pieces[f"code {i}"]) if "image" in data else None
+        yield Signature(_structure(data["arguments"]), [None if x is None else [_value(x[0])] for x in data["leaves"]],
+                        [bool(x) for x in data["weak"]], _structure(data["results"]),
+                        [(str(kind), x if kind == "result" else _value(x)) for kind, x in data["outputs"]],
+                        [(int(w), int(r)) for w, r in data["assigned"]], image)
+
+
+def _structure(data: Sequence[Any]) -> tree.Structure:
+    """The structure that gave this data; Broken if none did."""
+    tokens: list[Any] = []
+    wanted = 1                                             # how many trees are still to come
+    for item in data:
+        wanted -= 1
+        if wanted < 0 or (item != 0 and item[0] not in _CONTAINERS):
+            raise Broken("a container in it is ill-formed")
+        if item == 0:
+            tokens.append(tree.LEAF)
+            continue
+        kind, count = _CONTAINERS[item[0]], int(item[1])
+        keys = tuple(_value(key) for key in item[2:]) if kind is dict else None
+        if count < 0 or (keys is not None and len(set(keys)) != count):
+            raise Broken("a container in it is ill-formed")
+        tokens.append((kind, count, keys))
+        wanted += count
+    if wanted:
+        raise Broken("a container in it is ill-formed")
+    return tree.Structure(tokens)
+
+
+def _value(data: Any) -> Any:
+    return float.fromhex(data[1]) if isinstance(data, list) else data
+
+
+class Loaded:
+    """A saved function, called as the compiled one was.
+
+    name        of the function or module
+    signatures  the types of arrays that it has code for, weights first
+    weights     the arrays of the module it was made from, by name
+    """
+
+    def __init__(self, name: str, signatures: Sequence[Signature], weights: dict[str, Array]) -> None:
+        self.name = name
+        self.weights = {name: wrap(array) for name, array in weights.items()}
+        self._names = list(weights)
+        self._signatures = list(signatures)
+        for signature in self._signatures:
+            if signature.image is not None:
+                signature.entry = Executable(signature.image).entry("main")
+
+    @property
+    def signatures(self) -> list[str]:
+        return [str(s) for s in self._signatures]
+
+    @property
+    def signature(self) -> str:
+        """The first of `signatures`: most files have one."""
+        return self.signatures[0]
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        signature, arguments = self._find(args, keywords)
+        leaves: list[Any] = []
+        results: Sequence[Array] = ()
+        if signature.entry is not None:
+            donated = [a - len(self.weights) for a in signature.entry.interface.donated]
+            try:
+                results = signature.entry.call([*(w.array for w in self.weights.values()), *arguments.arrays])
+            except UserIndexError:                         # the code has run, and may have written to them
+                consume(arguments.given, donated, user_loc(), self.name)
+                raise
+            except UserError as error:
+                error.loc = user_loc()
+                raise
+            consume(arguments.given, donated, user_loc(), self.name)
+        for weight, result in signature.assigned:
+            self.weights[self._names[weight]] = wrap(results[result])
+        for kind, x in signature.outputs:
+            leaves.append(wrap(results[x]) if kind == "result" else x)
+        return signature.results.unflatten(leaves)
+
+    def _find(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Signature, Arguments]:
+        """The signature for these arguments; if there is but one in question, its code says what does not fit."""
+        possible = []
+        for signature in self._signatures:
+            try:
+                leaves = tree.matching_leaves(signature.structure, (args, keywords))
+            except UserTypeError:
+                continue
+            arguments = Arguments([x if known is None else None for x, known in zip(leaves, signature.leaves)],
+                                  signature.structure)
+            if signature.matches(leaves, arguments.slots):
+                if signature.fits(arguments):
+                    return signature, arguments
+                possible.append((signature, arguments))
+        if len(possible) == 1:
+            return possible[0]
+        raise UserTypeError(f"{self.name} was not saved for such arguments", code="MLC0572", loc=user_loc(),
+                            notes=tuple(f"it was saved for {s}" for s in self._signatures))
+
+    def __repr__(self) -> str:
+        size = sum(math.prod(w.shape) for w in self.weights.values())
+        return f"<mlc.load: {self.name}, {size} weights, {len(self._signatures)} signatures>"

@@ -1,0 +1,134 @@
+"""MultiheadAttention, with the parameters and arguments of torch.nn.MultiheadAttention."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.frontend.functions import contract, create, neural, normalization
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions import shape as S
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.ir.diag import UserError
+from mlc.nn import init
+from mlc.nn.dropout import Dropout
+from mlc.nn.linear import Linear
+from mlc.nn.module import Module
+
+
+class MultiheadAttention(Module):
+    """softmax(q @ k.T / sqrt(d) + mask) @ v for each head, where q, k, v are linear maps of query, key and value
+
+    Sequences are [length, batch, embed_dim], with batch_first [batch, length, embed_dim], or one [length, embed_dim].
+    Masks are boolean, True where attention is not allowed, or floats that are added.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+                 add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+                 vdim: int | None = None, batch_first: bool = False, dtype: DTypeLike = "float32",
+                 generator: init.Generator | None = None) -> None:
+        if embed_dim % num_heads:
+            raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}", code="MLC0358",
+                            loc=user_loc())
+        self.num_heads, self.batch_first, self.add_zero_attn = num_heads, batch_first, add_zero_attn
+
+        def xavier(rows: int, columns: int) -> Tensor:
+            return init.xavier_uniform((rows, columns), dtype=dtype, generator=generator)
+
+        if kdim in (None, embed_dim) and vdim in (None, embed_dim):
+            self.in_proj_weight: Tensor | None = xavier(3 * embed_dim, embed_dim)
+        else:
+            self.in_proj_weight = None
+            self.q_proj_weight = xavier(embed_dim, embed_dim)
+            self.k_proj_weight = xavier(embed_dim, embed_dim if kdim is None else kdim)
+            self.v_proj_weight = xavier(embed_dim, embed_dim if vdim is None else vdim)
+        self.in_proj_bias = create.zeros(3 * embed_dim, dtype=dtype) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias, dtype, generator)
+        if bias:
+            self.out_proj.bias = create.zeros(embed_dim, dtype=dtype)
+        std = 1 / math.sqrt(embed_dim)
+        self.bias_k = init.normal((1, 1, embed_dim), 0, std, dtype, generator) if add_bias_kv else None
+        self.bias_v = init.normal((1, 1, embed_dim), 0, std, dtype, generator) if add_bias_kv else None
+        self.dropout = Dropout(dropout, generator=generator)
+
+    def forward(self, query: Operand, key: Operand, value: Operand, key_padding_mask: Operand = None,
+                need_weights: bool = True, attn_mask: Operand = None, average_attn_weights: bool = True,
+                is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
+        """(the result, the attention of each query to each key if need_weights)
+
+        key_padding_mask   [batch, keys]: keys that nothing attends to
+        attn_mask          [queries, keys] or [batch * heads, queries, keys]
+        is_causal          no query attends to a later key; may come without attn_mask
+        """
+        batched = len(query.shape) == 3
+        if not batched:
+            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+            key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+        elif not self.batch_first:
+            query, key, value = _batch_first(query, key, value)
+        q, k, v = self._projected(query, key, value)
+        extra = 0
+        if self.bias_k is not None and self.bias_v is not None:
+            n, extra = k.shape[0], 1
+            k = S.cat([k, S.expand(self.bias_k, (n, 1, k.shape[2]))], 1)
+            v = S.cat([v, S.expand(self.bias_v, (n, 1, v.shape[2]))], 1)
+        if self.add_zero_attn:
+            k, v = (S.pad(x, (0, 0, 0, 1)) for x in (k, v))
+            extra += 1
+        q, k, v = (self._by_head(x) for x in (q, k, v))
+        mask = self._mask(q, k, key_padding_mask, attn_mask, is_causal, extra)
+        weights = None
+        if need_weights:
+            scores = contract.matmul(q * (1 / math.sqrt(q.shape[3])), S.transpose(k, 2, 3))
+            weights = self.dropout(neural.softmax(scores if mask is None else scores + mask, -1))
+            mixed = contract.matmul(weights, v)
+            weights = R.mean(weights, 1) if average_attn_weights else weights
+        else:
+            drops = self.training and self.dropout.p > 0
+            mixed = normalization.scaled_dot_product_attention(
+                q, k, v, mask, self.dropout.p if drops else 0.0, dropout_key=self.dropout.next_key() if drops else None)
+        out: Tensor = self.out_proj(S.flatten(S.transpose(mixed, 1, 2), 2))
+        if not batched:
+            return out.squeeze(0), None if weights is None else weights.squeeze(0)
+        return out if self.batch_first else S.transpose(out, 0, 1), weights
+
+    def _projected(self, query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
+        biases = (None, None, None) if self.in_proj_bias is None else S.chunk(self.in_proj_bias, 3)
+        if self.in_proj_weight is None:
+            weights: Any = self.q_proj_weight, self.k_proj_weight, self.v_proj_weight
+        elif query is key and key is value:
+            return tuple(S.chunk(neural.linear(query, self.in_proj_weight, self.in_proj_bias), 3, -1))
+        else:
+            weights = S.chunk(self.in_proj_weight, 3)
+        return tuple(neural.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+
+    def _mask(self, q: Tensor, k: Tensor, padding: Operand, mask: Operand, is_causal: bool,
+              extra: int) -> Tensor | None:
+        """What is added to the scores [batch, heads, queries, keys], of which the last `extra` keys are allowed."""
+        n, queries, keys = q.shape[0], q.shape[2], k.shape[2] - extra
+        if is_causal and mask is None:
+            mask = create.arange(queries).unsqueeze(1) < create.arange(keys)
+        found: Tensor | None = None
+        for x, shape in ((mask, None), (padding, (n, 1, 1, keys))):
+            if x is None:
+                continue
+            x = E.where(x, -math.inf, create.zeros(dtype=q.dtype)) if not x.dtype.is_floating_point else x
+            if shape is None and len(x.shape) == 3:
+                shape = (n, self.num_heads, queries, keys)
+            x = x if shape is None else x.reshape(shape)
+            found = x if found is None else found + x
+        return found if found is None or not extra else S.pad(found, (0, extra))
+
+    def _by_head(self, x: Tensor) -> Tensor:
+        """[batch, length, heads * d] as [batch, heads, length, d]"""
+        n, length, width = x.shape
+        return S.transpose(x.reshape(n, length, self.num_heads, width // self.num_heads), 1, 2)
+
+
+def _batch_first(query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
+    """[length, batch, ...] as [batch, length, ...]; the same tensor stays the same tensor."""
+    q = S.transpose(query, 0, 1)
+    k = q if key is query else S.transpose(key, 0, 1)
+    return q, k, k if value is key else S.transpose(value, 0, 1)

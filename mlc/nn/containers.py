@@ -1,0 +1,164 @@
+"""Modules that hold modules or parameters: Sequential, ModuleList, ModuleDict, ParameterList.
+
+What they hold are attributes under the names that saved states give them: "0", "1", ..., or the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, overload
+
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.diag import UserError, UserIndexError
+from mlc.nn.module import Module
+
+
+class _Named(Module):
+    """Things in order, each with a name."""
+
+    def __init__(self) -> None:
+        self._names: tuple[str, ...] = ()
+
+    def _add(self, name: str, x: Any) -> None:
+        if not name or "." in name or hasattr(self, name):
+            raise UserError(f"{name!r} cannot name a part of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
+                            hint="it is empty, has a dot, or is the name of an attribute already")
+        setattr(self, name, x)
+        self._names = (*self._names, name)
+
+    def _refill(self, things: Iterable[tuple[str, Any]]) -> None:
+        for name in self._names:
+            delattr(self, name)
+        self._names = ()
+        for name, x in things:
+            self._add(name, x)
+
+    def _things(self) -> list[Any]:
+        return [getattr(self, name) for name in self._names]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Listed(_Named):
+    """Things by position: under the names "0", "1", ..."""
+
+    def __init__(self, things: Iterable[Any] = ()) -> None:
+        super().__init__()
+        self.extend(things)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._things())
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> Any: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return self._like(self._names[index])
+        return getattr(self, self._name(index))
+
+    def __setitem__(self, index: int, x: Any) -> None:
+        setattr(self, self._name(index), x)
+
+    def _like(self, names: Iterable[str]) -> Any:
+        return type(self)([getattr(self, name) for name in names])
+
+    def _name(self, index: int) -> str:
+        if not -len(self) <= index < len(self):
+            raise UserIndexError(f"position {index} in a {type(self).__name__} of {len(self)}", code="MLC0366",
+                                 loc=user_loc())
+        return self._names[index]
+
+    def append(self, x: Any) -> Any:
+        """Add one more; itself."""
+        self._add(str(len(self)), x)
+        return self
+
+    def extend(self, things: Iterable[Any]) -> Any:
+        for x in things:
+            self.append(x)
+        return self
+
+    def insert(self, index: int, x: Any) -> None:
+        """Add one before position `index`; those after it move on."""
+        things = self._things()
+        things.insert(index, x)
+        self._refill((str(i), t) for i, t in enumerate(things))
+
+
+class Sequential(_Listed):
+    """Modules and functions, each applied to the result of the one before; a dict gives them names."""
+
+    def __init__(self, *layers: Any) -> None:
+        named = layers[0] if len(layers) == 1 and isinstance(layers[0], Mapping) else None
+        super().__init__(layers if named is None else ())
+        for name, layer in (named or {}).items():
+            self._add(name, layer)
+
+    def _like(self, names: Iterable[str]) -> Sequential:
+        return Sequential({name: getattr(self, name) for name in names})
+
+    def forward(self, x: Any) -> Any:
+        for layer in self._things():
+            x = layer(x)
+        return x
+
+
+class ModuleList(_Listed):
+    """Modules in a list; it has no forward of its own."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__(modules)
+
+
+class ParameterList(_Listed):
+    """Parameters in a list."""
+
+    def __init__(self, values: Iterable[Tensor] = ()) -> None:
+        super().__init__(values)
+
+
+class ModuleDict(_Named):
+    """Modules by name; it has no forward of its own."""
+
+    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+        super().__init__()
+        self.update(modules or {})
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._names:
+            raise UserError(f"there is no {key!r}", code="MLC0386", loc=user_loc(),
+                            hint="there is " + ", ".join(self._names))
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, x: Any) -> None:
+        if key in self._names:
+            setattr(self, key, x)
+        else:
+            self._add(key, x)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        self._refill([(name, x) for name, x in self.items() if name != key])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def update(self, modules: Mapping[str, Module]) -> None:
+        for key, x in modules.items():
+            self[key] = x
+
+    def keys(self) -> list[str]:
+        return list(self._names)
+
+    def values(self) -> list[Any]:
+        return self._things()
+
+    def items(self) -> list[tuple[str, Any]]:
+        return list(zip(self._names, self._things()))

@@ -1,0 +1,59 @@
+"""State dicts in safetensors files: arrays by name, without code, readable by every framework."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor, as_array, wrap
+from mlc.ir.diag import UserError
+from mlc.weights import DTYPES, Unreadable, to_bytes
+
+
+def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+    """Write arrays by name, such as `model.state_dict()`; the file is there whole or not at all."""
+    file = Path(path)
+    part = file.with_name(f"{file.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(to_bytes({name: as_array(x) for name, x in state.items()}))
+        part.replace(file)
+    except (OSError, Unreadable) as error:
+        raise UserError(f"{file} cannot be written: {error}", code="MLC0393", loc=user_loc()) from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
+    """The tensors of a file by name. They are read when they are used: the file is mapped, and must stay as it is.
+
+    What it holds is checked first: names, element types, shapes, and that every array lies within the file.
+    """
+    file = Path(path)
+    try:
+        import safetensors
+        with safetensors.safe_open(file, framework="np"):              # checks the header against the file
+            pass
+        with open(file, "rb") as stream:
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)     # written to, only this process sees it
+    except (OSError, safetensors.SafetensorError, ValueError) as error:
+        raise UserError(f"{file} is no safetensors file: {error}", code="MLC0387", loc=user_loc()) from None
+    start = 8 + int.from_bytes(mapped[:8], "little")
+    header = json.loads(mapped[8:start])
+    return {name: _tensor(file, mapped, start, name, info) for name, info in header.items() if name != "__metadata__"}
+
+
+def _tensor(file: Path, mapped: mmap.mmap, start: int, name: str, info: dict[str, Any]) -> Tensor:
+    if info["dtype"] not in DTYPES:
+        raise UserError(f"{file}: {name} has elements of type {info['dtype']}, which mlc does not have",
+                        code="MLC0387", loc=user_loc())
+    dtype = np.dtype(DTYPES[info["dtype"]])
+    begin, end = info["data_offsets"]
+    array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin).reshape(info["shape"])
+    return wrap(array if array.flags.aligned else array.copy())

@@ -1,0 +1,174 @@
+"""Adam and its relatives: moving averages of the gradient and of its square, corrected for starting at 0.
+
+As the optimisers of these names in torch.optim. Powers of beta are float64, as Python's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.frontend.functions import create
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.tensor import Tensor
+from mlc.optim.optimizer import Group, Optimizer, Rate
+
+
+class _Adaptive(Optimizer):
+    """Settings that all of them have. decoupled: weight decay shrinks p by itself, and is not part of the gradient."""
+
+    slots: tuple[str, ...] = ("exp_avg", "exp_avg_sq")
+
+    def __init__(self, lr: Rate, betas: tuple[float, float], eps: float, weight_decay: float, decoupled: bool,
+                 maximize: bool, groups: Sequence[Group]) -> None:
+        self.betas, self.eps, self.weight_decay = betas, eps, weight_decay
+        self.decoupled, self.maximize = decoupled, maximize
+        super().__init__(lr, groups)
+
+    def validate(self) -> None:
+        self.check("betas[0]", self.betas[0], 1)
+        self.check("betas[1]", self.betas[1], 1)
+        self.check("eps", self.eps)
+        self.check("weight_decay", self.weight_decay)
+
+    def decayed(self, p: Tensor, g: Tensor, lr: Any) -> tuple[Tensor, Tensor]:
+        """(parameter, gradient) with the weight decay in one of them."""
+        g = -g if self.maximize else g
+        if not self.weight_decay:
+            return p, g
+        return (p * (1 - lr * self.weight_decay), g) if self.decoupled else (p, g + self.weight_decay * p)
+
+    def averages(self, g: Tensor, m: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        beta1, beta2 = self.betas
+        return m + (1 - beta1) * (g - m), v * beta2 + (1 - beta2) * (g * g)
+
+
+class Adam(_Adaptive):
+    """m = lerp(g, m, beta1);  v = lerp(g ** 2, v, beta2);  p = p - lr * m' / (sqrt(v') + eps)
+
+    where m' and v' are m / (1 - beta1 ** t) and v / (1 - beta2 ** t); with amsgrad, v' is the largest v so far. Weight
+    decay adds weight_decay * p to g.
+    """
+
+    def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, amsgrad: bool = False, maximize: bool = False,
+                 groups: Sequence[Group] = (), decoupled: bool = False) -> None:
+        self.amsgrad = amsgrad
+        if amsgrad:
+            self.slots = (*self.slots, "max_exp_avg_sq")
+        super().__init__(lr, betas, eps, weight_decay, decoupled, maximize, groups)
+
+    def validate(self) -> None:
+        super().validate()
+        self.same_slots("amsgrad", "max_exp_avg_sq", self.amsgrad)
+
+    def scalars(self, t: Tensor) -> tuple[Any, ...]:
+        first, second = corrections(self.betas, t)
+        return first, E.rsqrt(second)
+
+    def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
+        first, scale = scalars
+        p, g = self.decayed(p, g, lr)
+        m, v = self.averages(g, *slots[:2])
+        largest = (E.maximum(slots[2], v),) if self.amsgrad else ()
+        size = E.sqrt(largest[0] if largest else v) * scale + self.eps
+        return p - (lr / first) * (m / size), m, v, *largest
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: p is multiplied by 1 - lr * weight_decay.
+
+    (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.)
+    """
+
+    def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 1e-2, amsgrad: bool = False, maximize: bool = False,
+                 groups: Sequence[Group] = ()) -> None:
+        super().__init__(lr, betas, eps, weight_decay, amsgrad, maximize, groups, decoupled=True)
+
+
+class Adamax(_Adaptive):
+    """m = lerp(g, m, beta1);  u = max(beta2 * u, |g| + eps);  p = p - lr / (1 - beta1 ** t) * m / u"""
+
+    slots = ("exp_avg", "exp_inf")
+
+    def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, maximize: bool = False, groups: Sequence[Group] = ()) -> None:
+        super().__init__(lr, betas, eps, weight_decay, False, maximize, groups)
+
+    def scalars(self, t: Tensor) -> tuple[Any, ...]:
+        return corrections(self.betas, t)[:1]
+
+    def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
+        p, g = self.decayed(p, g, lr)
+        m = slots[0] + (1 - self.betas[0]) * (g - slots[0])
+        u = E.maximum(slots[1] * self.betas[1], E.abs(g) + self.eps)
+        return p - (lr / scalars[0]) * (m / u), m, u
+
+
+class NAdam(_Adaptive):
+    """Adam with Nesterov's momentum: p moves by lr * (a * g + b * m) / (sqrt(v') + eps)
+
+    where mu(t) = beta1 * (1 - 0.96 ** (t * momentum_decay) / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)) and
+    b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)).
+    """
+
+    slots = ("exp_avg", "exp_avg_sq", "mu_product")
+
+    def __init__(self, lr: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False,
+                 maximize: bool = False, groups: Sequence[Group] = ()) -> None:
+        self.momentum_decay = momentum_decay
+        super().__init__(lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, groups)
+
+    def fresh(self, p: Tensor) -> tuple[Tensor, ...]:
+        return create.zeros_like(p), create.zeros_like(p), create.ones(dtype="float64")
+
+    def scalars(self, t: Tensor) -> tuple[Any, ...]:
+        now, following = (self.betas[0] * (1 - 0.5 * E.pow(0.96, x.double() * self.momentum_decay))
+                          for x in (t, t + 1))
+        return now, following, E.rsqrt(corrections(self.betas, t)[1])
+
+    def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
+        now, following, scale = scalars
+        p, g = self.decayed(p, g, lr)
+        m, v = self.averages(g, *slots[:2])
+        product = slots[2] * now
+        size = E.sqrt(v) * scale + self.eps
+        p = p - (lr * (1 - now) / (1 - product)) * (g / size)
+        return p - (lr * following / (1 - product * following)) * (m / size), m, v, product
+
+
+class RAdam(_Adaptive):
+    """Adam whose step waits for the variance of v': p = p - lr * m' * r / (sqrt(v') + eps), and - lr * m' at first
+
+    r = sqrt((rho - 4) (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho)) once rho > 5, where
+    rho_inf = 2 / (1 - beta2) - 1 and rho = rho_inf - 2 t beta2 ** t / (1 - beta2 ** t). (Liu et al., "On the Variance
+    of the Adaptive Learning Rate and Beyond", 2020.)
+    """
+
+    def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+                 weight_decay: float = 0.0, decoupled_weight_decay: bool = False, maximize: bool = False,
+                 groups: Sequence[Group] = ()) -> None:
+        super().__init__(lr, betas, eps, weight_decay, decoupled_weight_decay, maximize, groups)
+
+    def scalars(self, t: Tensor) -> tuple[Any, ...]:
+        first, second = corrections(self.betas, t)
+        limit = 2 / (1 - self.betas[1]) - 1
+        rho = limit - 2 * t.double() * (1 - second) / second
+        certain = rho > 5
+        safe = E.where(certain, rho, 6.0)
+        rectified = E.sqrt((safe - 4) * (safe - 2) * limit / ((limit - 4) * (limit - 2) * safe))
+        return first, certain, rectified * E.sqrt(second)
+
+    def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
+        first, certain, scale = scalars
+        p, g = self.decayed(p, g, lr)
+        m, v = self.averages(g, *slots)
+        return p - (lr / first) * m * E.where(certain, scale / (E.sqrt(v) + self.eps), 1.0), m, v
+
+
+def corrections(betas: tuple[float, float], t: Tensor) -> tuple[Tensor, Tensor]:
+    """1 - beta ** t for both: what averages that started at 0 are short of after t updates."""
+    first, second = (1 - E.pow(beta, t.double()) for beta in betas)
+    return first, second

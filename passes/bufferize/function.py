@@ -1,0 +1,359 @@
+"""One function on its way to buffers: its new arguments, its plan, and every operation rewritten after it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlc.dialects import arith, func, memref, scf
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func, Return
+from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, to_buffer
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FunctionType, MemRefType, TensorType, Type, bind_symbols, i1, i8, i64, index, to_numpy
+from mlc.passes import between
+from mlc.passes.bufferize import regions
+from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
+from mlc.passes.bufferize.numbers import SizeBuilder, kernel_names, symbols_of
+from mlc.passes.bufferize.plan import Plan, Slot
+from mlc.passes.bufferize.totals import Sites, sites_of, work_of
+from mlc.passes.conditions import Conditions, op_sizes, size_conditions
+
+
+@dataclass(frozen=True)
+class Callee:
+    """What those who call a bufferized function must know: its types as tensors, and what it needs in its symbols.
+
+    aliases     for each result the argument whose buffer it takes, or -1
+    overwrites  (argument, result): a caller may pass one buffer for both
+    """
+
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+    symbols: tuple[str, ...]
+    aliases: tuple[int, ...]
+    overwrites: Overwrites
+    arena: Dim
+    temporaries: Dim
+    work: Dim | None
+    conditions: Conditions
+
+    def sizes_at(self, call: func.Call) -> dict[str, Dim]:
+        """What the symbols stand for where the function is called."""
+        return bind_symbols(self.inputs, [v.type for v in call.args])
+
+    def work_at(self, env: dict[str, Dim]) -> Dim | None:
+        return None if self.work is None else sizes.substitute(self.work, env)
+
+
+class Bufferizer:
+    """Gives one function buffers. `callees` holds all that it calls, `sites` the numbers of what can go wrong;
+    `called` says whether others call it.
+    """
+
+    def __init__(self, module: Module, function: Func, callees: dict[str, Callee], sites: Sites,
+                 called: bool) -> None:
+        self.module = module
+        self.function = function
+        self.block = function.block
+        self.callees = callees
+        self.sites = sites
+        self.called = called
+
+    def run(self) -> Callee:
+        function, block = self.function, self.block
+        returned = block.terminator.operands
+        old_args = list(block.args)
+        inputs = tuple(a.type for a in old_args)
+        interface = FunctionType(inputs, tuple(v.type for v in returned))
+        if function.is_public and not all(isinstance(t, TensorType) for t in (*interface.inputs, *interface.results)):
+            function.fail("only functions of tensors are called from outside", code="MLC0160")
+        names = symbols_of([t for t in inputs if isinstance(t, TensorType)])
+        self.check(names)
+        calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
+        conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
+        work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
+        self.life = Lifetimes(function, {name: c.overwrites for name, c in self.callees.items()})
+        aliases = self.donations(returned)
+        overwrites = self.overwrites(returned) if self.called else frozenset()
+        self.add_arguments(names, old_args, returned, aliases)
+        self.calls = calls
+        self.arena_bytes = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
+        self.plan = Plan(self.life, self.given, self.arena_bytes)
+        temporaries = self.plan.temporaries
+        for op, env in calls.items():
+            temporaries = temporaries + sizes.substitute(self.callees[op.callee].temporaries, env)
+        arena = self.lay_out()
+        self.rewrite_block(block, [self.given.get(v) for v in returned])
+        block.erase_args(range(len(old_args)))
+        function.attrs.pop("donate", None)
+        if function.is_public:
+            self.describe(interface, names, aliases, work, conditions, temporaries)
+            self.companion(names, arena)
+        function.update_type()
+        return Callee(inputs, interface.results, tuple(names), tuple(aliases), overwrites, arena, temporaries, work,
+                      conditions)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Sizes are told by arguments, and callees have been bufferized, so nothing calls itself."""
+        for op in self.function.walk():
+            if unknown := {n for d in op_sizes(op) for n in sizes.symbols(d)} - set(names):
+                op.fail(f"the size {', '.join(sorted(unknown))} is no size of an argument", code="MLC0161")
+            if isinstance(op, func.Call) and op.callee not in self.callees:
+                op.fail(f"@{op.callee} calls itself through this call, so nothing bounds the memory that it needs",
+                        code="MLC0162")
+        for block in between.blocks_of(self.function):
+            if not all(between.hands_over_its_own(block.terminator)):
+                block.terminator.fail("hands over a tensor that no operation of its own gives", code="MLC0162",
+                                      hint="run fuse")
+
+    def donations(self, returned: Sequence[Value]) -> list[int]:
+        """For each result, the donated argument whose buffer it can take: its last reader writes it in place."""
+        by_type: dict[Type, list[int]] = {}
+        for at in sorted(self.function.attrs.get("donate", ())):
+            by_type.setdefault(self.block.args[at].type, []).append(at)
+        taken: set[int] = set()
+        out = [-1] * len(returned)
+        for i, v in enumerate(returned):
+            if v.op is None or list(returned).index(v) != i:
+                continue
+            for at in by_type.get(v.type, ()):
+                if at not in taken and self.life.fits_in_place(v.op, v, self.block.args[at]):
+                    out[i] = at
+                    taken.add(at)
+                    break
+        return out
+
+    def overwrites(self, returned: Sequence[Value]) -> Overwrites:
+        """The pairs of an argument and a result for which a caller may pass one buffer."""
+        by_type: dict[Type, list[int]] = {}
+        for arg in self.block.args:
+            by_type.setdefault(arg.type, []).append(arg.index)
+        return frozenset((i, j) for j, v in enumerate(returned) for i in by_type.get(v.type, ())
+                         if v.op is not None and self.life.fits_in_place(v.op, v, self.block.args[i]))
+
+    def add_arguments(self, names: Sequence[str], old_args: Sequence[Value], returned: Sequence[Value],
+                      aliases: Sequence[int]) -> None:
+        """Symbols, inputs, results, arena and error record, after the old arguments."""
+        block = self.block
+        self.symbols: dict[str, Value] = {n: block.add_arg(index, n) for n in names}
+        self.given: dict[Value, Value] = {}
+        for arg in old_args:
+            if isinstance(arg.type, TensorType):
+                self.given[arg] = block.add_arg(buffer_type(arg.type), arg.name)
+            else:
+                arg.replace_by(block.add_arg(arg.type, arg.name))
+        for i, v in enumerate(returned):
+            if isinstance(v.type, TensorType):
+                self.given[v] = self.given[old_args[aliases[i]]] if aliases[i] >= 0 else block.add_arg(
+                    buffer_type(v.type), f"out{i}")
+        self.arena = block.add_arg(MemRefType((None,), i8), "arena")
+        self.errors = block.add_arg(MemRefType((2,), i64), "errors")
+        self.sizes = SizeBuilder(self.symbols)
+        self.kernel_symbols = kernel_names(names)
+        self.renamed = {a: sizes.sym(b) for a, b in zip(names, self.kernel_symbols) if a != b}
+        assert block.first is not None
+        self.first = block.first
+
+    def lay_out(self) -> Dim:
+        """Give every slot its offset, and make the views of the arena; the arena's size."""
+        plan = self.plan
+        offsets: dict[Slot, Dim] = {}
+        total: Dim = 0
+        for slot in plan.slots:
+            offsets[slot] = total
+            total = total + slot.bytes
+        self.buffers: dict[Value, Value] = {}
+        self.arenas: dict[func.Call, Value] = dict.fromkeys(self.calls, self.arena)
+        with before(self.first):
+            for v, slot in plan.in_slot.items():
+                self.buffers[v] = self.view_of_arena(offsets[slot], v.type.shape, buffer_type(v.type))
+                self.buffers[v].name = v.name
+            for call, slot in plan.arena_of.items():
+                self.arenas[call] = memref.View(self.arena, self.sizes.value(offsets[slot]),
+                                                (self.sizes.value(self.arena_bytes[call]),),
+                                                MemRefType((None,), i8)).result
+        return total
+
+    def view_of_arena(self, offset: Dim, shape: Sequence[Dim], type: MemRefType) -> Value:
+        dynamic = tuple(self.sizes.value(d) for d in shape if not isinstance(d, int))
+        return memref.View(self.arena, self.sizes.value(offset), dynamic, type).result
+
+    # -- rewriting ------------------------------------------------------------------------------------------------
+    def buffer(self, v: Value) -> Value:
+        """The buffer of a tensor."""
+        while v in self.plan.same:
+            v = self.plan.same[v]
+        if v not in self.buffers:
+            place = self.plan.place_of.get(v)
+            assert place is not None and not isinstance(place, Slot), f"{v} has no buffer"
+            self.buffers[v] = place.buffer
+        return self.buffers[v]
+
+    def size(self, size: Dim) -> Value:
+        """The index value of a size, which reaches the whole function."""
+        with before(self.first):
+            return self.sizes.value(size)
+
+    def rewrite_block(self, block: Block, waiting: Sequence[Value | None]) -> None:
+        """Rewrite the operations of a block, which hands over in the buffers `waiting`, and forget those of tensors."""
+        for op in list(block):
+            with before(op):
+                if op.terminator:
+                    self.end(op, waiting)
+                else:
+                    self.rewrite(op)
+        for old in reversed([o for o in block if any(isinstance(r.type, TensorType) for r in o.results)]):
+            old.erase()
+
+    def rewrite(self, op: Op) -> None:
+        if isinstance(op, Kernel):
+            self.kernel(op)
+        elif isinstance(op, func.Call):
+            self.call(op)
+        elif isinstance(op, tn.Reshape):
+            self.buffers[op.result] = self.view(op)
+        elif isinstance(op, tn.Constant):
+            self.buffers[op.result] = self.constant(op)
+        elif isinstance(op, tn.Item):
+            op.replace_by(self.item(op))
+        elif isinstance(op, tn.FromScalar):
+            self.from_scalar(op)
+        elif isinstance(op, tn.Extent):
+            op.replace_by(self.size(op.value))
+        elif isinstance(op, scf.For):
+            regions.rewrite_for(self, op)
+        elif isinstance(op, scf.If):
+            regions.rewrite_if(self, op)
+        elif isinstance(op, scf.While):
+            regions.rewrite_while(self, op)
+        elif op.name.startswith("tensor."):
+            op.fail("stands outside a kernel", code="MLC0162")
+
+    def end(self, terminator: Op, waiting: Sequence[Value | None]) -> None:
+        """Bring what a block hands over to the buffers that wait for it; scalars are handed over as before."""
+        for v, target in zip(terminator.operands, waiting):
+            if target is not None and self.buffer(v) is not target:
+                self.copy(v.type, self.buffer(v), target)
+        terminator.set_operands([v for v in terminator.operands if not isinstance(v.type, TensorType)])
+
+    def kernel(self, op: Kernel) -> None:
+        found = sites_of(op)
+        ins, outs = tuple(self.buffer(v) for v in op.ins), tuple(self.buffer(v) for v in op.results)
+        body = op.regions[0]
+        if self.renamed:
+            body = clone_region(body, {}, env=self.renamed)
+        else:
+            op.regions = ()
+            body.parent = None
+        new = Kernel(ins, outs, tuple(self.symbols.values()), self.errors if found else None, body, (),
+                     symbols=self.kernel_symbols, label=op.label, unfused=op.unfused)
+        new.attrs["site"] = self.sites.first[op]
+
+    def copy(self, type: TensorType, source: Value, target: Value) -> None:
+        """Copy a tensor from one buffer to another, at the insertion point."""
+        block = Block([type.with_shape(tuple(sizes.substitute(d, self.renamed) for d in type.shape))])
+        with at_end(block):
+            Yield(tuple(block.args))
+        Kernel((source,), (target,), tuple(self.symbols.values()), None, Region(block), (),
+               symbols=self.kernel_symbols, label="copy")
+
+    def call(self, op: func.Call) -> None:
+        """Pass symbols, inputs, results, a piece of the arena and the error record."""
+        callee, env = self.callees[op.callee], self.calls[op]
+        tensors = [v for v in op.results if isinstance(v.type, TensorType)]
+        results = {v: self.buffer(v) for v in tensors}
+        inputs = {i: self.buffer(v) if isinstance(v.type, TensorType) else v for i, v in enumerate(op.args)}
+        for j, i in enumerate(callee.aliases):
+            if i >= 0:                                   # the callee writes a result over this argument
+                if inputs[i] is not results[op.results[j]]:
+                    self.copy(op.args[i].type, inputs[i], results[op.results[j]])
+                inputs[i] = results.pop(op.results[j])
+        given: list[Value] = [self.size(env[name]) for name in callee.symbols]
+        given += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
+        given += [_cast(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
+        scalars = [v for v in op.results if v not in tensors]
+        new = func.Call(op.callee, (*given, self.arenas[op], self.errors), tuple(v.type for v in scalars))
+        for old, value in zip(scalars, new.results):
+            old.replace_by(value)
+        if not tensors:
+            op.erase()
+
+    def view(self, op: tn.Reshape) -> Value:
+        """A row-major buffer under another shape."""
+        shape = op.result.type.shape
+        strides: list[Dim] = [1] * len(shape)
+        for axis in reversed(range(len(shape) - 1)):
+            strides[axis] = strides[axis + 1] * shape[axis + 1]
+        view = memref.reinterpret(self.buffer(op.x), 0, [self.number(d) for d in shape],
+                                  [self.number(s) for s in strides])
+        return memref.Cast(view, buffer_type(op.result.type)).result
+
+    def number(self, size: Dim) -> int | Value:
+        return size if isinstance(size, int) else self.size(size)
+
+    def item(self, op: tn.Item) -> Value:
+        zero = self.size(0)
+        value: Value = memref.Load(self.buffer(op.x), (zero,) * op.x.type.rank).result
+        if op.result.type == i1:
+            return arith.CmpI("ne", value, arith.constant(0, i8)).result
+        return value
+
+    def from_scalar(self, op: tn.FromScalar) -> None:
+        x = op.x
+        if x.type == index:
+            x = arith.IndexCast(x, i64).result
+        elif x.type == i1:
+            x = arith.ExtUI(x, i8).result
+        memref.Store(x, self.buffer(op.result), ())
+
+    def constant(self, op: tn.Constant) -> Value:
+        """An array of the program's data, one global per constant."""
+        type = buffer_type(op.result.type)
+        block = self.module.body.block
+        names = {o.attrs.get("sym_name") for o in block}
+        name = next(n for i in itertools.count() if (n := f"constant_{i}") not in names)
+        block.insert(memref.Global.make([], {
+            "sym_name": Symbol(name), "type": type, "sym_visibility": "private", "constant": True, "alignment": None,
+            "initial_value": to_buffer(np.ascontiguousarray(op.value), to_numpy(type.dtype))}, [], loc=op.loc),
+            before=self.function)
+        data = memref.GetGlobal.make([], {"name": Symbol(name)}, [type], loc=op.loc)
+        assert op.parent is not None
+        op.parent.insert(data, op)
+        return data.result
+
+    # -- what callers of a public function must know --------------------------------------------------------------
+    def describe(self, interface: FunctionType, names: Sequence[str], aliases: Sequence[int], work: Dim | None,
+                 conditions: Conditions, temporaries: Dim) -> None:
+        function = self.function
+        sites = self.sites.names if self.sites.reached[function.sym_name] else ()
+        function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
+                           "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
+        if conditions:
+            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(conditions.values())}
+        if not isinstance(temporaries, int):
+            function.attrs["temporaries"] = str(temporaries)
+
+    def companion(self, names: Sequence[str], arena: Dim) -> None:
+        """`@f_arena_bytes`: the size of the arena for given sizes."""
+        name = f"{self.function.sym_name}_arena_bytes"
+        block = Block([index] * len(names), names)
+        with at_end(block, self.function.loc):
+            total = SizeBuilder(dict(zip(names, block.args))).value(arena)
+            Return((total,))
+        companion = Func.make([], {"sym_name": Symbol(name), "sym_visibility": None, "function_type": FunctionType(
+            (index,) * len(names), (index,))}, [], [Region(block)], loc=self.function.loc)
+        self.module.body.block.insert(companion)
+
+
+def _cast(v: Value, type: Type) -> Value:
+    """A buffer as the one that a callee takes for a tensor of `type`: sizes known here may be unknown there."""
+    if not isinstance(type, TensorType) or v.type == buffer_type(type):
+        return v
+    return memref.Cast(v, buffer_type(type)).result

@@ -1,0 +1,75 @@
+"""Loops and conditions on buffers: what they carried as tensors lies in memory, scalars are carried as before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mlc.dialects import scf
+from mlc.ir.core import Block, Op, Region, Value
+from mlc.ir.types import TensorType
+
+if TYPE_CHECKING:
+    from mlc.passes.bufferize.function import Bufferizer
+
+
+def rewrite_for(b: Bufferizer, op: scf.For) -> None:
+    _start(b, op.init, op.carried)
+    block = op.block
+    b.rewrite_block(block, _buffers(b, op.carried))
+    _drop_tensors(block)
+    _replace(op, [op.lower, op.upper, op.step, *_scalars(op.init)])
+
+
+def rewrite_if(b: Bufferizer, op: scf.If) -> None:
+    waiting = _buffers(b, op.results)
+    for region in op.regions:
+        for block in region.blocks:
+            b.rewrite_block(block, waiting)
+    _replace(op, [op.condition])
+
+
+def rewrite_while(b: Bufferizer, op: scf.While) -> None:
+    before, after = op.before.block, op.after.block
+    _start(b, op.init, before.args)
+    handed_on, again = [None, *_buffers(b, after.args)], _buffers(b, before.args)
+    for block, waiting in ((before, handed_on), (after, again)):
+        b.rewrite_block(block, waiting)
+        _drop_tensors(block)
+    _replace(op, _scalars(op.init))
+
+
+def _start(b: Bufferizer, init: Sequence[Value], carried: Sequence[Value]) -> None:
+    """Bring the values that a loop starts from to where it carries them."""
+    for v, arg in zip(init, carried):
+        if isinstance(v.type, TensorType) and b.buffer(v) is not b.buffer(arg):
+            b.copy(v.type, b.buffer(v), b.buffer(arg))
+
+
+def _buffers(b: Bufferizer, values: Sequence[Value]) -> list[Value | None]:
+    return [b.buffer(v) if isinstance(v.type, TensorType) else None for v in values]
+
+
+def _scalars(values: Sequence[Value]) -> list[Value]:
+    return [v for v in values if not isinstance(v.type, TensorType)]
+
+
+def _drop_tensors(block: Block) -> None:
+    block.erase_args([arg.index for arg in block.args if isinstance(arg.type, TensorType)])
+
+
+def _replace(op: Op, operands: Sequence[Value]) -> None:
+    """The operation with its regions on scalars alone, before the old one, which loses them."""
+    regions: tuple[Region, ...] = op.regions
+    op.regions = ()
+    for region in regions:
+        region.parent = None
+    scalars = _scalars(op.results)
+    types = None if isinstance(op, scf.For) else [v.type for v in scalars]
+    new = type(op).make(operands, dict(op.attrs), types, regions, loc=op.loc)
+    assert op.parent is not None
+    op.parent.insert(new, op)
+    for old, value in zip(scalars, new.results):
+        old.replace_by(value)
+    if len(scalars) == len(op.results):
+        op.erase()

@@ -1,0 +1,113 @@
+"""What the functions of a module add up to: places where an index can be out of range, and work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mlc.dialects import arith, func, scf
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir import sizes
+from mlc.ir.core import Block, Value
+from mlc.ir.sizes import Dim
+from mlc.passes.between import REGIONS
+
+UNBOUNDED = None
+"""The work of a call whose loops run as long as the data says."""
+
+
+class Sites:
+    """The places in a module where an index can be out of range, numbered as they are first met."""
+
+    def __init__(self, module: Module) -> None:
+        self.names: list[str] = []
+        self.first: dict[Kernel, int] = {}              # the number of a kernel's first place
+        self.reached: dict[str, bool] = {}              # whether a function, or one that it calls, has such places
+        seen: set[str] = set()
+        for function in sorted(func.functions(module), key=lambda f: not f.is_public):
+            self.number(function, {f.sym_name: f for f in func.functions(module)}, seen)
+        for function in func.callees_first(module):
+            self.reached[function.sym_name] = any(
+                bool(sites_of(op)) if isinstance(op, Kernel) else self.reached.get(op.callee, False)
+                for op in _steps(function))
+
+    def number(self, function: Func, table: Mapping[str, Func], seen: set[str]) -> None:
+        """Go through a function, and through each other one where it is first called."""
+        work: list[Func | Kernel | func.Call] = [function]
+        while work:
+            op = work.pop()
+            if isinstance(op, Kernel):
+                self.first[op] = len(self.names)
+                self.names += sites_of(op)
+                continue
+            following = table[op.callee] if isinstance(op, func.Call) else op
+            if following.sym_name not in seen:
+                seen.add(following.sym_name)
+                work += reversed(_steps(following))
+
+
+def _steps(function: Func) -> list[Kernel | func.Call]:
+    return [op for op in function.walk() if isinstance(op, Kernel | func.Call)]
+
+
+def sites_of(kernel: Kernel) -> list[str]:
+    """The places in a kernel where an index can be out of range, as `file:line:col: message`."""
+    return [f"{op.loc}: an index of {op.name.removeprefix('tensor.')} is out of range for axis {op.axis} of size "
+            f"{op.x.type.shape[op.axis]}" for op in kernel.body.block if isinstance(
+                op, tn.Take | tn.TakeAlong | tn.Scatter | tn.ScatterAlong)]
+
+
+def work_of(block: Block, of_call: Callable[[func.Call], Dim | None]) -> Dim | None:
+    """About how many operations on elements a block makes: points times operations, over all kernels."""
+    total: Dim = 0
+    for op in block:
+        found: Dim | None = 0
+        if isinstance(op, Kernel):
+            found = _of_kernel(op)
+        elif isinstance(op, func.Call):
+            found = of_call(op)
+        elif isinstance(op, REGIONS):
+            found = _of_regions(op, of_call)
+        if found is UNBOUNDED:
+            return UNBOUNDED
+        total = total + found
+    return total
+
+
+def _of_regions(op: scf.For | scf.If | scf.While, of_call: Callable[[func.Call], Dim | None]) -> Dim | None:
+    inner = [work_of(b, of_call) for region in op.regions for b in region.blocks]
+    if isinstance(op, scf.While) or any(n is UNBOUNDED for n in inner):
+        return UNBOUNDED
+    total: Dim = sum((n for n in inner if n is not None), 0)
+    if isinstance(op, scf.If):
+        return total
+    lower, upper, step = (_known(v) for v in (op.lower, op.upper, op.step))
+    if lower is None or upper is None or not isinstance(step, int) or step <= 0:
+        return UNBOUNDED
+    span = upper - lower
+    if isinstance(span, int):
+        return total * max(0, -(-span // step))
+    return total * ((span + (step - 1)) // step) if sizes.is_natural(span) else UNBOUNDED
+
+
+def _known(bound: Value) -> Dim | None:
+    """A loop's bound as a number or size, if it is one."""
+    if isinstance(bound.op, tn.Extent):
+        return bound.op.value
+    value = arith.constant_value(bound)
+    return None if value is None else int(value)
+
+
+def _of_kernel(kernel: Kernel) -> Dim:
+    total: Dim = 0
+    for op in kernel.body.block:
+        for r in op.results:
+            points = r.type.size
+            if isinstance(op, tn.DotGeneral):
+                points = points * sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+            total = total + points
+    return total
+
+

@@ -1,0 +1,34 @@
+"""Make loops, vectors and memory accesses of kernels.
+
+takes  LOOP
+gives  LOW: builtin func arith math scf memref vector, as upstream MLIR means them
+why    the last level with structure: from here on each operation is one or two machine instructions
+
+A kernel becomes one scf.for per parallel dimension, in steps of its block; what is left over runs as one smaller block
+where its size is known, else with blocks of one point, or, in the vector dimension, as masked vectors. A tile that
+spans the vector dimension becomes vectors, one for each combination of points of its other dimensions; any other tile
+becomes scalars.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import before
+from mlc.ir.passes import Pass
+from mlc.passes.forms import LOOP, LOW
+from mlc.passes.loop_to_scf import checks, compute, memory, scratch
+from mlc.passes.loop_to_scf.nest import Lowering
+
+__all__ = ["PASS", "checks", "compute", "memory", "run", "scratch"]          # the modules register their rules
+
+
+def run(module: Module) -> None:
+    """Lower every kernel of `module`."""
+    for kernel in list(module.inside(Kernel)):
+        with before(kernel):
+            Lowering(module, kernel).run()
+        kernel.erase()
+
+
+PASS = Pass(run, takes=LOOP, gives=LOW)

@@ -1,0 +1,154 @@
+"""What kernels compute, point by point and along a dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlc.dialects import arith, loop, math, vector
+from mlc.ir.core import Op, Value, builder, located
+from mlc.ir.types import FloatType, Type, VectorType, element, i1
+from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
+from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
+
+
+@rule(loop.Full)
+def _full(low: Lowering, op: loop.Full) -> None:
+    tile: loop.TileType = op.result.type
+    type = VectorType((low.lanes,), tile.dtype) if low.in_lanes(tile.dims) else tile.dtype
+    low.define(op.result, lambda p: arith.constant(op.value, type))
+
+
+@rule(loop.Index)
+def _index(low: Lowering, op: loop.Index) -> None:
+    number = lane_index if low.in_lanes(op.result.type.dims) else scalar_index
+    low.define(op.result, lambda p: number(low, op.expr, op.tiles, p))
+
+
+@rule(loop.InBounds)
+def _in_bounds(low: Lowering, op: loop.InBounds) -> None:
+    inside = arith.constant(True, i1)
+    low.define(op.result, lambda p: low.mask(p) or inside if op.dim == low.scope.vector else inside)
+
+
+@rule(loop.Map)
+def _map(low: Lowering, op: loop.Map) -> None:
+    for r in op.results:
+        low.scope.tiles[r] = {}
+    for point in low.points(loop.union(op.operands)):
+        values: dict[Value, Value] = {a: low.part(v, point) for a, v in zip(op.body.block.args, op.operands)}
+        for inner in op.body.block:
+            if not inner.terminator:
+                with located(inner.loc.through("loop_to_scf")):
+                    _apply(low, inner, values)
+        for r, v in zip(op.results, op.body.block.terminator.operands):
+            low.scope.tiles[r][point] = values[v]
+
+
+def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
+    """One scalar operation of a map's body, on vectors where an operand is; one condition may choose for all."""
+    operands = [values[v] for v in op.operands]
+    types: list[Type] = [r.type for r in op.results]
+    if any(isinstance(v.type, VectorType) for v in operands):
+        keep = isinstance(op, arith.Select) and not isinstance(operands[0].type, VectorType)
+        operands = [v if keep and i == 0 else low.spread(v) for i, v in enumerate(operands)]
+        types = [VectorType((low.lanes,), r.type) for r in op.results]
+    copy = type(op).make(operands, dict(op.attrs), types, loc=op.loc)
+    assert builder.block is not None
+    builder.block.insert(copy, builder.before)
+    values.update(zip(op.results, copy.results))
+
+
+# -- along a dimension ------------------------------------------------------------------------------------------------
+def _combiner(floats: Any, integers: Any) -> Callable[[Value, Value], Value]:
+    return lambda a, b: (floats if isinstance(element(a.type), FloatType) else integers)(a, b).result
+
+
+_COMBINERS: dict[str, Callable[[Value, Value], Value]] = {
+    "add": _combiner(arith.AddF, arith.AddI), "mul": _combiner(arith.MulF, arith.MulI),
+    "max": _combiner(arith.MaximumF, arith.MaxSI), "min": _combiner(arith.MinimumF, arith.MinSI),
+    "maxu": _combiner(arith.MaxUI, arith.MaxUI), "minu": _combiner(arith.MinUI, arith.MinUI),
+    "or": _combiner(arith.OrI, arith.OrI), "and": _combiner(arith.AndI, arith.AndI),
+}
+"""The operation that combines two elements, by `kind`, where they are floats and where they are integers."""
+
+
+@rule(loop.Reduce)
+def _reduce(low: Lowering, op: loop.Reduce) -> None:
+    if op.dim != low.scope.vector:
+        op.fail("the lanes that it combines lie in vector registers: `vector` is their dimension", code="MLC0171")
+    combine = _COMBINERS[op.kind]
+    offsets = sorted({p[op.dim] for p in low.points(op.x.type.dims)})
+
+    def tree(point: Point) -> Value:
+        parts = [low.spread(low.part(op.x, _moved(point, op.dim, offset))) for offset in offsets]
+        while (half := len(parts) // 2):
+            parts = [combine(a, b) for a, b in zip(parts[:half], parts[half:])]
+        v, n = parts[0], low.lanes
+        while n > 1:
+            lower = vector.Shuffle(v, v, tuple(range(n // 2))).result
+            upper = vector.Shuffle(v, v, tuple(range(n // 2, n))).result
+            v, n = combine(lower, upper), n // 2
+        return vector.Extract(v, (), (0,)).result
+
+    low.define(op.result, tree)
+
+
+def _moved(point: Point, d: int, offset: int) -> Point:
+    return (*point[:d], offset, *point[d + 1:])
+
+
+@rule(loop.Fold)
+def _fold(low: Lowering, op: loop.Fold) -> None:
+    if op.dim == low.scope.vector:
+        op.fail("an ordered sum cannot lie in vector registers along its own dimension", code="MLC0171")
+
+    def chain(point: Point) -> Value:
+        acc = low.part(op.acc, point)
+        for k in range(low.scope.block[op.dim]):
+            x = low.part(op.x, _moved(point, op.dim, k))
+            if low.in_lanes(op.result.type.dims):
+                acc, x = low.spread(acc), low.spread(x)
+            acc = _COMBINERS[op.kind](acc, x)
+        return acc
+
+    low.define(op.result, chain)
+
+
+@rule(loop.Scan)
+def _scan(low: Lowering, op: loop.Scan) -> None:
+    if op.dim == low.scope.vector:
+        op.fail("an ordered sum cannot lie in vector registers along its own dimension", code="MLC0171")
+    steps: dict[Point, Value] = {}
+
+    def step(point: Point) -> Value:
+        k = point[op.dim]
+        acc, x = steps[_moved(point, op.dim, k - 1)] if k else low.part(op.acc, point), low.part(op.x, point)
+        if low.in_lanes(op.result.type.dims):
+            acc, x = low.spread(acc), low.spread(x)
+        steps[point] = _COMBINERS[op.kind](acc, x)
+        return steps[point]
+
+    low.define(op.result, step)
+
+
+@rule(loop.Contract)
+def _contract(low: Lowering, op: loop.Contract) -> None:
+    if op.dim == low.scope.vector:
+        op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",
+                code="MLC0171")
+
+    def chain(point: Point) -> Value:
+        acc = low.part(op.acc, point)
+        for k in range(low.scope.block[op.dim]):
+            at = _moved(point, op.dim, k)
+            lhs, rhs = low.part(op.lhs, at), low.part(op.rhs, at)
+            if low.in_lanes(op.result.type.dims):
+                acc, lhs, rhs = low.spread(acc), low.spread(lhs), low.spread(rhs)
+            if isinstance(element(acc.type), FloatType):
+                acc = math.Fma(lhs, rhs, acc).result
+            else:
+                acc = arith.AddI(acc, arith.MulI(lhs, rhs).result).result
+        return acc
+
+    low.define(op.result, chain)

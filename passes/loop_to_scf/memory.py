@@ -1,0 +1,312 @@
+"""How tiles are read from buffers and written to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mlc.dialects import arith, loop, memref, scf, vector
+from mlc.ir import sizes
+from mlc.ir.core import Value, at_end
+from mlc.ir.sizes import Dim
+from mlc.ir.types import MemRefType, VectorType, i1, index
+from mlc.passes.bufferize import quotient
+from mlc.passes.loop_to_scf.nest import Lowering, Point, rule, zero_of
+from mlc.passes.loop_to_scf.turned import is_turned, load_turned
+from mlc.passes.vectorize import stride
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where tiles are read or written: an expression per dimension of a buffer, of which only part may be touched."""
+
+    buffer: Value
+    map: tuple[Dim, ...]
+    tiles: Sequence[Value] = ()
+    mask: Value | None = None
+    bounded: bool = True                 # whether points outside of the domain are not to be touched
+
+    @property
+    def dims(self) -> set[int]:
+        masked = self.mask.type.dims if self.mask is not None else ()
+        return {*masked, *loop.spanned(self.map, self.tiles)}
+
+
+def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
+    """Where an operation reads or writes: in the buffer as one row, where that takes fewer divisions."""
+    plain = Access(op.buffer, op.map, op.tiles, op.mask)
+    if any(q for e in op.map for q in sizes.quotients(e)):
+        place = sizes.joined(address(low, plain))
+        if not any(sizes.quotients(place)):
+            return Access(flatten(low, op.buffer)[0], (place,), op.tiles, op.mask)
+    return plain
+
+
+# -- index arithmetic -------------------------------------------------------------------------------------------------
+def at(low: Lowering, expr: Dim, point: Point) -> Dim:
+    """An expression over coordinates as one over the origins of the current block."""
+    origin = low.scope.origin
+    return sizes.substitute(expr, {f"d{d}": origin[d] + p for d, p in enumerate(point) if d in origin})
+
+
+@contextmanager
+def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> Iterator[dict[str, Dim]]:
+    """Let the index tiles of an access have numbers, under names of their own."""
+    names: dict[str, Dim] = {}
+    for i, t in enumerate(tiles):
+        v = low.part(t, point)
+        name = low.index_names.setdefault(v, f"tile.{len(low.index_names)}")
+        names[f"t{i}"] = sizes.sym(name)
+        low.scope.numbers.symbols[name] = v
+    yield names
+
+
+def scalar_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
+    """An expression as an index, in the first lane."""
+    with numbered(low, tiles, point) as names:
+        return low.number(sizes.substitute(at(low, expr, point), names))
+
+
+def lane_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
+    """An expression as a vector of indices, one per lane."""
+    step = stride(expr, f"d{low.scope.vector}")
+    if step is not None and not any(low.in_lanes(t.type.dims) for t in tiles):
+        start = low.spread(scalar_index(low, expr, tiles, point))
+        if step == 0:
+            return start
+        steps = vector.Step(VectorType((low.lanes,), index)).result
+        if step != 1:
+            steps = arith.MulI(steps, low.spread(low.number(step))).result
+        return arith.AddI(start, steps).result
+    return _LaneNumbers(low, tiles, point).value(expr)
+
+
+class _LaneNumbers:
+    """Index expressions lane by lane, where they are not linear in the lane."""
+
+    def __init__(self, low: Lowering, tiles: Sequence[Value], point: Point) -> None:
+        self.low, self.tiles, self.point = low, tiles, point
+
+    def value(self, expr: Dim) -> Value:
+        low = self.low
+        if isinstance(expr, int):
+            return low.spread(arith.constant(expr, index))
+        total: Value | None = None
+        for monomial, coefficient in expr.terms:
+            term: Value | None = None
+            for atom, power in monomial:
+                factor = self.atom(atom)
+                for _ in range(power):
+                    term = factor if term is None else arith.MulI(term, factor).result
+            number = low.spread(arith.constant(coefficient, index))
+            term = number if term is None else term if coefficient == 1 else arith.MulI(term, number).result
+            total = term if total is None else arith.AddI(total, term).result
+        assert total is not None
+        return total
+
+    def atom(self, atom: Any) -> Value:
+        low = self.low
+        if not isinstance(atom, str):
+            return quotient(atom, self.value(atom.num), self.value(atom.den))
+        if atom[0] == "t" and atom[1:].isdigit():
+            return low.spread(low.part(self.tiles[int(atom[1:])], self.point))
+        if atom == f"d{low.scope.vector}":
+            return lane_index(low, sizes.sym(atom), (), self.point)
+        return low.spread(scalar_index(low, sizes.sym(atom), (), self.point))
+
+
+# -- addresses --------------------------------------------------------------------------------------------------------
+def flatten(low: Lowering, buffer: Value) -> tuple[Value, list[Dim]]:
+    """A buffer as one row, and its strides as sizes; built once, before the loops or where a scratch is made."""
+    if buffer in low.flat_views:
+        return low.flat_views[buffer]
+    type: MemRefType = buffer.type
+    numbers = low.scope.numbers
+    shape: list[Dim] = []
+    for axis, n in enumerate(type.shape):
+        if n is None:
+            name = f"size.{len(low.flat_views)}.{axis}"
+            numbers.symbols[name] = memref.Dim(buffer, arith.constant(axis, index)).result
+        shape.append(sizes.sym(name) if n is None else n)
+    strides: list[Dim] = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    flat = buffer
+    if len(shape) != 1:
+        total = sizes.product(shape)
+        count = total if isinstance(total, int) else None
+        row = memref.reinterpret(buffer, 0, [numbers.value(total) if count is None else count], [1])
+        flat = memref.Cast(row, MemRefType((count,), type.dtype)).result
+    low.flat_views[buffer] = flat, strides
+    return low.flat_views[buffer]
+
+
+def address(low: Lowering, access: Access) -> Dim:
+    """The position in the flat buffer, as an expression."""
+    _, strides = flatten(low, access.buffer)
+    total: Dim = 0
+    for e, s in zip(access.map, strides):
+        total = total + e * s
+    return total
+
+
+def pace(low: Lowering, access: Access) -> Dim | None:
+    """How many elements further the next lane lies, if it is always as far."""
+    gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
+    return None if gathers else stride(address(low, access), f"d{low.scope.vector}")
+
+
+def is_contiguous(low: Lowering, access: Access) -> bool:
+    return pace(low, access) == 1
+
+
+def place(low: Lowering, access: Access, point: Point) -> tuple[Value, tuple[Value, ...]]:
+    """Buffer and indices of a contiguous or single access: the row itself, where only its last axis moves."""
+    moves = any(f"d{low.scope.vector}" in sizes.symbols(e) for e in access.map[:-1])
+    if access.map and not moves:
+        return access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+    flat, _ = flatten(low, access.buffer)
+    return flat, (scalar_index(low, address(low, access), access.tiles, point),)
+
+
+def lane_mask(low: Lowering, access: Access, point: Point) -> Value | None:
+    """Which lanes an access may touch; None for all."""
+    own = low.spread(low.part(access.mask, point)) if access.mask is not None else None
+    inside = low.mask(point) if access.bounded else None
+    if own is None or inside is None:
+        return own if own is not None else inside
+    return arith.AndI(own, inside).result
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+@rule(loop.Load)
+def _load(low: Lowering, op: loop.Load) -> None:
+    load(low, op.result, access(low, op))
+
+
+def load(low: Lowering, tile: Value, access: Access) -> None:
+    """Define a tile by what memory holds at its points."""
+    if not low.in_lanes(tile.type.dims):
+        low.define(tile, lambda p: _load_scalar(low, access, p))
+    elif (along := is_turned(low, access, address(low, access))) is not None:
+        load_turned(low, tile, along, lambda p: place(low, access, p))
+    else:
+        low.define(tile, lambda p: _load_lanes(low, access, p))
+
+
+def _load_scalar(low: Lowering, access: Access, point: Point) -> Value:
+    def read() -> Value:
+        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+        return memref.Load(access.buffer, indices).result
+
+    if access.mask is None:
+        return read()
+    dtype = access.buffer.type.dtype
+    branch = scf.branch(low.part(access.mask, point), [dtype])
+    with at_end(branch.then_body.block), low.scoped():
+        scf.Yield((read(),))
+    with at_end(branch.else_body.block):
+        scf.Yield((arith.constant(zero_of(dtype), dtype),))
+    return branch.results[0]
+
+
+def _load_lanes(low: Lowering, access: Access, point: Point) -> Value:
+    type = VectorType((low.lanes,), access.buffer.type.dtype)
+    mask = lane_mask(low, access, point)
+    if not low.in_lanes(loop.spanned(access.map, access.tiles)):
+        return _load_one_for_all(low, access, point, type)
+    if is_contiguous(low, access):
+        buffer, indices = place(low, access, point)
+        if mask is None:
+            return vector.Load(buffer, indices, type).result
+        return vector.MaskedLoad(buffer, indices, mask, arith.constant(zero_of(type.dtype), type)).result
+    flat, _ = flatten(low, access.buffer)
+    everywhere = arith.constant(True, VectorType((low.lanes,), i1)) if mask is None else mask
+    if pace(low, access) == 2 and low.lanes % 2 == 0:
+        return _load_every_other(low, access, point, type, everywhere)
+    where = lane_index(low, address(low, access), access.tiles, point)
+    return vector.Gather(flat, (arith.constant(0, index),), where, everywhere,
+                         arith.constant(zero_of(type.dtype), type)).result
+
+
+def _load_every_other(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value) -> Value:
+    """Two vectors side by side, of which only the elements in even places are read."""
+    flat, _ = flatten(low, access.buffer)
+    start, lanes = address(low, access), low.lanes
+    none, zeros = arith.constant(False, mask.type), arith.constant(zero_of(type.dtype), type)
+
+    def half(first: int) -> Value:
+        even = vector.Shuffle(mask, none, tuple(n for lane in range(first, first + lanes // 2) for n in (lane, lanes)))
+        where = scalar_index(low, start + 2 * first, access.tiles, point)
+        return vector.MaskedLoad(flat, (where,), even.result, zeros).result
+
+    return vector.Shuffle(half(0), half(lanes // 2), tuple(range(0, 2 * lanes, 2))).result
+
+
+def _load_one_for_all(low: Lowering, access: Access, point: Point, type: VectorType) -> Value:
+    """An element that does not move with the lanes but is wanted in some of them only: read it if in any."""
+    mask = lane_mask(low, access, point)
+    assert mask is not None, "a load that does not move spans the lanes only through its mask"
+    branch = scf.branch(vector.Reduction("or", mask).result, [type.dtype])
+    with at_end(branch.then_body.block), low.scoped():
+        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+        scf.Yield((memref.Load(access.buffer, indices).result,))
+    with at_end(branch.else_body.block):
+        scf.Yield((arith.constant(zero_of(type.dtype), type.dtype),))
+    return low.spread(branch.results[0])
+
+
+# -- writing ----------------------------------------------------------------------------------------------------------
+@rule(loop.Store)
+def _store(low: Lowering, op: loop.Store) -> None:
+    store(low, op.value, access(low, op))
+
+
+def store(low: Lowering, tile: Value, access: Access) -> None:
+    """Write a tile to memory."""
+    dims = tuple({*tile.type.dims, *access.dims})
+    for point in low.points(dims):
+        value = low.part(tile, point)
+        if not low.in_lanes(dims):
+            _store_scalar(low, access, value, point)
+        elif is_contiguous(low, access):
+            buffer, indices = place(low, access, point)
+            mask = lane_mask(low, access, point)
+            if mask is None:
+                vector.Store(low.spread(value), buffer, indices)
+            else:
+                vector.MaskedStore(buffer, indices, mask, low.spread(value))
+        else:
+            _scatter(low, access, value, point)
+
+
+def _store_scalar(low: Lowering, access: Access, value: Value, point: Point) -> None:
+    def write() -> None:
+        memref.Store(value, access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.map))
+
+    if access.mask is None:
+        write()
+        return
+    branch = scf.branch(low.part(access.mask, point), otherwise=False)
+    with at_end(branch.then_body.block), low.scoped():
+        write()
+        scf.Yield(())
+
+
+def _scatter(low: Lowering, access: Access, value: Value, point: Point) -> None:
+    """Lane by lane, where neighbours do not lie side by side."""
+    flat, _ = flatten(low, access.buffer)
+    where = lane_index(low, address(low, access), access.tiles, point)
+    mask, value = lane_mask(low, access, point), low.spread(value)
+    for lane in range(low.lanes):
+        at = vector.Extract(where, (), (lane,)).result
+        x = vector.Extract(value, (), (lane,)).result
+        if mask is None:
+            memref.Store(x, flat, (at,))
+            continue
+        branch = scf.branch(vector.Extract(mask, (), (lane,)).result, otherwise=False)
+        with at_end(branch.then_body.block):
+            memref.Store(x, flat, (at,))
+            scf.Yield(())

@@ -1,0 +1,311 @@
+"""The loops of a kernel, and what each tile is made of at every place in them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mlc.dialects import arith, loop, scf, vector
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel
+from mlc.ir import sizes
+from mlc.ir.core import Op, Value, at_end, located
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
+from mlc.passes.bufferize import SizeBuilder
+
+Point = tuple[int, ...]
+Body = Callable[[Sequence[Value]], list[Value]]
+Rule = Callable[["Lowering", Any], None]
+RULES: dict[type[Op], Rule] = {}
+"""How an operation on tiles is lowered."""
+
+
+def rule(target: type[Op]) -> Callable[[Rule], Rule]:
+    """Register the rule of a class of operations."""
+    def register(apply: Rule) -> Rule:
+        RULES[target] = apply
+        return apply
+    return register
+
+
+class Scope:
+    """Where code is being emitted: the current block of each dimension, and what is computed already.
+
+    An inner scope sees what an outer one has computed, and leaves nothing behind in it.
+    """
+
+    def __init__(self, numbers: SizeBuilder, outer: Scope | None = None) -> None:
+        self.numbers = numbers
+        self.vector: int = outer.vector if outer else -1
+        self.lanes: int = outer.lanes if outer else 0
+        self.block: dict[int, int] = dict(outer.block) if outer else {}      # how many points a block has
+        self.origin: dict[int, Dim] = dict(outer.origin) if outer else {}    # its first coordinate
+        self.stop: dict[int, Dim] = dict(outer.stop) if outer else {}        # its end, where loops go through it
+        self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
+        self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # the same as masks; none where all are
+        self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
+        self.rooms: dict[Value, Any] = dict(outer.rooms) if outer else {}
+
+    def inner(self) -> Scope:
+        numbers = SizeBuilder(dict(self.numbers.symbols))
+        numbers.known = dict(self.numbers.known)
+        return Scope(numbers, self)
+
+
+class Lowering:
+    """One kernel on its way to loops."""
+
+    def __init__(self, module: Module, kernel: Kernel) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
+        self.index_names: dict[Value, str] = {}
+        self.walked = {op.dim for op in kernel.inside(loop.For)}
+        self.names = itertools.count()
+        self.stack = 0                                   # how many bytes of it the scratches take
+        self.scope = Scope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
+        self.scope.vector = kernel.vector
+        self.scope.lanes = self.lanes_of(kernel.tile[kernel.vector]) if kernel.vector >= 0 else 0
+
+    def run(self) -> None:
+        from mlc.passes.loop_to_scf.memory import flatten
+        from mlc.passes.loop_to_scf.shared import share
+        for op in self.kernel.walk():
+            if isinstance(op, loop.Load | loop.Store):
+                flatten(self, op.buffer)
+        share(self)
+
+    # -- loops ----------------------------------------------------------------------------------------------------
+    @contextmanager
+    def scoped(self) -> Iterator[Scope]:
+        outer = self.scope
+        self.scope = outer.inner()
+        yield self.scope
+        self.scope = outer
+
+    def nest(self, d: int) -> None:
+        """The loops of the parallel dimensions from `d` on, and the body inside them."""
+        if d == self.kernel.parallel:
+            for op in self.kernel.body.block:
+                self.lower(op)
+            return
+
+        def body(carried: Sequence[Value]) -> list[Value]:
+            self.nest(d + 1)
+            return []
+
+        self.blocks(d, self.kernel.tile[d], [], body, ranged=d in self.walked)
+
+    def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
+               whole: bool = False) -> list[Value]:
+        """Run `body` for every block of dimension `d` and for what is left over; it carries values along.
+
+        Where a loop around this one is over `d` too, these are the blocks of its block. `ranged` blocks are gone
+        through by loops inside; `whole` ones keep their size and are masked, for values are carried along `d`.
+        """
+        first, stop, extent = self.scope.origin.get(d, 0), self.scope.stop.get(d), self.kernel.domain[d]
+        end = extent if stop is None else stop
+        if ranged:
+            return self.ranges(d, size, first, end, carried, body)
+        length = end - first
+        if stop is None or isinstance(length, int):
+            rest = sizes.modulo(length, size)
+            carried = self.repeat(d, first, end - rest, size, carried, body)
+            return self.leftover(d, end - rest, end, size, carried, body, whole)
+        rest = sizes.modulo(extent, size)                # a block within a larger one, which the domain may cut
+        if rest == 0:
+            return self.repeat(d, first, end, size, carried, body)
+        carried = self.repeat(d, first, self.least(end, extent - rest), size, carried, body)
+        if not isinstance(rest, int) and d != self.scope.vector:
+            return self.repeat(d, extent - rest, end, 1, carried, body)
+        cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result
+        return self.where(cut, carried, lambda: self.leftover(d, extent - rest, extent, size, carried, body, whole))
+
+    def ranges(self, d: int, size: int, first: Dim, end: Dim, carried: list[Value], body: Body) -> list[Value]:
+        """Blocks of which the last may be shorter: loops inside go through each up to its end."""
+        length = end - first
+        if isinstance(length, int) and length <= size:
+            if length == 0:
+                return carried
+            with self.scoped() as scope:
+                self.enter(d, first, length)
+                scope.stop[d] = end
+                return body(carried)
+        op = scf.loop(self.number(first), self.number(end), self.number(size), carried, f"i{d}")
+        with at_end(op.block), self.scoped() as scope:
+            origin = self.enter(d, op.counter, size)
+            divides = isinstance(length, int) and length % size == 0
+            scope.stop[d] = origin + size if divides else self.least(origin + size, end)
+            scf.Yield(tuple(body(op.carried)))
+        return list(op.results)
+
+    def repeat(self, d: int, start: Dim, stop: Dim, size: int, carried: list[Value], body: Body) -> list[Value]:
+        """A loop from `start` to `stop` in blocks of `size`; none where it has no or one iteration for certain."""
+        trip = stop - start
+        if trip == 0:
+            return carried
+        if trip == size:
+            with self.scoped():
+                self.enter(d, start, size)
+                return body(carried)
+        op = scf.loop(self.number(start), self.number(stop), self.number(size), carried, f"i{d}")
+        with at_end(op.block), self.scoped():
+            self.enter(d, op.counter, size)
+            scf.Yield(tuple(body(op.carried)))
+        return list(op.results)
+
+    def leftover(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body,
+                 whole: bool) -> list[Value]:
+        """What is left over after the last whole block: one smaller block, or masked vectors."""
+        rest = end - start
+        if rest == 0:
+            return carried
+        if d != self.scope.vector:
+            return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
+
+        def masked() -> list[Value]:
+            with self.scoped() as scope:
+                lanes = self.lanes_of(size)
+                self.enter(d, start, size if whole or not isinstance(rest, int) else -(-rest // lanes) * lanes, lanes)
+                for offset in range(0, scope.block[d], lanes):
+                    count = rest - offset
+                    if not isinstance(count, int) or count < lanes:
+                        scope.counts[offset] = count
+                        scope.masks[offset] = vector.CreateMask(
+                            (self.number(max(count, 0) if isinstance(count, int) else count),),
+                            VectorType((lanes,), i1)).result
+                return body(carried)
+
+        if isinstance(rest, int):
+            return masked()
+        left = arith.CmpI("sgt", self.number(rest), arith.constant(0, index)).result
+        return self.where(left, carried, masked)
+
+    def where(self, condition: Value, carried: list[Value], emit: Callable[[], list[Value]]) -> list[Value]:
+        """What `emit` makes of the carried values if a condition holds, else those."""
+        op = scf.branch(condition, [v.type for v in carried])
+        with at_end(op.then_body.block), self.scoped():
+            scf.Yield(tuple(emit()))
+        with at_end(op.else_body.block):
+            scf.Yield(tuple(carried))
+        return list(op.results)
+
+    def enter(self, d: int, origin: Dim | Value, size: int, lanes: int = 0) -> Dim:
+        """Let the coordinates of dimension `d` start at `origin`, in a block of `size`; the origin as a number."""
+        scope = self.scope
+        if isinstance(origin, Value):
+            origin = self.named("origin", origin)
+        scope.origin[d], scope.block[d] = origin, size
+        scope.stop.pop(d, None)
+        if d == scope.vector:
+            scope.lanes = lanes or self.lanes_of(size)
+            scope.counts, scope.masks = {}, {}
+        return origin
+
+    def named(self, word: str, value: Value) -> Dim:
+        """A value as a number in expressions; with its dot, no size of the user can have its name."""
+        name = f"{word}.{next(self.names)}"
+        self.scope.numbers.symbols[name] = value
+        return sizes.sym(name)
+
+    def number(self, size: Dim) -> Value:
+        return self.scope.numbers.value(size)
+
+    def least(self, a: Dim, b: Dim) -> Dim:
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self.named("stop", arith.MinSI(self.number(a), self.number(b)).result)
+
+    def lanes_of(self, size: int) -> int:
+        """How many lanes the vectors of a block of `size` have."""
+        lanes = self.kernel.lanes
+        return lanes if lanes and size % lanes == 0 else size
+
+    # -- tiles ----------------------------------------------------------------------------------------------------
+    def points(self, dims: Sequence[int]) -> list[Point]:
+        """The offsets in the current block, one number per dimension of the kernel, of a tile's scalars or vectors."""
+        scope = self.scope
+        for d in dims:
+            if d in scope.stop and scope.block[d] > 1:
+                self.kernel.fail(f"a tile of d{d} stands outside of the loop that goes through its block",
+                                 code="MLC0171")
+
+        def offsets(d: int) -> range:
+            if d not in dims:
+                return range(1)
+            if d != scope.vector:
+                return range(scope.block.get(d, 1))
+            return range(0, scope.block.get(d, self.kernel.tile[d]), scope.lanes)
+
+        return list(itertools.product(*map(offsets, range(len(self.kernel.domain)))))
+
+    def part(self, tile: Value, point: Point) -> Value:
+        """The scalar or vector of a tile at a point; dimensions that the tile does not span do not matter."""
+        dims = tile.type.dims
+        return self.scope.tiles[tile][tuple(p if d in dims else 0 for d, p in enumerate(point))]
+
+    def define(self, tile: Value, make: Callable[[Point], Value]) -> None:
+        self.scope.tiles[tile] = {p: make(p) for p in self.points(tile.type.dims)}
+
+    def in_lanes(self, dims: Sequence[int]) -> bool:
+        return self.scope.vector in dims
+
+    @property
+    def lanes(self) -> int:
+        return self.scope.lanes
+
+    def mask(self, point: Point) -> Value | None:
+        """Which lanes of the vector at a point are in the domain; None for all."""
+        return self.scope.masks.get(point[self.scope.vector])
+
+    def spread(self, v: Value) -> Value:
+        """A value in every lane of a vector; a vector stays."""
+        if isinstance(v.type, VectorType):
+            return v
+        if isinstance(v.op, arith.Constant):
+            return arith.constant(v.op.value, VectorType((self.lanes,), v.type))
+        return vector.splat(v, self.lanes)
+
+    def lower(self, op: Op) -> None:
+        if op.terminator:
+            return
+        with located(op.loc.through("loop_to_scf")):
+            RULES[type(op)](self, op)
+
+
+@rule(loop.For)
+def _for(low: Lowering, op: loop.For) -> None:
+    own = any(op.dim in v.type.dims for v in op.operands)
+    if own and op.dim != low.scope.vector:
+        op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "
+                "that dimension", code="MLC0171")
+    args = op.body.block.args
+    with low.scoped() as scope:
+        if op.vector:
+            scope.vector, scope.lanes = op.dim, low.lanes_of(op.step)
+            scope.counts, scope.masks = {}, {}
+        keys = [(a, p) for a in args for p in low.points(a.type.dims)]
+        source = dict(zip(args, op.operands))
+        lanes_of = {a: low.in_lanes(a.type.dims) for a in args}
+
+        def taken(values: dict[Any, Value]) -> list[Value]:
+            parts = [(a, low.part(values[a], p)) for a, p in keys]
+            return [low.spread(v) if lanes_of[a] else v for a, v in parts]
+
+        def body(carried: Sequence[Value]) -> list[Value]:
+            for (a, p), v in zip(keys, carried):
+                low.scope.tiles[a] = {**low.scope.tiles.get(a, {}), p: v}
+            for inner in op.body.block:
+                low.lower(inner)
+            return taken(dict(zip(args, op.body.block.terminator.operands)))
+
+        out = low.blocks(op.dim, op.step, taken(source), body, op.is_ranged, whole=own)
+    for a, r in zip(args, op.results):
+        low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, out) if b is a}
+
+
+def zero_of(dtype: ScalarType) -> float:
+    return 0.0 if isinstance(dtype, FloatType) else 0

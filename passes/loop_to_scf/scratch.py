@@ -1,0 +1,53 @@
+"""Scratch memory: on the stack of the thread that runs the kernel."""
+
+from __future__ import annotations
+
+import math
+
+from mlc.dialects import loop, memref
+from mlc.ir.core import Value
+from mlc.ir.diag import BackendError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import MemRefType
+from mlc.passes.loop_to_scf.memory import Access, flatten, load, store
+from mlc.passes.loop_to_scf.nest import Lowering, rule
+
+LIMIT = 1 << 22
+"""How many bytes of the stack the scratches of a kernel may take; a thread has 8 MiB."""
+
+
+@rule(loop.Scratch)
+def _scratch(low: Lowering, op: loop.Scratch) -> None:
+    type: loop.ScratchType = op.result.type
+    scope = low.scope
+    shape: list[int] = []
+    for d in type.dims:
+        points = scope.block.get(d, low.kernel.domain[d])
+        if not isinstance(points, int):
+            raise BackendError(f"{type}: the stack holds memory of known size only, and d{d} has {points} points",
+                               code="MLC0543", loc=op.loc)
+        step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
+        shape.append(-(-points // step) * step)
+    low.stack += math.prod(shape) * type.dtype.itemsize
+    if low.stack > LIMIT:
+        raise BackendError(f"{type}: with it the kernel takes {low.stack} bytes of the stack, more than {LIMIT}",
+                           code="MLC0543", loc=op.loc)
+    room = memref.Alloca(MemRefType(tuple(shape), type.dtype), alignment=64).result
+    flatten(low, room)
+    scope.rooms[op.result] = room, {d: scope.origin.get(d, 0) for d in type.dims}
+
+
+def _access(low: Lowering, scratch: Value) -> Access:
+    room, origin = low.scope.rooms[scratch]
+    map: tuple[Dim, ...] = tuple(loop.coordinate(d) - origin[d] for d in scratch.type.dims)
+    return Access(room, map, bounded=False)
+
+
+@rule(loop.Keep)
+def _keep(low: Lowering, op: loop.Keep) -> None:
+    store(low, op.value, _access(low, op.scratch))
+
+
+@rule(loop.Recall)
+def _recall(low: Lowering, op: loop.Recall) -> None:
+    load(low, op.result, _access(low, op.scratch))

@@ -1,0 +1,72 @@
+"""The parts of a kernel that threads may work on at the same time.
+
+The blocks of the dimensions that the kernel shares out are counted in the order in which its loops go through them, and
+each iteration of an scf.parallel takes a run of them that is worth a thread. So a part is the same loops between other
+bounds, in which leftover blocks come where they always do.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import arith, scf
+from mlc.ir import sizes
+from mlc.ir.core import at_end
+from mlc.ir.sizes import Dim
+from mlc.ir.types import index
+from mlc.passes.loop_to_scf.nest import Lowering
+
+
+def share(low: Lowering) -> None:
+    """The loops of a kernel, in parts of at least `grain` blocks; all of them as one where there is no second part."""
+    kernel = low.kernel
+    counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, kernel.tile)][: kernel.threads]
+    total = sizes.product(counts)
+    parts = sizes.divide(total, kernel.grain)
+    if not counts or (isinstance(parts, int) and parts < 2):
+        low.nest(0)
+        return
+    zero, one = arith.constant(0, index), arith.constant(1, index)
+    if not isinstance(parts, int):                       # one where there are blocks at all: an empty row has none
+        some = arith.MinSI(low.number(total), one).result
+        parts = low.named("parts", arith.MaxSI(low.number(parts), some).result)
+    op = scf.parallel([zero], [low.number(parts)], [one], ["part"])
+    with at_end(op.block), low.scoped():
+        part = low.named("part", op.counters[0])
+        first, last = (low.named("block", low.number(sizes.divide(p * total, parts))) for p in (part, part + 1))
+        _rows(low, counts, first, last)
+        scf.Reduce()
+
+
+def _rows(low: Lowering, counts: list[Dim], first: Dim, last: Dim) -> None:
+    """Blocks `first` to `last` - 1: row by row of the last shared dimension, the first and last row in part."""
+    dim, width = len(counts) - 1, counts[-1]
+    if dim == 0:
+        _between(low, 0, first, last)
+        low.nest(0)
+        return
+    rows = low.number(sizes.divide(first, width)), low.number(_blocks(last, width))
+    op = scf.loop(*rows, arith.constant(1, index), (), "row")
+    with at_end(op.block), low.scoped():
+        row = low.named("row", op.counter)
+        place: Dim = row
+        for d in reversed(range(dim)):
+            at = sizes.modulo(place, counts[d]) if d else place
+            at = low.named("block", low.number(at))
+            place = sizes.divide(place, counts[d])
+            _between(low, d, at, at + 1)
+        start = arith.MaxSI(low.number(first - row * width), arith.constant(0, index)).result
+        _between(low, dim, low.named("block", start), low.least(last - row * width, width))
+        low.nest(0)
+        scf.Yield(())
+
+
+def _between(low: Lowering, d: int, first: Dim, last: Dim) -> None:
+    """Let the loop of dimension `d` go from block `first` to block `last` - 1."""
+    extent, size = low.kernel.domain[d], low.kernel.tile[d]
+    low.scope.origin[d] = first * size
+    whole = sizes.modulo(extent, size) == 0
+    low.scope.stop[d] = last * size if whole else low.least(last * size, extent)
+
+
+def _blocks(extent: Dim, size: Dim) -> Dim:
+    """How many blocks an extent has, the last of which may be shorter."""
+    return sizes.divide(extent + size - 1, size)

@@ -1,0 +1,90 @@
+"""Tiles whose vectors lie across the rows of memory: rows are read whole and turned in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mlc.dialects import arith, loop, vector
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import VectorType, element, i1, index
+from mlc.passes.loop_to_scf.nest import Lowering, Point, zero_of
+from mlc.passes.vectorize import stride
+
+if TYPE_CHECKING:
+    from mlc.passes.loop_to_scf.memory import Access
+
+
+def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:
+    """The dimension along which memory is contiguous, if it is another than that of the vectors and has a block."""
+    lanes, step = low.lanes, stride(address, f"d{low.scope.vector}")
+    if access.mask is not None or access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
+        return None
+    return next((d for d in sorted(loop.spanned(access.map)) if low.scope.block.get(d, 1) > 1
+                 and d not in low.scope.stop and stride(address, f"d{d}") == 1), None)
+
+
+def load_turned(low: Lowering, tile: Value, along: int,
+                place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> None:
+    """Define a tile from squares of as many rows as there are lanes."""
+    vd, lanes, parts = low.scope.vector, low.lanes, dict[Point, Value]()
+    for corner in low.points(tile.type.dims):
+        if corner[along] % lanes:
+            continue
+        rows = [_row(low, tile, corner, lane, along, place) for lane in range(lanes)]
+        for i, v in enumerate(turned(rows)):
+            parts[tuple(p + i if d == along else p for d, p in enumerate(corner))] = v
+    low.scope.tiles[tile] = parts
+    assert vd != along
+
+
+def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int,
+         place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> Value:
+    """What lies side by side from a corner on, for one lane: zeros past the block, and if the lane has no point."""
+    scope, vd, lanes = low.scope, low.scope.vector, low.lanes
+    type = VectorType((lanes,), tile.type.dtype)
+    zeros = arith.constant(zero_of(tile.type.dtype), type)
+    count = scope.counts.get(corner[vd], lanes)
+    length = min(lanes, scope.block[along] - corner[along])
+    if isinstance(count, int) and lane >= count:
+        return zeros
+    buffer, indices = place(tuple(p + lane if d == vd else p for d, p in enumerate(corner)))
+    if isinstance(count, int) and length == lanes:
+        return vector.Load(buffer, indices, type).result
+    held = low.number(length)
+    if not isinstance(count, int):
+        there = arith.CmpI("slt", arith.constant(lane, index), low.number(count)).result
+        held = arith.Select(there, held, arith.constant(0, index)).result
+    mask = vector.CreateMask((held,), VectorType((lanes,), i1)).result
+    return vector.MaskedLoad(buffer, indices, mask, zeros).result
+
+
+def turned(rows: list[Value]) -> list[Value]:
+    """The columns of a square: first within pieces of 16 bytes, in which a machine shuffles best, then of pieces."""
+    n = len(rows)
+    piece = min(n, max(1, 16 // element(rows[0].type).itemsize))
+    groups = [columns(rows[i: i + piece], 1, piece) for i in range(0, n, piece)]
+    out: list[Value] = [rows[0]] * n
+    for j in range(piece):
+        out[j::piece] = columns([group[j] for group in groups], piece, n)
+    return out
+
+
+def columns(rows: list[Value], unit: int, width: int) -> list[Value]:
+    """Column i of rows that hold a `unit` per column, in every stretch of `width` lanes: even ones, then odd ones."""
+    if len(rows) == 1:
+        return rows
+    out: list[Value] = list(rows)
+    for odd in (0, 1):
+        half = [picked(a, b, unit, width, odd) for a, b in zip(rows[::2], rows[1::2])]
+        out[odd::2] = columns(half, unit, width)
+    return out
+
+
+def picked(a: Value, b: Value, unit: int, width: int, odd: int) -> Value:
+    """In every stretch of `width` lanes every other unit of a, then those of b."""
+    n = a.type.shape[0]
+    lanes = [lane for lane in range(width) if lane // unit % 2 == odd]
+    return vector.Shuffle(a, b, tuple(start + offset + lane for start in range(0, n, width) for offset in (0, n)
+                                      for lane in lanes)).result

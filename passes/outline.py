@@ -1,0 +1,95 @@
+"""Make a private function of every kernel; equal kernels share one.
+
+takes  LOOP
+gives  LOOP, in which each kernel stands alone in a function and is called
+why    what is written twelve times is lowered and compiled once, and a kernel that another program has too is the same
+       function there
+
+The function takes what the kernel uses: its sizes, then its buffers in order of use. Constants go with it; views stay
+where it is called. Kernels are equal if they differ in nothing but the names of values and their label.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Hashable
+
+from mlc.dialects import arith
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Call, Func, Return, function
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import Symbol, Value, at_end, before
+from mlc.ir.passes import Pass
+from mlc.passes.cse import region_key
+from mlc.passes.forms import LOOP
+
+
+def run(module: Module) -> None:
+    """Outline every kernel of `module` that is not alone in a private function already."""
+    known: dict[Hashable, Func] = {}
+    names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
+    for kernel in list(module.inside(Kernel)):
+        if _is_alone(kernel):
+            continue
+        used = _used(kernel)
+        given = [v for v in used if not isinstance(v.op, arith.Constant)]
+        made = function("", [v.type for v in given], [v.name for v in given], private=True)
+        made.loc = kernel.loc
+        with before(kernel, kernel.loc):
+            call = Call(Symbol(""), tuple(given), ())
+        _fill(made, kernel, given, used)
+        same = known.setdefault(_key(made, kernel), made)
+        if same is made:
+            made.sym_name = _fresh(kernel.label, names)
+            module.body.block.insert(made)
+        call.callee = same.sym_name
+
+
+def _is_alone(kernel: Kernel) -> bool:
+    """Whether a kernel is the only operation of a private function, but for constants."""
+    holder = kernel.parent_op
+    return isinstance(holder, Func) and not holder.is_public and all(
+        op is kernel or op.terminator or isinstance(op, arith.Constant) for op in holder.block)
+
+
+def _used(kernel: Kernel) -> list[Value]:
+    """The values from outside that a kernel uses, in order of use."""
+    inside: set[Value] = {r for op in kernel.walk() for r in op.results}
+    inside |= {a for op in kernel.walk() for region in op.regions for block in region.blocks for a in block.args}
+    return [v for v in dict.fromkeys(v for op in kernel.walk() for v in op.operands) if v not in inside]
+
+
+def _fill(made: Func, kernel: Kernel, given: list[Value], used: list[Value]) -> None:
+    """Move a kernel into a function that takes `given`."""
+    here: dict[Value, Value] = dict(zip(given, made.args))
+    kernel.detach()
+    with at_end(made.block, kernel.loc):
+        for v in used:
+            if isinstance(v.op, arith.Constant):
+                here[v] = v.op.insert_clone({}).results[0]
+        made.block.insert(kernel)
+        Return(())
+    for op in kernel.walk():
+        for i, v in enumerate(op.operands):
+            if v in here:
+                op.set_operand(i, here[v])
+
+
+def _key(made: Func, kernel: Kernel) -> Hashable:
+    """Equal for equal functions; what a kernel is called does not count."""
+    label, kernel.label = kernel.label, ""
+    key = region_key(made.body)
+    kernel.label = label
+    return key
+
+
+def _fresh(label: str, names: set[str]) -> Symbol:
+    """A name for a function, which no other symbol has."""
+    base = "kernel_" + re.sub(r"\W+", "_", label) if label else "kernel"
+    name = next(n for i in itertools.count() if (n := f"{base}_{i}" if i else base) not in names)
+    names.add(name)
+    return Symbol(name)
+
+
+PASS = Pass(run, takes=LOOP, gives=LOOP)

@@ -1,0 +1,117 @@
+"""Share kernels out among threads, where a thread gets work for longer than it takes to hand it over.
+
+takes  LOOP
+gives  LOOP, in which `threads` and `grain` of a kernel say how
+why    a schedule says how much work a block is, and only what is left of a kernel when it is chosen can be shared
+
+Work is estimated as time: so many picoseconds per element of each operation, at rates that an ordinary core reaches. A
+kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain` is a formula.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import arith, loop, math
+from mlc.dialects.loop import For, InKernel, Kernel, TileType
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim
+from mlc.passes.forms import LOOP
+
+WORTH = 10_000
+"""Nanoseconds of work that are worth a thread: to hand work to one that waits takes 0.5 us, to wake one 5 to 50."""
+
+ENOUGH = 64
+"""Dimensions are added until so many blocks can be shared out."""
+
+PER_BYTE, SIMPLE, DIVISION, MULTIPLY_ADD, GATHERED, SCALAR = 10, 30, 200, 15, 300, 16
+"""Picoseconds per byte of an access and per element of an operation in vectors; how much longer it takes without."""
+
+
+def run(module: Op, worth: int = WORTH) -> None:
+    """Share out every kernel that is worth it; a part takes `worth` nanoseconds."""
+    for kernel in module.inside(Kernel):
+        if not kernel.threads:
+            parallelize(kernel, worth)
+
+
+def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
+    """Share the leading parallel dimensions of a kernel out in parts of `worth` nanoseconds, if there are two."""
+    total: Dim = 1
+    count = 0
+    for d in range(shareable(kernel)):
+        if isinstance(total, int) and total >= ENOUGH:
+            break
+        total, count = total * blocks(kernel, d), d + 1
+    if not count or total == 1:
+        return
+    time = work(kernel, count)
+    grain = max(1, -(-1000 * worth // max(time, 1))) if isinstance(time, int) else \
+        sizes.divide(1000 * worth, time + 1) + 1
+    if isinstance(total, int) and isinstance(grain, int) and total < 2 * grain:
+        return
+    kernel.threads, kernel.grain = count, grain
+    kernel.schedule = (*kernel.schedule, f"parallelize(threads={count}, grain={grain})")
+
+
+def shareable(kernel: Kernel) -> int:
+    """How many leading dimensions may be shared out: those whose points all write elsewhere.
+
+    None of a kernel that reports errors, for the record of them is one.
+    """
+    if next(kernel.inside(loop.Check), None) is not None:
+        return 0
+    stores = [{*loop.spanned(op.map)} for op in kernel.inside(loop.Store)]
+    return next((d for d in range(kernel.parallel) if not all(d in dims for dims in stores)), kernel.parallel)
+
+
+def blocks(kernel: Kernel, d: int) -> Dim:
+    """How many blocks a dimension has."""
+    return sizes.divide(kernel.domain[d] + kernel.tile[d] - 1, kernel.tile[d])
+
+
+def work(kernel: Kernel, shared: int) -> Dim:
+    """Picoseconds that a block of the first `shared` dimensions takes, about; what is known to be small is left out."""
+    total: Dim = 0
+    vectors = kernel.vector >= 0 or any(op.vector for op in kernel.inside(For))
+    for op in kernel.inside(InKernel):
+        if price := cost(op):
+            total = total + (price if vectors else price * SCALAR) * _elements(kernel, op, shared)
+    return total
+
+
+def cost(op: InKernel) -> int:
+    """Picoseconds per element, in vectors."""
+    types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, TileType)]
+    words = max([t.dtype.width for t in types if str(t.dtype) not in ("i1", "index")], default=32)
+    if isinstance(op, loop.Load | loop.Store):
+        return GATHERED if op.tiles else PER_BYTE * words // 8
+    if isinstance(op, loop.Map):
+        return sum(DIVISION if isinstance(inner, arith.DivF | math.Sqrt) else SIMPLE
+                   for inner in op.body.block if not inner.terminator) * words // 32
+    if isinstance(op, loop.Contract):
+        return MULTIPLY_ADD * words // 32
+    return SIMPLE if isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall) else 0
+
+
+def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
+    """How many elements an operation computes in a block of the first `shared` dimensions."""
+    spans = {d for v in (*op.results, *op.operands) if isinstance(v.type, TileType) for d in v.type.dims}
+    steps = {d: kernel.tile[d] for d in range(kernel.parallel)}
+    outer = op.parent_op
+    while isinstance(outer, For):
+        steps[outer.dim] = min(outer.step, steps.get(outer.dim, outer.step))
+        outer = outer.parent_op
+    total: Dim = 1
+    for d, step in steps.items():
+        extent = kernel.tile[d] if d < shared else kernel.domain[d]
+        if d in spans or step == 1:
+            total = total * extent
+        elif isinstance(extent, int):
+            total = total * -(-extent // step)
+        else:
+            return 0
+    return total
+
+
+PASS = Pass(run, takes=LOOP, gives=LOOP)

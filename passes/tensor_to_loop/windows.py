@@ -1,0 +1,89 @@
+"""The value of windows, and of pieces whose place is a value, at an index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mlc.dialects import arith, loop
+from mlc.dialects import tensor as tn
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import FloatType, IntType, ScalarType, index
+from mlc.passes.tensor_to_loop.scalar import cast_scalar
+
+if TYPE_CHECKING:
+    from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder
+
+
+def windows(build: KernelBuilder, op: tn.Windows, at: Index, mask: Value | None) -> Value:
+    i, j = at[op.axis: op.axis + 2]
+    place = i * op.stride + j * op.dilation
+    return build.value(op.x, (*at[: op.axis], place, *at[op.axis + 2:]), mask)
+
+
+def pick(build: KernelBuilder, op: tn.Pick, at: Index, mask: Value | None) -> Value:
+    i, j = at[op.axis: op.axis + 2]
+    place = i * op.stride + j * op.dilation
+    return build.value(op.x, (*at[: op.axis], place, *at[op.axis + 1:]), mask)
+
+
+def place(build: KernelBuilder, op: tn.Place, at: Index, mask: Value | None) -> Value:
+    """Element j of the window that starts at p - j * dilation, if one does: a multiple of the stride, and within x."""
+    p, j = at[op.axis: op.axis + 2]
+    start = p - j * op.dilation
+    window = sizes.divide(start, op.stride)
+    inside = build.conjunction(build.compare("sge", start, 0), build.compare("slt", window, op.x.type.shape[op.axis]))
+    if op.stride != 1:
+        inside = build.conjunction(inside, build.compare("eq", sizes.modulo(start, op.stride), 0))
+    both = build.both(mask, inside)
+    x = build.value(op.x, (*at[: op.axis], window, *at[op.axis + 1:]), both)
+    return build.map([inside, x], _or_zero)
+
+
+def _or_zero(condition: Value, x: Value) -> Value:
+    zero = 0.0 if isinstance(x.type, FloatType) else 0
+    return arith.Select(condition, x, arith.constant(zero, x.type)).result
+
+
+def starts(build: KernelBuilder, values: Sequence[Value], room: Sequence[Dim]) -> list[Dim]:
+    """The starts of a piece as expressions, none less than 0 or greater than the `room` along its axis."""
+    out: list[Dim] = []
+    for v, most in zip(values, room):
+        if most == 0:
+            out.append(0)
+            continue
+        tile = build.map([build.value(v, (), None), loop.Index((), expr=most).result], partial(_clamped, v.type.dtype))
+        build.tiles.append(tile)
+        out.append(sizes.sym(f"t{len(build.tiles) - 1}"))
+    return out
+
+
+def _clamped(dtype: ScalarType, x: Value, most: Value) -> Value:
+    """max(0, min(x, most)) as an index."""
+    wide = arith.IndexCast(cast_scalar(x, dtype, IntType(64)), index).result
+    return arith.MaxSI(arith.MinSI(wide, most).result, arith.constant(0, index)).result
+
+
+def dynamic_slice(build: KernelBuilder, op: tn.DynamicSlice, at: Index, mask: Value | None) -> Value:
+    room = [n - d for n, d in zip(op.x.type.shape, op.shape)]
+    return build.value(op.x, tuple(a + i for a, i in zip(starts(build, op.starts, room), at)), mask)
+
+
+def dynamic_update_slice(build: KernelBuilder, op: tn.DynamicUpdateSlice, at: Index, mask: Value | None) -> Value:
+    piece = op.update.type.shape
+    room = [n - d for n, d in zip(op.x.type.shape, piece)]
+    inside: Value | None = None
+    source: list[Dim] = []
+    for start, i, n, d in zip(starts(build, op.starts, room), at, op.x.type.shape, piece):
+        source.append(i - start)
+        if d != n:
+            inside = build.both(inside, build.compare("sge", i, start))
+            inside = build.both(inside, build.compare("slt", i, start + d))
+    if inside is None:
+        return build.value(op.update, tuple(source), mask)
+    new = build.value(op.update, tuple(source), build.both(mask, inside))
+    old = build.value(op.x, at, mask)                               # at its own element, also where it is replaced
+    return build.map([inside, new, old], lambda c, a, b: arith.Select(c, a, b).result)

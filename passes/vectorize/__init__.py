@@ -1,0 +1,51 @@
+"""Choose, for each kernel, the dimension that lies in vector registers and the block sizes.
+
+takes  LOOP
+gives  LOOP
+why    a tile of one point is correct everywhere; this is where the machine's vectors and caches come in
+
+The vector dimension is the parallel one along which most buffers are contiguous; reductions in lanes bring theirs
+along. A contraction keeps a block of rows times a few vectors of columns in registers (product.py). Every choice is a
+step (steps.py), so the kernel records it (`schedule`), and none changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import Op
+from mlc.ir.passes import Pass
+from mlc.ir.sizes import Dim
+from mlc.passes.forms import LOOP
+from mlc.passes.vectorize.accesses import best_dimension, element_width, stride
+from mlc.passes.vectorize.product import schedule_contraction
+from mlc.passes.vectorize.steps import block
+
+__all__ = ["PASS", "run", "schedule", "stride"]
+
+
+def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
+    """Schedule every kernel for registers of `bits`; operations point by point take `vectors` of them at a time."""
+    for kernel in module.inside(Kernel):
+        if not kernel.schedule:
+            schedule(kernel, bits, vectors)
+
+
+def schedule(kernel: Kernel, bits: int, vectors: int) -> None:
+    """The default schedule of one kernel."""
+    if next(kernel.inside(loop.Contract), None) is not None:
+        schedule_contraction(kernel, bits)
+    elif kernel.vector < 0 and (dim := best_dimension(kernel)) is not None:
+        lanes = max(1, bits // element_width(kernel))
+        block(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
+
+
+def fit(extent: Dim, lanes: int, most: int) -> int:
+    """The block along a vector dimension: up to `most` vectors, halved while half of it would hold the extent."""
+    size = lanes * most
+    while isinstance(extent, int) and size > lanes and size // 2 >= extent:
+        size //= 2
+    return size
+
+
+PASS = Pass(run, takes=LOOP, gives=LOOP)

@@ -1,0 +1,51 @@
+"""How the accesses of a kernel walk through memory."""
+
+from __future__ import annotations
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir import sizes
+from mlc.ir.sizes import Dim
+
+
+def element_width(kernel: Kernel) -> int:
+    """The widest element that the kernel computes with; indices do not count where nothing else is that wide."""
+    widths = [r.type.dtype.width for op in kernel.walk() for r in op.results
+              if isinstance(r.type, loop.TileType) and str(r.type.dtype) not in ("index", "i1")]
+    return max([w for w in widths if w > 8], default=32)
+
+
+def best_dimension(kernel: Kernel) -> int | None:
+    """The parallel dimension along which the most accesses are contiguous; None if none has more than one point."""
+    scores: dict[int, int] = {}
+    for d in range(kernel.parallel):
+        if kernel.domain[d] == 1:
+            continue
+        scores[d] = sum(contiguity(op, d) for op in kernel.walk() if isinstance(op, loop.Load | loop.Store))
+    return max(scores, key=lambda d: (scores[d], d)) if scores else None
+
+
+def contiguity(access: loop.Load | loop.Store, dim: int) -> int:
+    """1 if neighbours along `dim` are neighbours in memory, 0 if the access does not move, else -4: a gather."""
+    step = None if any(dim in t.type.dims for t in access.tiles) else pace(access, dim)
+    return step if step in (0, 1) else -4
+
+
+def pace(access: loop.Load | loop.Store, dim: int) -> int | None:
+    """How many elements further a neighbour along `dim` lies; None if that differs or is not known."""
+    step = stride(position(access), f"d{dim}")
+    return step if isinstance(step, int) else None
+
+
+def position(access: loop.Load | loop.Store) -> Dim:
+    """Where the element of a point lies in the buffer, unknown sizes of which have names of their own."""
+    total: Dim = 0
+    for axis, (e, n) in enumerate(zip(access.map, access.buffer.type.shape)):
+        total = total * (sizes.sym(f"size.{axis}") if n is None else n) + e
+    return sizes.joined(total)
+
+
+def stride(expr: Dim, name: str) -> Dim | None:
+    """How far `expr` moves per step of the coordinate `name`, if always equally far."""
+    step = sizes.substitute(expr, {name: sizes.sym(name) + 1}) - expr
+    return step if isinstance(step, int) or name not in sizes.symbols(step) else None

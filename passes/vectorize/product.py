@@ -1,0 +1,207 @@
+"""The default schedule of a contraction.
+
+A block of rows times a few vectors of columns is summed up in registers, one fused multiply-add per element and term.
+Its shape is chosen to leave little over. Where a panel of columns is used by many rows it is packed: read once across
+memory, then from cache in the order in which it is needed, with whatever index maps, masks and conversions it has paid
+once. Long sums go in parts, so that a packed panel stays in cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass
+from math import lcm, prod
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
+from mlc.passes.vectorize.steps import block, contraction, pack, split_sum, unroll, walk
+
+UNKNOWN = 512
+"""What a size counts as that is not known."""
+ROWS, TERMS, PANEL = 480, 512, 1 << 18
+"""How many rows share a packed panel, how many terms it holds at most, and how many bytes of a factor stay in cache."""
+COLUMNS, LINES = 1024, 8
+"""How many columns of how many lines of memory are read together where there are too few rows to use them again."""
+STREAMS, CACHE = 8, 1 << 22
+"""How many lines are read at the same time at most, of a factor with more bytes than that."""
+BLOCKS = 32
+"""Blocks are made smaller, within reason, to have so many of them for threads."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A block of sums in registers: rows x (lines x vectors) of columns, the lines being along a second dimension."""
+
+    rows: int
+    lines: int
+    vectors: int
+
+    def cost(self, rows: int, lines: int, vectors: int) -> float:
+        """Cycles per term of all sums, with what is left over as blocks of its own."""
+        total = 0.0
+        for r, many_rows in parts(rows, self.rows):
+            for a, many_lines in parts(lines, self.lines):
+                for v, many_vectors in parts(vectors, self.vectors):
+                    total += many_rows * many_lines * many_vectors * (max(r * a * v, 8) + r / 4 + a * v / 2)
+        kinds = len(parts(rows, self.rows)) * len(parts(lines, self.lines)) * len(parts(vectors, self.vectors))
+        return total * (1 + 0.01 * kinds)
+
+    def fits(self, registers: int) -> bool:
+        """Whether sums, columns and one row element stay in registers."""
+        return self.rows * self.lines * self.vectors + self.lines * self.vectors + 1 < registers
+
+
+def parts(extent: int, size: int) -> list[tuple[int, int]]:
+    """Blocks of an extent: (size, how many) of whole ones and of what is left over."""
+    return [(n, many) for n, many in ((size, extent // size), (extent % size, 1)) if n and many]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How one factor of a contraction is read."""
+
+    plain: bool                          # from memory, as it is
+    along: frozenset[int]                # the dimensions along which it is contiguous
+
+
+def factor(value: Value) -> Factor:
+    """What there is to know about the factor `value`."""
+    seen: set[Value] = set()
+    work = [value]
+    while work:
+        if (v := work.pop()) not in seen:
+            seen.add(v)
+            work += v.op.operands if v.op is not None else ()
+    loads = [v.op for v in seen if isinstance(v.op, loop.Load)]
+    along = frozenset(d for d in value.type.dims if loads and all(is_contiguous(op, d) for op in loads
+                                                                  if d in op.result.type.dims))
+    plain = isinstance(value.op, loop.Load) and value.op.mask is None and not value.op.tiles
+    return Factor(plain, along)
+
+
+def is_contiguous(load: loop.Load, d: int) -> bool:
+    """Whether neighbours along a dimension lie side by side, and all of them are read."""
+    return load.mask is None and contiguity(load, d) == 1
+
+
+def schedule_contraction(kernel: Kernel, bits: int) -> None:
+    """The default schedule of a kernel with a contraction, for registers of `bits`."""
+    n = best_dimension(kernel)
+    if n is None:
+        return
+    _, contract = contraction(kernel)
+    left, right = contract.lhs, contract.rhs
+    if n in left.type.dims and n not in right.type.dims:
+        left, right = right, left
+    sides = ("lhs", "rhs") if left is contract.lhs else ("rhs", "lhs")
+    k = contract.dim
+    free = [d for d in range(kernel.parallel) if d != n and kernel.domain[d] != 1]
+    rows = [d for d in free if d in left.type.dims and d not in right.type.dims]
+    lines = [d for d in free if d in right.type.dims and d not in left.type.dims]
+    m, line = rows[-1] if rows else None, lines[-1] if lines else None
+    lanes = lanes_for(kernel.domain[n], max(1, bits // element_width(kernel)))
+    registers = 32 if bits >= 512 else 16
+    extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
+    shape = best_shape(extents, lanes, registers)
+    width = lanes * shape.vectors
+    block(kernel, n, width, vector=True, lanes=lanes)
+    if line is not None and shape.lines > 1:
+        block(kernel, line, shape.lines)
+    if m is None or guess(kernel.domain[m]) < 2 * shape.rows:
+        if m is not None:
+            block(kernel, m, shape.rows)
+        schedule_few_rows(kernel, factor(right), n, k, shape.rows)
+    else:
+        schedule_panels(kernel, shape, sides, m, n, k)
+
+
+def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int) -> None:
+    """What is read once has to be read in the order in which it lies in memory, a few lines of it at a time."""
+    lanes, terms, columns = kernel.lanes or kernel.tile[n], guess(kernel.domain[k]), guess(kernel.domain[n])
+    if k in right.along and n not in right.along:
+        if rows < 4:                          # lines that lie at distances of a power of two evict each other
+            lanes = min(lanes, STREAMS) if terms * columns * element_width(kernel) // 8 > CACHE else lanes
+            block(kernel, n, lanes, vector=True)
+        unroll(kernel, k, kernel.lanes or kernel.tile[n])
+    elif rows < 4 and terms * columns * element_width(kernel) // 8 > PANEL and columns > kernel.tile[n]:
+        width = kernel.tile[n]
+        block(kernel, n, even(kernel.domain[n], COLUMNS, width), vector=True, lanes=lanes)
+        split_sum(kernel, LINES)
+        walk(kernel, n, width)
+        unroll(kernel, k, LINES)
+
+
+def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int, n: int, k: int) -> None:
+    """Many rows: they go through a panel of columns one block after the other."""
+    _, contract = contraction(kernel)
+    factors = [getattr(contract, side) for side in sides]
+    left, right = (factor(v) for v in factors)
+    size, panel = element_width(kernel) // 8, kernel.tile[n]
+    lanes, terms, columns = kernel.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
+    large = terms * columns * size > PANEL
+    across = n not in right.along
+    pack_right = (across or not right.plain or (large and columns > panel)) and {n, k} <= {*factors[1].type.dims}
+    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > PANEL
+    pack_left = (strided or not left.plain) and columns > panel and {m, k} <= {*factors[0].type.dims}
+    if not (large or pack_right or pack_left):
+        block(kernel, m, shape.rows)
+        return
+    step = lcm(shape.rows, lanes) if pack_left else shape.rows
+    block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left), step))
+    if not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2:
+        split_sum(kernel, even(kernel.domain[k], TERMS, lanes))
+    walk(kernel, m, shape.rows)
+    if pack_left:
+        block(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
+        walk(kernel, n, panel)
+        pack(kernel, sides[0], m if m in left.along or k not in left.along else k, lanes)
+    if pack_right:
+        pack(kernel, sides[1], n, lanes if across and k in right.along else 0)
+
+
+def most_rows(kernel: Kernel, m: int, pack_left: bool) -> int:
+    """How many rows a block has at most; half as many where they are packed, with more columns for each."""
+    others = prod(ceil(guess(kernel.domain[d]), kernel.tile[d]) for d in range(kernel.parallel) if d != m)
+    if pack_left:
+        return ROWS // 2
+    return min(ROWS, max(ROWS // 4, guess(kernel.domain[m]) * others // BLOCKS))
+
+
+def even(extent: Dim, most: int, step: int) -> int:
+    """Blocks of about equal size, at most `most` and a multiple of `step`, that an extent is cut into."""
+    most = max(step, most // step * step)
+    if not isinstance(extent, int) or extent == 0:
+        return most
+    count = ceil(extent, most)
+    return ceil(ceil(extent, count), step) * step
+
+
+def ceil(a: int, b: int) -> int:
+    """a / b, rounded up."""
+    return (a + b - 1) // b
+
+
+def guess(extent: Dim) -> int:
+    return extent if isinstance(extent, int) else UNKNOWN
+
+
+def lanes_for(extent: Dim, lanes: int) -> int:
+    """Fewer lanes where half of them hold the extent; no fewer than four."""
+    while isinstance(extent, int) and lanes > 4 and lanes // 2 >= extent:
+        lanes //= 2
+    return lanes
+
+
+@functools.cache
+def best_shape(extents: tuple[Dim, ...], lanes: int, registers: int) -> Shape:
+    """The block of sums that takes the fewest cycles for a product of these extents."""
+    rows, lines, columns = map(guess, extents)
+    counts = [max(1, n) for n in (rows, lines, ceil(columns, lanes))]
+    limits = (14, 7, 4)
+    ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
+    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges)) if s.fits(registers)]
+    return min(shapes, key=lambda s: (s.cost(*counts), s.lines * s.vectors))

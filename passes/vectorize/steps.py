@@ -1,0 +1,189 @@
+"""The steps a schedule is made of. Each changes a kernel in place, records itself in `schedule`, and changes no bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlc.dialects import loop
+from mlc.dialects.loop import For, Kernel, ScratchType
+from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
+
+
+def record(kernel: Kernel, step: str, **arguments: object) -> None:
+    text = ", ".join(f"{k}={v}" for k, v in arguments.items() if v not in (False, 0))
+    kernel.schedule = (*kernel.schedule, f"{step}({text})")
+
+
+def block(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int = 0) -> None:
+    """Let each block hold `size` points along dimension `dim`; `vector` puts them in registers of so many lanes."""
+    kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
+    if vector:
+        kernel.vector, kernel.lanes = dim, lanes if lanes != size else 0
+    arguments: dict[str, object] = {"dim": f"{dim}", "size": size, "vector": vector, "lanes": lanes}
+    record(kernel, "block", **arguments)
+
+
+def unroll(kernel: Kernel, dim: int, size: int) -> None:
+    """Let the innermost loops over `dim` take `size` points at a time."""
+    for op in list(kernel.inside(For)):
+        if op.dim == dim and not op.is_ranged:
+            if op.outer() is None:
+                kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
+            else:
+                op.size = size
+    record(kernel, "unroll", dim=f"{dim}", size=size)
+
+
+def walk(kernel: Kernel, dim: int, size: int) -> None:
+    """Go through each block of a parallel dimension in smaller ones, in a loop around all that is done in it."""
+    _walk(kernel.body.block, dim, size)
+    record(kernel, "walk", dim=f"{dim}", size=size)
+
+
+def _walk(body: Block, dim: int, size: int) -> None:
+    run: list[Op] = []
+    for op in body.ops:
+        ranged = isinstance(op, For) and op.is_ranged
+        if not (op.terminator or ranged or isinstance(op, loop.Scratch)):
+            run.append(op)
+            continue
+        if run:
+            _wrap(run, dim, size)
+            run = []
+        if ranged:
+            _walk(op.regions[0].block, dim, size)
+
+
+def _wrap(run: Sequence[Op], dim: int, size: int) -> None:
+    """Put neighbouring operations into a loop."""
+    inside = Block()
+    with before(run[0]):
+        with at_end(inside, run[0].loc):
+            end = loop.Yield(())
+        For((), Region(inside), dim=dim, size=size)
+    for op in run:
+        op.move_before(end)
+
+
+# -- sums in parts ----------------------------------------------------------------------------------------------------
+def contraction(kernel: Kernel) -> tuple[For, loop.Contract]:
+    """The loop of the one contraction of a kernel, and the contraction."""
+    op = next(kernel.inside(loop.Contract))
+    around = op.parent_op
+    assert isinstance(around, For)
+    return around, op
+
+
+def split_sum(kernel: Kernel, size: int) -> None:
+    """Add up `size` terms of every result of the block, then the next; what has been added so far is kept between.
+
+    What stands in a kernel's body apart from the sum comes after all of it.
+    """
+    sum, contract = contraction(kernel)
+    dim, start = contract.dim, sum.operands[0].op
+    assert start is not None and sum.parent_op is kernel and kernel.tile[dim] == 1
+    type = contract.result.type
+    order = sorted(type.dims, key=lambda d: (d == kernel.vector, d))
+    earlier = [op for op in kernel.body.block.ops if op is not start and op.parent is sum.parent]
+    earlier = earlier[: earlier.index(sum)]
+    outer = Block()
+    assert kernel.body.block.first is not None
+    with before(kernel.body.block.first):
+        room = loop.Scratch(ScratchType(tuple(order), type.dtype)).result
+    with before(sum):
+        loop.Keep(sum.operands[0], room)
+        with at_end(outer, sum.loc):
+            mapping: dict[Value, Value] = {}
+            copy_slice([v for op in sum.walk() for v in op.operands], earlier, mapping)
+            mapping[sum.operands[0]] = loop.Recall(room).result
+            loop.Keep(sum.insert_clone(mapping).results[0], room)
+            loop.Yield(())
+        For((), Region(outer), dim=dim)
+        total = loop.Recall(room)
+    sum.replace_by(total.result)
+    last: Op = total
+    for op in earlier:
+        op.detach()
+        assert last.parent is not None
+        last.parent.insert(op, last.next)
+        last = op
+    kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
+    record(kernel, "split_sum", dim=f"{dim}", size=size)
+
+
+def copy_slice(values: Sequence[Value], among: Sequence[Op], mapping: dict[Value, Value]) -> None:
+    """Copy here those operations of a list that values are computed from."""
+    needed, work = set[Op](), [v.op for v in values]
+    here = {*among}
+    while work:
+        op = work.pop()
+        if op in here and op not in needed:
+            needed.add(op)
+            work += [v.op for inner in op.walk() for v in inner.operands]
+    for op in among:
+        if op in needed:
+            op.insert_clone(mapping)
+
+
+# -- packing ----------------------------------------------------------------------------------------------------------
+def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
+    """Copy a factor of the contraction into scratch memory, in the order in which it is read, before it is read again.
+
+    `side` is lhs or rhs. The copy lies side by side along dimension `vector`, and takes `size` points at a time: of
+    `vector` where that is no block yet, else of the sum's dimension.
+    """
+    _, contract = contraction(kernel)
+    factor: Value = getattr(contract, side)
+    loops = enclosing_loops(contract)
+    target = next(op for op in loops if op.dim not in factor.type.dims)
+    below = loops[loops.index(target) + 1:]
+    dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < kernel.parallel, d))
+    walked = [d for d in dims if any(op.dim == d for op in below)]
+    source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
+    with before(target, contract.loc):
+        room = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
+
+        def fill() -> None:
+            mapping: dict[Value, Value] = {}
+            copy_slice([factor], source, mapping)
+            loop.Keep(mapping[factor], room)
+
+        nested(kernel, walked, vector, contract.dim, size, fill)
+    with before(contract):
+        copied = loop.Recall(room).result
+    for i, v in enumerate(contract.operands):
+        if v is factor and i == (1 if side == "lhs" else 2):
+            contract.set_operand(i, copied)
+    drop_unused(contract)
+    arguments: dict[str, object] = {"side": side, "vector": f"{vector}", "size": size}
+    record(kernel, "pack", **arguments)
+
+
+def nested(kernel: Kernel, dims: Sequence[int], vector: int, summed: int, size: int,
+           fill: Callable[[], None]) -> None:
+    """Loops over dimensions, and `fill` inside."""
+    if not dims:
+        fill()
+        return
+    d, inside = dims[0], Block()
+    own = d == vector and vector != kernel.vector
+    with at_end(inside, builder.loc):
+        nested(kernel, dims[1:], vector, summed, size, fill)
+        loop.Yield(())
+    For((), Region(inside), dim=d, size=size if own or (d == summed and vector == kernel.vector) else 0, vector=own)
+
+
+def enclosing_loops(op: Op) -> list[For]:
+    """The loops around an operation, outer before inner."""
+    out: list[For] = []
+    while isinstance(op := op.parent_op, For):  # type: ignore[assignment]
+        out.insert(0, op)
+    return out
+
+
+def drop_unused(contract: loop.Contract) -> None:
+    """Remove what the loop of a contraction computed for a factor that is read from elsewhere now."""
+    assert contract.parent is not None
+    for op in reversed(contract.parent.ops):
+        if op.results and not op.terminator and not any(r.uses for r in op.results):
+            op.erase()

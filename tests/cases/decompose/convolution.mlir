@@ -1,0 +1,34 @@
+// test: pass decompose canonicalize cse
+
+// a convolution is one product of the weights and the windows of the image, whose last axes stay where they are
+func.func @image(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x8x8xf32> {
+  %0 = tensor.convolution %x, %w {low = [1, 1], high = [1, 1]} : (tensor<Bx3x8x8xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x8x8xf32>
+  func.return %0 : tensor<Bx5x8x8xf32>
+}
+// CHECK-LABEL: @image
+// CHECK: [[Z:%\w+]] = tensor.pad %x
+// CHECK: [[A:%\w+]] = tensor.windows [[Z]] {axis = 2, size = 3}
+// CHECK: [[B:%\w+]] = tensor.windows [[A]] {axis = 4, size = 3}
+// CHECK: [[W:%\w+]] = tensor.broadcast_to %w
+// CHECK: [[R:%\w+]] = tensor.dot_general [[W]], [[B]] {batch = {{\[\[}}0, 0]], contract = {{\[\[}}2, 1], [3, 3], [4, 5]]}
+// CHECK-NEXT: func.return [[R]]
+// -----
+// weights of one element need no windows
+func.func @point(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<Bx5x4x4xf32> {
+  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<Bx3x8x8xf32>, tensor<5x3x1x1xf32>) -> tensor<Bx5x4x4xf32>
+  func.return %0 : tensor<Bx5x4x4xf32>
+}
+// CHECK-LABEL: @point
+// CHECK-NOT: tensor.windows
+// CHECK: tensor.dot_general
+// CHECK-SAME: contract = {{\[\[}}2, 1]]
+// -----
+// with one channel in a group nothing is shared between products
+func.func @depthwise(%x: tensor<Bx3x8xf32>, %w: tensor<3x1x3xf32>) -> tensor<Bx3x6xf32> {
+  %0 = tensor.convolution %x, %w {groups = 3} : (tensor<Bx3x8xf32>, tensor<3x1x3xf32>) -> tensor<Bx3x6xf32>
+  func.return %0 : tensor<Bx3x6xf32>
+}
+// CHECK-LABEL: @depthwise
+// CHECK-NOT: tensor.dot_general
+// CHECK: tensor.reduce_sum
+// CHECK-SAME: order = "chain"

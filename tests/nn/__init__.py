@@ -1,0 +1,1 @@
+"""Tests of mlc.nn: modules, layers, saving."""

@@ -1,0 +1,91 @@
+"""Dropout: what is dropped, keys that move on, the same training every time."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+
+F = nn.functional
+
+
+def test_a_fraction_is_dropped_and_the_mean_stays() -> None:
+    mlc.manual_seed(0)
+    y = nn.Dropout(0.3)(mlc.ones(100, 100)).numpy()
+    assert (y == 0).mean() == pytest.approx(0.3, abs=0.02) and y.mean() == pytest.approx(1, abs=0.02)
+    assert set(np.unique(y)) == {np.float32(0), np.float32(1 / 0.7)}
+
+
+def test_evaluation_and_no_dropout_change_nothing() -> None:
+    x = mlc.ones(5)
+    layer = nn.Dropout(0.5)
+    before = layer.key.tolist()
+    assert layer.eval()(x) is x and nn.Dropout(0.0)(x) is x and layer.key.tolist() == before
+    assert nn.Dropout(1.0)(x).tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("batched", [True, False])
+def test_whole_channels(spatial: int, batched: bool) -> None:
+    layer = getattr(nn, f"Dropout{spatial}d")(0.5)
+    y = layer(mlc.ones(*([8] * batched), 16, *[3] * spatial)).numpy().reshape(-1, 3**spatial)
+    assert (y == y[:, :1]).all() and set(np.unique(y)) == {0, 2}
+
+
+def test_alpha_dropout_keeps_mean_and_deviation() -> None:
+    mlc.manual_seed(1)
+    x = np.random.default_rng(0).normal(size=100_000).astype(np.float32)
+    y = nn.AlphaDropout(0.2)(mlc.tensor(x)).numpy()
+    assert y.mean() == pytest.approx(0, abs=0.02) and y.std() == pytest.approx(1, abs=0.02)
+
+
+def test_a_function_needs_a_key() -> None:
+    x, key = mlc.ones(8), mlc.random.key(1)
+    assert F.dropout(x, 0.5, key=key).tolist() == F.dropout(x, 0.5, key=key).tolist()
+    assert F.dropout(x, 0.5, training=False).tolist() == [1] * 8
+    with pytest.raises(mlc.UserError, match=r"MLC0353.*key"):
+        F.dropout(x, 0.5)
+
+
+def masks(run: Any, count: int) -> list[Any]:
+    """What a seeded model drops in several calls."""
+    mlc.manual_seed(3)
+    model = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
+    return [run(model, mlc.ones(16)) for _ in range(count)]
+
+
+def test_compiled_and_eager_drop_the_same() -> None:
+    """And another part in each layer and call."""
+    plain = masks(lambda m, x: m(x).tolist(), 3)
+    f = mlc.compile(lambda m, x: m(x))
+    assert masks(lambda m, x: f(m, x).tolist(), 3) == plain
+    assert len({tuple(x) for x in plain}) == 3 and len(f.entries) == 1
+    g = mlc.compile(mlc.grad(lambda m, x: m(x).sum(), argnums=1))
+    assert masks(lambda m, x: g(m, x).tolist(), 3) == plain
+
+
+def test_a_step_that_gives_the_model_back() -> None:
+    """Donated memory, a compiled update, and twice the same training."""
+    def train() -> Any:
+        mlc.manual_seed(5)
+        model, opt = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1)), mlc.optim.SGD(lr=0.1)
+        state = opt.init(model)
+
+        def step(model: Any, state: Any, x: Any) -> Any:
+            value, gradients = mlc.value_and_grad(lambda m: (m(x) ** 2).mean())(model)
+            return *opt.update(gradients, state, model), value
+
+        compiled, values = mlc.compile(step, donate=("model", "state")), []
+        for _ in range(4):
+            model, state, value = compiled(model, state, mlc.ones(3, 4))
+            values.append(value.item())
+        return values, model.state_dict()
+
+    (a, first), (b, second) = train(), train()
+    assert a == b and len(set(a)) == 4
+    assert list(first) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    for name, x in first.items():
+        np.testing.assert_array_equal(x.numpy(), second[name].numpy())

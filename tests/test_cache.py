@@ -1,0 +1,590 @@
+"""The compile cache: equal programs are compiled once; damage, races and full disks cost a compilation."""
+from __future__ import annotations
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+import mlc.api as api
+from mlc.backends import cache, compile_many, versions
+from mlc.backends.cache import Store
+from mlc.backends.canonical import canonical_text
+from mlc.backends.sealed import Broken, seal, unseal
+from mlc.backends.target import host
+from mlc.backends.units import Unit
+from mlc.passes import pipeline
+from mlc.tools.cli import main
+from tests.test_compile_many import functions
+
+ROOT = Path(__file__).parent.parent
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """A folder of its own, a process that remembers nothing, and sources that nobody is changing."""
+    for name, value in (("MLC_CACHE_DIR", str(tmp_path / "cache")), ("MLC_CACHE", "1"), ("MLC_CACHE_SIZE", "")):
+        monkeypatch.setenv(name, value)
+    for module in (cache, versions):
+        monkeypatch.setattr(module, "changed_since_start", lambda: False)
+    monkeypatch.setattr(cache, "_warned", False)
+    forget(monkeypatch)
+    versions.versions.cache_clear()
+    cache._store.cache_clear()
+    found = cache.store()
+    assert found is not None
+    yield found
+    cache._store.cache_clear()
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a new process would, know no code."""
+    monkeypatch.setattr(api, "_cache", {})
+    monkeypatch.setattr(compile_many, "_memory", {})
+
+
+def program(x: Any) -> Any:
+    return mlc.tanh(x) * 2.0 + mlc.sum(x, dim=1, keepdim=True)
+
+
+def entries(store: Store, kind: str) -> list[Path]:
+    return sorted(path for path, _ in store.entries() if path.name.startswith(kind))
+
+
+# -- sealed files -----------------------------------------------------------------------------------------------------
+def sealed() -> bytes:
+    return b"".join(seal(b"MLCTEST0", {"a": 1}, {"x": b"one", "y": bytes(range(100))}))
+
+
+def test_sealed_files_come_back() -> None:
+    head, pieces = unseal(b"MLCTEST0", sealed())
+    assert head == {"a": 1} and bytes(pieces["x"]) == b"one" and bytes(pieces["y"]) == bytes(range(100))
+    assert unseal(b"MLCTEST0", b"".join(seal(b"MLCTEST0", {}, {}))) == ({}, {})
+
+
+def test_every_change_of_a_byte_is_found() -> None:
+    data = sealed()
+    for i in range(len(data)):
+        for change in (1, 128, 255):
+            with pytest.raises(Broken):
+                unseal(b"MLCTEST0", data[:i] + bytes([data[i] ^ change]) + data[i + 1:])
+
+
+def test_every_truncation_is_found() -> None:
+    data = sealed()
+    for i in range(len(data)):
+        with pytest.raises(Broken):
+            unseal(b"MLCTEST0", data[:i])
+    for more in (b"\0", data):
+        with pytest.raises(Broken):
+            unseal(b"MLCTEST0", data + more)
+
+
+# -- hits and misses --------------------------------------------------------------------------------------------------
+def test_a_second_process_compiles_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = mlc.compile(program)(X).numpy()
+    assert entries(store, "module")
+    forget(monkeypatch)
+    monkeypatch.setattr(compile_many, "compile_object", None)
+    monkeypatch.setattr(api, "pipeline", FrozenOrder(pipeline.ORDER))
+    got = mlc.compile(program)(X).numpy()
+    assert np.array_equal(got, want)
+
+
+class FrozenOrder:
+    """The pipeline without the passes."""
+
+    def __init__(self, order: Any) -> None:
+        self.ORDER = order
+
+
+def test_names_and_places_are_not_part_of_the_key() -> None:
+    a = mlc.lower(lambda x, y: mlc.exp(x) + y, [mlc.spec("B", 4), mlc.spec("B", 4)], level="trace").module
+    b = mlc.lower(lambda first, second: mlc.exp(first) + second,
+                  [mlc.spec("B", 4), mlc.spec("B", 4)], level="trace").module
+    c = mlc.lower(lambda x, y: mlc.exp(y) + x, [mlc.spec("B", 4), mlc.spec("B", 4)], level="trace").module
+    assert canonical_text(a) == canonical_text(b) != canonical_text(c)
+
+
+def test_constants_are_part_of_the_key() -> None:
+    texts = set()
+    for i in (0, 1, 2):
+        array = np.zeros(1000, np.float32)
+        array[i] = 1
+        texts.add(canonical_text(mlc.lower(lambda x, a=array: x + a, [mlc.spec(1000)], level="trace").module))
+    assert len(texts) == 3
+
+
+@pytest.mark.parametrize("count", [1, 40, 300])
+def test_constants_are_told_apart_by_every_bit(count: int) -> None:
+    arrays = [np.full(count, bits, np.uint32).view(np.float32)
+              for bits in (0, 0x80000000, 0x7FC00000, 0xFFC00000, 0x7FC00001, 0x7F800001)]
+    arrays += [np.zeros(count, np.int32), np.zeros(count, np.uint32)]
+    texts = {canonical_text(mlc.lower(lambda x, a=a: x + a, [mlc.spec(count, dtype=str(a.dtype))],
+                                      level="trace").module) for a in arrays}
+    assert len(texts) == len(arrays)
+
+
+def test_what_the_code_depends_on_is_part_of_the_key() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return x * 2 + mlc.sum(y), y
+
+    def text(*specs: Any, donate: Any = ()) -> str | None:
+        return canonical_text(mlc.compile(f, donate).compiled.lower(*specs, level="trace").module)
+
+    B4, N4 = mlc.spec("B", 4), mlc.spec("N", 4)
+    B = mlc.spec("B", 4, dtype="float64")
+    found = [text(B4, B4), text(B4, B4, donate="x"), text(B4, B4, donate="y"), text(B4, N4), text(B, B), text(B4, B),
+             text(mlc.spec("2*B", 4), B4), text(mlc.spec(3, 4), mlc.spec(3, 4)), text(B4, mlc.spec(4)),
+             text(B4, mlc.spec(1, 4))]
+    assert len(set(found)) == len(found)
+
+
+def test_programs_with_rules_of_the_user_have_no_key() -> None:
+    from mlc.dialects import tensor
+    from mlc.ir.rewrite import RULES, rewrite
+    module = mlc.lower(program, [mlc.spec("B", 4)], level="trace").module
+    assert canonical_text(module) is not None
+    before = list(RULES.get(tensor.Tanh, ()))
+    try:
+        @rewrite(tensor.Tanh)
+        def tanh_of_the_user(op: Any) -> None:
+            """nothing"""
+        assert canonical_text(module) is None
+    finally:
+        RULES[tensor.Tanh] = before
+
+
+def test_programs_without_a_key_are_compiled_each_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rules of others may change, in this process too."""
+    from mlc.backends import canonical
+    monkeypatch.setattr(canonical, "canonical_text", lambda module: None)
+    made = [api.executable(mlc.lower(program, [mlc.spec(3, 4)], level="trace").module) for _ in range(2)]
+    assert made[0].library is not made[1].library and not entries(store, "module")
+
+
+def test_versions_and_targets_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cache.key_of("module", ["text"])
+    assert before == cache.key_of("module", ["text"])
+    assert before != cache.key_of("object", ["text"])
+    assert cache.key_of("module", ["te", "xt"]) != before
+    monkeypatch.setattr(cache, "versions", lambda: {**versions.versions(), "numpy": "1.0"})
+    assert before != cache.key_of("module", ["text"])
+
+
+MOVED = '''
+import warnings
+warnings.simplefilter("error")
+import numpy as np
+import mlc
+from mlc.backends import cache
+{lines}
+def pick(x, i):
+    return mlc.take(x * 2, i)
+
+f = mlc.compile(pick)
+x = np.arange(5, dtype=np.float32)
+assert f(x, np.array([1])).tolist() == [2.0]
+try:
+    f(x, np.array([9]))
+except IndexError as error:
+    print(error.loc.line, end=" ")
+print(cache.store().misses)
+'''
+
+
+def run_program(folder: Path, text: str, **environment: str) -> str:
+    path = folder / "program.py"
+    path.write_text(text)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "PYTHONPATH": str(ROOT), **environment})
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_moving_a_program_still_hits_and_errors_name_the_new_line(store: Store, tmp_path: Path) -> None:
+    first = run_program(tmp_path, MOVED.format(lines="")).split()
+    moved = run_program(tmp_path, MOVED.format(lines="\n" * 40)).split()
+    assert int(moved[0]) == int(first[0]) + 40 == MOVED.format(lines="\n" * 40).splitlines().index(
+        "    return mlc.take(x * 2, i)") + 1
+    assert int(first[1]) > 0 and int(moved[1]) == 0
+
+
+def test_equal_functions_share_code_and_not_their_places(store: Store) -> None:
+    def one(x: Any, i: Any) -> Any:
+        return mlc.take(x, i)
+
+    def two(y: Any, j: Any) -> Any:
+        return mlc.take(y, j)
+
+    lines = []
+    for f in (mlc.compile(one), mlc.compile(two)):
+        f(X[0], np.array([0]))
+        with pytest.raises(IndexError) as caught:
+            f(X[0], np.array([7]))
+        lines.append(caught.value.loc.line)  # type: ignore[attr-defined]
+        with pytest.raises(mlc.UserError):
+            f(X[0], np.zeros((2, 2, 2), np.float64) + 0.5)
+    assert lines[1] > lines[0] and len(entries(store, "module")) == 1
+
+
+def test_errors_of_passes_name_the_line() -> None:
+    """Operations are numbered while they are lowered; nobody sees it."""
+    from mlc.backends.canonical import NUMBERED, Places
+    module = mlc.lower(program, [mlc.spec("B", 4)], level="trace").module
+    op = next(op for op in module.walk() if op.name == "tensor.tanh")
+    before = op.loc
+    places = Places(module)
+    with pytest.raises(mlc.Error) as caught, places.numbered():
+        assert op.loc.file == NUMBERED
+        raise mlc.UserError(f"wrong at {op.loc}", loc=op.loc.through("fuse"), notes=(f"see {op.loc}",))
+    assert op.loc == before and caught.value.loc.line == before.line and caught.value.loc.via[-1] == "fuse"
+    assert caught.value.message == f"wrong at {before}" and caught.value.notes == (f"see {before}",)
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+def test_200_changes_and_200_truncations_are_all_found(store: Store) -> None:
+    mlc.compile(program)(X)
+    path, = entries(store, "module")
+    whole, key = path.read_bytes(), path.name.partition("-")[2]
+    draw = random.Random(0)
+    for trial in range(400):
+        damaged = bytearray(whole)
+        if trial % 2:
+            damaged[draw.randrange(len(whole))] ^= 1 << draw.randrange(8)
+        else:
+            del damaged[draw.randrange(len(whole)):]
+        path.write_bytes(damaged)
+        assert store.get("module", key) is None and not path.exists()
+    path.write_bytes(whole)
+    assert store.get("module", key) is not None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_damaged_cache_gives_right_results(store: Store, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    want = mlc.compile(program)(X).numpy()
+    draw = random.Random(seed)
+    for path, status in list(store.entries()):
+        data = bytearray(path.read_bytes())
+        if seed % 3 == 0:
+            data[draw.randrange(status.st_size)] ^= 0xFF
+        elif seed % 3 == 1:
+            del data[draw.randrange(status.st_size):]
+        else:
+            data[:] = draw.randbytes(status.st_size)
+        path.write_bytes(data)
+    forget(monkeypatch)
+    assert np.array_equal(mlc.compile(program)(X).numpy(), want)
+    forget(monkeypatch)
+    monkeypatch.setattr(compile_many, "compile_object", None)          # what was bad has been made and kept anew
+    assert np.array_equal(mlc.compile(program)(X).numpy(), want)
+
+
+def test_an_entry_under_another_name_is_not_believed(store: Store) -> None:
+    store.put("module", "0" * 64, {}, {"code": b"x"})
+    (store.folder / f"module-{'0' * 64}").rename(store.folder / f"module-{'1' * 64}")
+    assert store.get("module", "1" * 64) is None and not entries(store, "module")
+
+
+def test_a_whole_entry_with_nonsense_in_it_is_compiled_anew(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    want = mlc.compile(program)(X).numpy()
+    path, = entries(store, "module")
+    key = path.name.partition("-")[2]
+    for head in ({}, {"interfaces": 3}, {"interfaces": [{}], "target": [], "undefined": 0, "shares": None}):
+        store.put("module", key, head, {"code": b"no code"})
+        forget(monkeypatch)
+        assert np.array_equal(mlc.compile(program)(X).numpy(), want)
+
+
+# -- folders ----------------------------------------------------------------------------------------------------------
+def test_the_folder_is_private(store: Store) -> None:
+    store.put("module", "0" * 64, {}, {})
+    assert store.folder.stat().st_mode & 0o777 == 0o700
+    assert entries(store, "module")[0].stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_others_may_write_to_is_refused(store: Store) -> None:
+    store.put("module", "0" * 64, {}, {})
+    store.folder.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="others may write to it"):
+        assert store.get("module", "0" * 64) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")                                  # it is said once
+        store.put("module", "1" * 64, {}, {})
+    assert len(entries(store, "module")) == 1
+    store.folder.chmod(0o700)
+    assert store.get("module", "0" * 64) is not None
+
+
+def test_what_others_put_there_is_not_believed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be older than the folder's permissions."""
+    store.put("module", "0" * 64, {}, {})
+    path, = entries(store, "module")
+    path.chmod(0o602)
+    assert store.get("module", "0" * 64) is None
+    path.chmod(0o600)
+    assert store.get("module", "0" * 64) is not None
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    status = os.stat_result((0o100600, 0, 0, 1, os.getuid() + 2, 0, 0, 0, 0, 0))
+    assert cache._of_others(status) == f"it belongs to user {os.getuid() + 2}"
+
+
+def test_a_folder_in_one_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "open" / "mine" / "cache"
+    folder.mkdir(parents=True)
+    (tmp_path / "open").chmod(0o777)
+    assert f"they may write to {tmp_path}/open" in str(Store(folder, 1000).problem())
+    (tmp_path / "open").chmod(0o1777)                                   # as /tmp is
+    assert Store(folder, 1000).problem() is None
+
+
+def test_links_to_the_folder_are_followed_once(store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    monkeypatch.setenv("MLC_CACHE_DIR", str(tmp_path / "link"))
+    assert cache.store().folder == tmp_path / "there"  # type: ignore[union-attr]
+
+
+def test_a_folder_that_cannot_be_written_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that came with a container's image: entries are old, and when they were used cannot be noted."""
+    store.put("module", "0" * 64, {}, {})
+    path, = entries(store, "module")
+    os.utime(path, (1000, 1000))
+
+    def fail(*args: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "utime", fail)
+    assert store.get("module", "0" * 64) is not None
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_no_entry(store: Store, make: Any) -> None:
+    store.folder.mkdir(mode=0o700)
+    make(store.folder / f"module-{'0' * 64}")
+    files = len(os.listdir("/proc/self/fd"))
+    assert store.get("module", "0" * 64) is None
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_without_a_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("MLC_CACHE_DIR")
+    for name in ("XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache.store() is None
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.store().folder == tmp_path / ".cache" / "mlc"  # type: ignore[union-attr]
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "x"))
+    assert cache.store().folder == tmp_path / "x" / "mlc"  # type: ignore[union-attr]
+    monkeypatch.setenv("MLC_CACHE", "0")
+    assert cache.store() is None
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EIO])
+@pytest.mark.parametrize("call", ["open", "fsync", "replace"])
+def test_a_folder_that_cannot_be_written(store: Store, monkeypatch: pytest.MonkeyPatch, number: int,
+                                         call: str) -> None:
+    real = getattr(os, call)
+
+    def fail(*args: Any, **keywords: Any) -> Any:
+        if call != "open" or args[1] & os.O_CREAT:
+            raise OSError(number, os.strerror(number))
+        return real(*args, **keywords)
+
+    monkeypatch.setattr(os, call, fail)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert np.allclose(mlc.compile(program)(X).numpy(), np.tanh(X) * 2 + X.sum(1, keepdims=True))
+    assert len(said) == (number in (errno.ENOSPC, errno.EDQUOT))
+    assert not list(store.folder.glob("*")) and not list(store.folder.glob(".*"))
+
+
+def test_a_file_in_place_of_the_folder(store: Store) -> None:
+    store.folder.write_text("no folder")
+    with pytest.warns(RuntimeWarning, match="no folder"):
+        assert mlc.compile(program)(X).shape == (3, 4)
+
+
+def test_full_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit on the size of files is a disk that is full: the write fails in the middle."""
+    resource = pytest.importorskip("resource")
+    real = vars(cache)["write_whole"]
+
+    def limited(*args: Any) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1500, hard))
+        try:
+            real(*args)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    monkeypatch.setattr(cache, "write_whole", limited)
+    with pytest.warns(RuntimeWarning, match="keeps nothing"):
+        assert np.allclose(mlc.compile(program)(X).numpy(), np.tanh(X) * 2 + X.sum(1, keepdims=True))
+    assert not entries(store, "module") and not list(store.folder.glob(".*"))
+    assert store.verify() == []
+
+
+# -- limits -----------------------------------------------------------------------------------------------------------
+def test_the_least_recently_used_go(store: Store) -> None:
+    store.limit = 100_000
+    for i in range(20):
+        store.put("module", f"{i:064x}", {}, {"code": bytes(10_000)})
+        os.utime(store.folder / f"module-{i:064x}", (1000 + i, 1000 + i))
+    assert store.get("module", f"{15:064x}") is not None                # now it is the last
+    store.trim()
+    left = [int(path.name.partition("-")[2], 16) for path in entries(store, "module")]
+    assert 15 in left and 19 in left and 0 not in left
+    assert sum(status.st_size for _, status in store.entries()) <= 100_000
+
+
+def test_an_entry_that_is_too_large_is_not_kept(store: Store) -> None:
+    store.limit = 1000
+    store.put("module", "0" * 64, {}, {"code": bytes(10_000)})
+    assert not list(store.entries())
+
+
+@pytest.mark.parametrize("text, size", [("", cache.DEFAULT_SIZE), ("500M", 500 << 20), ("2GiB", 2 << 30), ("3kb", 3072),
+                                        ("1234", 1234)])
+def test_sizes(text: str, size: int) -> None:
+    assert cache._bytes(text) == size
+
+
+def test_a_size_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="MLC_CACHE_SIZE"):
+        assert cache._bytes("much") == cache.DEFAULT_SIZE
+
+
+# -- many processes ---------------------------------------------------------------------------------------------------
+MANY = '''
+import sys, time, numpy as np, mlc
+order = list(range(int(sys.argv[1])))
+np.random.default_rng(int(sys.argv[2])).shuffle(order)
+x = np.arange(8, dtype=np.float32)
+out = {}
+for i in order:
+    out[i] = float(mlc.compile(lambda x: mlc.sum(mlc.tanh(x) * float(i) + mlc.exp(-x)))(x))
+print([out[i] for i in sorted(out)])
+'''
+
+
+def many(folder: Path, functions: int, seed: int) -> subprocess.Popen[str]:
+    path = folder / "many.py"
+    if not path.exists():                                  # others may be reading it
+        path.write_text(MANY)
+    return subprocess.Popen([sys.executable, str(path), str(functions), str(seed)], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+
+@pytest.mark.parametrize("processes, functions", [(4, 5), pytest.param(16, 50, marks=pytest.mark.slow)])
+def test_processes_that_compile_the_same(store: Store, tmp_path: Path, processes: int, functions: int) -> None:
+    running = [many(tmp_path, functions, seed) for seed in range(processes)]
+    outputs = set()
+    for process in running:
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == 0 and not err, err
+        outputs.add(out)
+    assert len(outputs) == 1
+    assert store.verify() == [] and not list(store.folder.glob(".*"))
+
+
+@pytest.mark.parametrize("kills", [4, pytest.param(50, marks=pytest.mark.slow)])
+def test_kills_while_compiling(store: Store, tmp_path: Path, kills: int) -> None:
+    """Whenever a process is killed, what is in the folder is whole, and the next one gets the right results."""
+    draw = random.Random(kills)
+    for _ in range(kills):
+        process = many(tmp_path, 12, draw.randrange(100))
+        time.sleep(draw.uniform(0.2, 1.5))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert store.verify() == []
+    process = many(tmp_path, 12, 0)
+    out, err = process.communicate(timeout=600)
+    assert process.returncode == 0 and not err
+    x = np.arange(8, dtype=np.float32)
+    assert np.allclose(eval_list(out), [np.sum(np.tanh(x) * i + np.exp(-x)) for i in range(12)], rtol=1e-5)
+
+
+def eval_list(text: str) -> list[float]:
+    return [float(part) for part in text.strip().strip("[]").split(",")]
+
+
+# -- kernels that several programs have ------------------------------------------------------------------------------
+def test_shared_units_are_compiled_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled, real = list[str](), vars(compile_many)["compile_object"]
+
+    def counted(text: str, *more: Any) -> bytes:
+        compiled.append(text)
+        return bytes(real(text, *more))
+
+    monkeypatch.setattr(compile_many, "compile_object", counted)
+    shared, own = (Unit(text, i == 0) for i, text in enumerate(functions(2)))
+    first = compile_many.objects([shared, own], host(), 2)
+    assert len(compiled) == 2 and compile_many.objects([shared, own], host(), 2) == first and len(compiled) == 3
+    forget(monkeypatch)
+    assert compile_many.objects([shared], host(), 2) == first[:1] and len(compiled) == 3
+    assert len(entries(store, "object")) == 1
+
+
+# -- the command ------------------------------------------------------------------------------------------------------
+def test_the_command(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cache", "info"]) == 0
+    assert "not there yet" in capsys.readouterr().out
+    mlc.compile(program)(X)
+    assert main(["cache", "info"]) == 0
+    out = capsys.readouterr().out
+    assert str(store.folder) in out and "1 compiled functions" in out
+    assert main(["cache", "verify"]) == 0
+    assert "all sound" in capsys.readouterr().out
+    path, = entries(store, "module")
+    path.write_bytes(path.read_bytes()[:-1])
+    assert main(["cache", "verify"]) == 1
+    out = capsys.readouterr().out
+    assert path.name in out and "1 bad and deleted" in out and not path.exists()
+    assert main(["cache", "verify"]) == 0
+    assert main(["cache", "clear"]) == 0
+    assert not list(store.entries())
+
+
+def test_the_command_without_a_cache(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("MLC_CACHE", "0")
+    assert [main(["cache", action]) for action in ("info", "clear", "verify")] == [0, 0, 0]
+    assert "MLC_CACHE is 0" in capsys.readouterr().out
+
+
+def test_processors_are_told_without_llvm(store: Store) -> None:
+    from mlc.backends import target
+    detected = target._detected()
+    assert detected == target._ask_llvm() and len(entries(store, "host")) == 1
+    hits = store.hits
+    assert target._detected() == detected and store.hits == hits + 1
+
+
+def test_sources_that_change_are_not_cached(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may run other code than its files hold by now."""
+    monkeypatch.setattr(cache, "changed_since_start", lambda: True)
+    mlc.compile(program)(X)
+    assert not list(store.entries())
+
+
+def test_sources_that_came_after_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = tmp_path / "a.py"
+    source.write_text("")
+    os.utime(source, (1000, 1000))                                      # installed files may keep their old times
+    monkeypatch.setattr(versions, "_sources", lambda: [("a.py", str(source))])
+    monkeypatch.setattr(versions, "_STARTED", time.time() + 1000)
+    assert not versions.changed_since_start() and versions.versions.__wrapped__()
+    monkeypatch.setattr(versions, "_STARTED", time.time() - 1000)
+    assert versions.changed_since_start() and versions.versions.__wrapped__() == {}

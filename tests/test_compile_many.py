@@ -1,0 +1,92 @@
+"""Several processes compile to what one does, whatever becomes of them."""
+from __future__ import annotations
+
+import io
+import os
+import signal
+import time
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from mlc.backends import compile_many, compile_worker
+from mlc.backends.object_code import compile_object
+from mlc.backends.target import host
+from mlc.ir.diag import BackendError
+
+
+def functions(count: int, body: int = 0) -> list[str]:
+    target = host()
+    work = "".join(f"  %a{i} = fadd float %a{i - 1}, %x\n" for i in range(1, body + 1))
+    return [f'define float @f{n}(float %x) #0 {{\n  %a0 = fadd float %x, {n}.0\n{work}  ret float %a{body}\n}}\n'
+            f'attributes #0 = {{ nounwind "target-cpu"="{target.cpu}" "target-features"="{target.feature_string}" }}\n'
+            for n in range(count)]
+
+
+def test_processes_give_the_same_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
+    given = functions(9, 200)
+    assert compile_many._helpers(given) == 2
+    alone = [compile_object(text, host(), 2) for text in given]
+    before = children()
+    assert compile_many._compile(given, host(), 2) == alone
+    assert children() == before, "a process is left over"
+
+
+def children() -> set[str]:
+    """The processes that this one has started, as Linux lists them."""
+    running = [path / "status" for path in Path("/proc").iterdir() if path.name.isdigit()]
+    return {path.parent.name for path in running
+            if path.exists() and f"\nPPid:\t{os.getpid()}\n" in path.read_text(errors="replace")}
+
+
+def test_a_process_that_dies_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
+    monkeypatch.setattr(compile_worker, "__name__", "mlc.backends.there_is_no_such_module")
+    given = functions(5, 50)
+    assert compile_many._compile(given, host(), 2) == [compile_object(t, host(), 2) for t in given]
+
+
+def test_modules_of_the_current_folder_stay_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "struct.py").write_text("open('was here', 'w')\nraise ImportError\n")
+    monkeypatch.chdir(tmp_path)
+    done: dict[int, bytes] = {}
+    worker = compile_many._Worker(functions(1), host(), 2, deque([0]), done)
+    worker.finish()
+    assert done == {0: compile_object(functions(1)[0], host(), 2)} and not (tmp_path / "was here").exists()
+
+
+def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child holds the other end of the worker's input, which therefore never ends."""
+    worker = compile_many._Worker(functions(1), host(), 2, deque(), {})
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        start = time.monotonic()
+        worker.finish()
+        assert time.monotonic() - start < 30 and worker.process.returncode is not None
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_what_is_no_answer_is_refused() -> None:
+    with pytest.raises(ValueError, match="no answer"):
+        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), ("", "", "", (), 0), 2, "text")
+
+
+def test_what_llvm_refuses_is_an_error_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_many, "LONG", 1e-3)
+    monkeypatch.setenv("MLC_COMPILE_JOBS", "3")
+    with pytest.raises(BackendError, match="MLC0511"):
+        compile_many._compile([*functions(4, 50), "define nonsense", "define nonsense too"], host(), 2)
+
+
+def test_little_work_starts_no_process() -> None:
+    assert compile_many._helpers(functions(3)) == 0
+    assert compile_many._helpers([" " * 10_000_000]) == 0

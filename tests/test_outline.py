@@ -1,0 +1,83 @@
+"""outline: which kernels share a function, what such a function takes, and that dumps can be taken up after it."""
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+import mlc
+from mlc.backends.executable import build
+from mlc.dialects import loop
+from mlc.dialects.func import Call, Func
+from mlc.ir.core import Op
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.ir.printer import to_text
+from mlc.passes import pipeline
+
+LAYER = """
+  %{y} = tensor.dot_general %{x}, %w{i} {{batch = [], contract = [[1, 0]]}}
+      : (tensor<Bx8xf32>, tensor<8x8xf32>) -> tensor<Bx8xf32>"""
+
+
+def layers(count: int) -> str:
+    """A module that multiplies by `count` matrices, one after the other."""
+    arguments = ", ".join(["%y0: tensor<Bx8xf32>", *(f"%w{i}: tensor<8x8xf32>" for i in range(count))])
+    body = "".join(LAYER.format(x=f"y{i}", y=f"y{i + 1}", i=i) for i in range(count))
+    return f"func.func @f({arguments}) -> tensor<Bx8xf32> {{{body}\n  func.return %y{count} : tensor<Bx8xf32>\n}}"
+
+
+def outlined(text: str) -> Op:
+    return pipeline.lower(parse_module(text), "loop")
+
+
+def kernels(module: Op) -> list[str]:
+    """The names of the functions that hold kernels."""
+    return [f.sym_name for f in module.inside(Func) if next(f.inside(loop.Kernel), None) is not None]
+
+
+def test_twelve_equal_layers_are_one_function() -> None:
+    module = outlined(layers(12))
+    assert kernels(module) == ["kernel_dot_general"]
+    assert [call.callee for call in module.inside(Call)] == kernels(module) * 12
+    lowered = pipeline.resume(module)
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal(s).astype(np.float32) for s in [(5, 8), *[(8, 8)] * 12]]
+    want = arrays[0].astype(np.float64)
+    for w in arrays[1:]:
+        want = want @ w
+    np.testing.assert_allclose(build(lowered).entry("f").call(arrays)[0], want, rtol=1e-3, atol=1e-2)
+
+
+def test_labels_do_not_make_kernels_differ() -> None:
+    names = [str(step) for step in pipeline.steps("loop")]
+    module = Pipeline(pipeline.steps("loop")[: names.index("outline")]).run(parse_module(layers(2)))
+    for kernel, label in zip(module.inside(loop.Kernel), ("first", "second")):
+        kernel.label = label
+    Pipeline(parse_pipeline("outline")).run(module)
+    assert kernels(module) == ["kernel_first"]
+
+
+def test_again_is_no_change() -> None:
+    module = outlined(layers(3))
+    text = to_text(module)
+    assert to_text(Pipeline(parse_pipeline("outline")).run(parse_module(text))) == text
+
+
+def test_a_result_in_the_place_of_an_argument_is_one_argument() -> None:
+    """What may be one buffer is passed once, so the function knows no more and no less than its caller did."""
+    text = ("func.func @f(%x: tensor<100xf32>) -> tensor<100xf32> attributes {donate = [0]} {\n"
+            "  %0 = tensor.exp %x : tensor<100xf32>\n  func.return %0 : tensor<100xf32>\n}")
+    module = outlined(text)
+    call, = module.inside(Call)
+    assert len(call.args) == 1
+    x = np.linspace(-1, 1, 100, dtype=np.float32)
+    want = np.exp(x.astype(np.float64))
+    np.testing.assert_allclose(build(pipeline.resume(module)).entry("f").call([x])[0], want, rtol=1e-6)
+
+
+def test_names_are_made_of_labels() -> None:
+    module = mlc.lower(lambda x, y: (mlc.exp(x) + y, (x * 2).sum()),
+                       args=[mlc.spec(7), mlc.spec(7)], level="loop").module
+    names = kernels(module)
+    assert len(names) == len({*names}) and all(re.fullmatch(r"kernel_\w+", name) for name in names)

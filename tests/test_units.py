@@ -1,0 +1,84 @@
+"""A module in units: the same functions, and the same unit for the same code, whatever it is called."""
+from __future__ import annotations
+
+import numpy as np
+
+from mlc.backends.executable import build
+from mlc.backends.image import compile_image
+from mlc.backends.load import load
+from mlc.backends.target import host
+from mlc.backends.units import SMALL, Unit, units
+from mlc.ir.core import Op
+from mlc.ir.parser import parse_module
+from mlc.passes import pipeline
+
+
+def chain(name: str, inner: str, count: int = SMALL) -> str:
+    """A private function of so many additions."""
+    lines = "".join(f"  %{i + 1} = llvm.add %{i}, %{inner} : i64\n" for i in range(count))
+    return (f"llvm.func internal @{name}(%{inner}: i64) -> i64 {{\n  %0 = llvm.add %{inner}, %{inner} : i64\n{lines}"
+            f"  llvm.return %{count} : i64\n}}\n")
+
+
+def caller(name: str, *called: str, linkage: str = "internal") -> str:
+    lines = "".join(f"  %{i + 1} = llvm.call @{f}(%{i}) : (i64) -> i64\n" for i, f in enumerate(called))
+    more = "".join(f"  %{len(called) + i + 1} = llvm.add %{len(called) + i}, %0 : i64\n" for i in range(SMALL))
+    return (f"llvm.func {linkage} @{name}(%x: i64) -> i64 {{\n  %0 = llvm.add %x, %x : i64\n{lines}{more}"
+            f"  llvm.return %{len(called) + SMALL} : i64\n}}\n")
+
+
+def module(*functions: str) -> Op:
+    """These functions, of which @main is called by the public one."""
+    return parse_module("".join(functions) + caller("main_entry", "main", linkage=""))
+
+
+def shared(found: list[Unit]) -> list[str]:
+    return [unit.text for unit in found if unit.shared]
+
+
+def test_equal_functions_are_one_unit() -> None:
+    found = units(module(chain("a", "x"), chain("b", "y"), chain("c", "z", SMALL + 1),
+                         caller("main", "a", "b", "c")), host())
+    assert len(found) == 3 and [unit.shared for unit in found] == [True, True, False]
+
+
+def test_units_are_the_same_in_other_modules() -> None:
+    one = units(module(chain("a", "x"), caller("layer", "a"), caller("main", "layer")), host())
+    two = units(module(caller("main", "l", "l"), caller("l", "kernel_7"), chain("kernel_7", "q")), host())
+    assert len(shared(one)) == 2 and shared(one) == shared(two)
+
+
+def test_small_functions_stay_with_the_public_ones() -> None:
+    assert len(units(module(chain("a", "x", 3), caller("main", "a")), host())) == 1
+
+
+def test_functions_that_call_each_other_in_a_circle_are_compiled_together() -> None:
+    found = units(module(caller("a", "b"), caller("b", "a"), caller("main", "a")), host())
+    assert [unit.shared for unit in found] == [False]
+
+
+def test_units_compute_what_the_module_computes() -> None:
+    made = compile_image(module(chain("a", "x"), caller("layer", "a", "a"), caller("main", "layer", "a")), host(), 2)
+    load(made.code)                                        # @main_entry has no interface and so is not exported
+
+
+def test_a_program_in_units() -> None:
+    text = """
+func.func private @layer(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
+  %0 = tensor.tanh %x : tensor<Bx8xf32>
+  %1 = tensor.mul %0, %x : tensor<Bx8xf32>
+  func.return %1 : tensor<Bx8xf32>
+}
+func.func @main(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
+  %0 = func.call @layer(%x) : (tensor<Bx8xf32>) -> tensor<Bx8xf32>
+  %1 = func.call @layer(%0) : (tensor<Bx8xf32>) -> tensor<Bx8xf32>
+  func.return %1 : tensor<Bx8xf32>
+}
+"""
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
+    lowered = pipeline.lower(parse_module(text), "llvm", host().vector_bits)
+    got, = build(lowered).entry("main").call([x])
+    once = np.tanh(x) * x
+    assert np.allclose(got, np.tanh(once) * once, rtol=1e-5, atol=1e-6)
+    again = pipeline.lower(parse_module(text), "llvm", host().vector_bits)
+    assert [unit.text for unit in units(again, host())] == [unit.text for unit in units(lowered, host())]

@@ -1,0 +1,114 @@
+"""Products of all kinds of shapes give the bits of one chain of fused multiply-adds per result in any schedule."""
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends.executable import build
+from mlc.dialects.loop import Kernel
+from mlc.ir.diag import BackendError
+from mlc.ir.exact import fma
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Pipeline
+from mlc.passes import pipeline
+from mlc.passes.vectorize.product import Shape, best_shape
+from tests.arrays import difference
+
+Array = np.ndarray[Any, Any]
+
+
+def chain(a: Array, b: Array) -> Array:
+    """The product, each element summed up in ascending order."""
+    acc = np.zeros((a.shape[0], b.shape[1]), a.dtype)
+    for k in range(a.shape[1]):
+        acc = fma(*np.broadcast_arrays(a[:, k: k + 1], b[k: k + 1], acc))
+    return acc
+
+
+@functools.cache
+def product(m: int | str, n: int | str, k: int | str, turn_left: bool, turn_right: bool, bits: int = 512,
+            dtype: str = "f32") -> tuple[Any, tuple[str, ...]]:
+    """The compiled product of a [m, k] and b [k, n], either given turned, and the steps of its schedule."""
+    left, right = (k, m) if turn_left else (m, k), (n, k) if turn_right else (k, n)
+    x, y, z = (f"tensor<{a}x{b}x{dtype}>" for a, b in (left, right, (m, n)))
+    module = parse_module(f"""func.func @main(%x: {x}, %y: {y}) -> {z} {{
+      %0 = tensor.dot_general %x, %y {{batch = [], contract = [[{int(not turn_left)}, {int(turn_right)}]]}}
+        : ({x}, {y}) -> {z}
+      func.return %0 : {z}
+    }}""")
+    pipeline.lower(module, "loop", vector_bits=bits)
+    schedule = next(kernel.schedule for kernel in module.inside(Kernel) if kernel.label == "dot_general")
+    return build(pipeline.resume(module, vector_bits=bits)).entry("main"), schedule
+
+
+def check(entry: Any, m: int, n: int, k: int, turn_left: bool, turn_right: bool, dtype: str = "f4") -> None:
+    rng = np.random.default_rng(m + n + k)
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    found, = entry.call([a.T.copy() if turn_left else a, b.T.copy() if turn_right else b])
+    assert difference(found, chain(a, b), "bits") is None
+
+
+TURNS = [(False, False), (False, True), (True, False), (True, True)]
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("shape", [(1, 100, 33), (1, 2000, 40), (3, 70, 1030), (7, 5, 3), (37, 70, 21), (64, 64, 64),
+                                   (100, 130, 64), (90, 200, 300), (130, 65, 801), (250, 9, 20)])
+def test_known_sizes(shape: tuple[int, int, int], turns: tuple[bool, bool]) -> None:
+    check(product(*shape, *turns)[0], *shape, *turns)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_unknown_sizes(turns: tuple[bool, bool]) -> None:
+    """One function for all sizes; among them none, one of each, and more than a part of the sum."""
+    entry, schedule = product("M", "N", "K", *turns)
+    assert any(step.startswith("split_sum") for step in schedule)
+    for shape in ((0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (17, 70, 513), (250, 33, 5), (6, 129, 1025)):
+        check(entry, *shape, *turns)
+
+
+@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize(("bits", "dtype"), [(256, "f32"), (128, "f32"), (512, "f64"), (256, "f64")])
+def test_other_registers(bits: int, dtype: str, turns: tuple[bool, bool]) -> None:
+    check(product(45, 37, 50, *turns, bits, dtype)[0], 45, 37, 50, *turns, dtype.replace("f32", "f4")[:2].replace(
+        "f6", "f8"))
+
+
+@pytest.mark.parametrize(("shape", "turns", "step"), [
+    ((300, 300, 300), (False, False), "pack(side=rhs, vector=1)"),            # lines of memory far apart
+    ((300, 300, 300), (False, True), "pack(side=rhs, vector=1, size=16)"),    # across memory: turned
+    ((300, 300, 300), (True, False), "pack(side=lhs, vector=0, size=16)"),    # down the columns
+    ((300, 300, 1000), (False, False), "split_sum(dim=2, size=512)"),
+    ((1, 4096, 4096), (False, False), "split_sum(dim=2, size=8)"),            # one row: a few lines at a time
+])
+def test_what_a_schedule_does(shape: tuple[int, int, int], turns: tuple[bool, bool], step: str) -> None:
+    assert step in product(*shape, *turns)[1]
+
+
+def test_shapes() -> None:
+    """Blocks of sums leave little over: 6 rows of 4 vectors where nothing is special, more rows of few columns."""
+    assert best_shape((512, 1, 512), 16, 32) == Shape(6, 1, 4)
+    assert best_shape((512, 1, 16), 16, 32).rows > 8
+    assert best_shape((64, 28, 28), 16, 32).vectors == 2
+    assert best_shape((512, 1, 512), 8, 16) == Shape(6, 1, 2)
+
+
+SCRATCH = """func.func @f(%n: index) {
+  loop.kernel %n {symbols = ["N"], domain = [4, SIZE], parallel = 1, tile = [1, 1]} : (index) -> () {
+    %0 = loop.scratch : !loop.scratch<d1xf64>
+    loop.end
+  }
+  func.return
+}"""
+
+
+@pytest.mark.parametrize(("size", "message"), [
+    ('"N"', "MLC0543.*the stack holds memory of known size only, and d1 has N points"),
+    ("1000000", "MLC0543.*with it the kernel takes 8000000 bytes of the stack, more than 4194304"),
+])
+def test_scratch_that_does_not_fit(size: str, message: str) -> None:
+    with pytest.raises(BackendError, match=message):
+        Pipeline(["loop_to_scf"]).run(parse_module(SCRATCH.replace("SIZE", size)))

@@ -1,0 +1,144 @@
+"""What compiling costs: every pass by itself, per operation, and the whole of it cold, from recording to native code.
+
+Run `python -m mlc.tools.bench.compile_time [PROGRAM ...]`. Programs: `mlp` (the training step of bench.startup) and
+`forward-N`, `training-N`: a pre-norm transformer of N layers, 768 wide with 12 heads, on 128 tokens, the latter with
+gradient and AdamW. Nothing is run. Seconds are those of the processor, so a busy machine measures about the same.
+Operations are those before a pass or after it, whichever are more; above 20 us for each a pass is marked.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import mlc
+from mlc import nn, optim
+from mlc.backends.executable import build
+from mlc.backends.target import host
+from mlc.ir.core import Op
+from mlc.ir.passes import Pipeline
+from mlc.nn import functional
+from mlc.passes import pipeline
+
+WIDTH, HEADS, TOKENS = 768, 12, 128
+SLOW = 20.0
+"""Microseconds per operation and pass above which a pass is marked."""
+DEFAULT = ("mlp", "forward-6", "forward-12", "forward-24", "training-6", "training-12", "training-24")
+
+
+class Block(nn.Module):
+    """Attention and a feed-forward net, each behind a norm and beside a shortcut."""
+
+    def __init__(self) -> None:
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.query, self.key, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Any) -> Any:
+        y = self.norm1(x)
+        q, k, v = (self.heads(f(y)) for f in (self.query, self.key, self.value))
+        weights = functional.softmax(q @ k.transpose(-1, -2) * (HEADS / WIDTH) ** 0.5, -1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(x.shape))
+        return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+    def heads(self, x: Any) -> Any:
+        return x.reshape((*x.shape[:2], HEADS, WIDTH // HEADS)).transpose(1, 2)
+
+
+def mlp() -> tuple[Callable[..., Any], list[Any]]:
+    layers = [nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)]
+    x, y = np.zeros((64, 64), np.float32), np.zeros(64, np.int64)
+    return training(nn.Sequential(*layers), functional.cross_entropy, x, y)
+
+
+def transformer(layers: int, trains: bool) -> tuple[Callable[..., Any], list[Any]]:
+    net = nn.Sequential(*(Block() for _ in range(layers)), nn.LayerNorm(WIDTH))
+    x = np.zeros((1, TOKENS, WIDTH), np.float32)
+    return training(net, functional.mse_loss, x, x) if trains else (lambda net, x: net(x), [net, x])
+
+
+def training(net: nn.Module, loss: Callable[..., Any], x: Any, y: Any) -> tuple[Callable[..., Any], list[Any]]:
+    """A step: forward, backward, update."""
+    optimizer = optim.AdamW()
+
+    def step(net: Any, state: Any, x: Any, y: Any) -> Any:
+        value, grads = mlc.value_and_grad(lambda net: loss(net(x), y))(net)
+        net, state = optimizer.update(grads, state, net)
+        return net, state, value
+
+    return step, [net, optimizer.init(net), x, y]
+
+
+def program(name: str) -> tuple[Callable[..., Any], list[Any]]:
+    if name == "mlp":
+        return mlp()
+    kind, _, layers = name.partition("-")
+    if kind not in ("forward", "training") or not layers.isdigit():
+        raise SystemExit(f"there is no program {name}: mlp, forward-N or training-N")
+    return transformer(int(layers), kind == "training")
+
+
+@dataclass
+class Report:
+    """Rows of (pass, operations, seconds), and the seconds of what is no pass."""
+
+    rows: list[tuple[str, int, float]] = field(default_factory=list)
+    others: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def total(self) -> float:
+        return sum(s for _, _, s in self.rows) + sum(self.others.values())
+
+
+def measure(name: str) -> Report:
+    """Compile a program once, cold."""
+    report = Report()
+    f, args = program(name)
+    start = time.process_time()
+    module = mlc.lower(f, args, level="trace").module
+    report.others["recording"] = time.process_time() - start
+    count = operations(module)
+    for step in pipeline.steps("llvm", host().vector_bits):
+        before, start = count, time.process_time()
+        Pipeline([step]).run(module)
+        seconds = time.process_time() - start
+        count = operations(module)
+        report.rows.append((str(step), max(before, count), seconds))
+    start = time.process_time()
+    build(module, host())
+    report.others["LLVM, linking, loading"] = time.process_time() - start
+    return report
+
+
+def operations(module: Op) -> int:
+    return sum(1 for _ in module.walk())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m mlc.tools.bench.compile_time", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", default=DEFAULT, metavar="PROGRAM")
+    parser.add_argument("--brief", action="store_true", help="only the totals")
+    options = parser.parse_args(arguments)
+    measure("mlp")                                       # what is imported on first use is no part of the cost
+    for name in options.programs:
+        report = measure(name)
+        print(f"{name}: {report.total:.2f} s")
+        if options.brief:
+            continue
+        for step, count, seconds in report.rows:
+            each = seconds / count * 1e6
+            print(f"  {step:28s} {count:8d} ops {seconds * 1e3:9.1f} ms {each:8.1f} us/op{' <' * (each > SLOW)}")
+        for what, seconds in report.others.items():
+            print(f"  {what:28s} {seconds * 1e3:25.1f} ms")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

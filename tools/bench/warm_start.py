@@ -1,0 +1,91 @@
+"""From a new process to the first result of a program that this machine has compiled before.
+
+Run `python -m mlc.tools.bench.warm_start`. The program is one training step of an MLP (64-128-64-10, cross-entropy,
+AdamW, batch 64). The first process fills an empty cache; of the others the fastest counts, and each of its parts is
+told apart: imports, recording, and the rest of the first call (key, load, run).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+PROGRAM = """
+import time
+start = time.perf_counter()
+import numpy as np
+numpy = time.perf_counter()
+import mlc
+import mlc.nn.functional as F
+mlc.Tensor
+imported = time.perf_counter()
+rng = np.random.default_rng(0)
+params = [(rng.standard_normal((i, o)).astype("f4") * 0.1, np.zeros(o, "f4"))
+          for i, o in ((64, 128), (128, 64), (64, 10))]
+opt = mlc.optim.AdamW(lr=1e-3)
+def loss(params, x, y):
+    for k, (w, b) in enumerate(params):
+        x = x @ w + b
+        x = mlc.relu(x) if k < 2 else x
+    return F.cross_entropy(x, y)
+def step(params, state, x, y):
+    value, grads = mlc.value_and_grad(loss)(params, x, y)
+    params, state = opt.update(grads, state, params)
+    return params, state, value
+x, y = rng.standard_normal((64, 64)).astype("f4"), rng.integers(0, 10, 64)
+state = opt.init(params)
+made = time.perf_counter()
+compiled = mlc.compile(step, donate=("params", "state"))
+wrapped = time.perf_counter()
+compiled.lower(params, state, x, y, level="trace")
+recorded = time.perf_counter()
+compiled(params, state, x, y)
+done = time.perf_counter()
+recording = recorded - wrapped
+import json, sys
+from mlc.backends import cache
+print(json.dumps({
+    "import numpy": numpy - start, "import mlc": imported - numpy, "the program's own data": made - imported,
+    "mlc.compile": wrapped - made, "recording": recording, "key, load and run": done - recorded - recording,
+    "misses": cache.store().misses, "LLVM loaded": "llvmlite.binding" in sys.modules}))
+"""
+
+
+def measure(repeat: int = 5) -> tuple[float, float, dict[str, Any]]:
+    """Seconds of the first process, of the fastest of the others, and what that one spent them on."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "MLC_CACHE_DIR": os.path.join(folder, "cache"), "MLC_CACHE": "1"}
+        runs = []
+        for _ in range(repeat + 1):
+            start = time.perf_counter()
+            done = subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True, env=environment)
+            runs.append((time.perf_counter() - start, json.loads(done.stdout)))
+    warm = min(runs[1:], key=lambda run: run[0])
+    return runs[0][0], warm[0], warm[1]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m mlc.tools.bench.warm_start", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
+    options = parser.parse_args(arguments)
+    cold, warm, parts = measure()
+    if options.json:
+        print(json.dumps({"cold": cold, "warm": warm, "parts": parts}))
+        return 0
+    print(f"{'first process, nothing cached':32s} {cold * 1e3:8.1f} ms\n{'later process':32s} {warm * 1e3:8.1f} ms")
+    for name, seconds in parts.items():
+        shown = f"{seconds * 1e3:8.1f} ms" if isinstance(seconds, float) else f"{seconds!s:>8s}"
+        print(f"    {name:28s} {shown}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""mlc cache: where the compile cache is and what it holds; clear it; check every entry."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mlc.tools import report
+
+if TYPE_CHECKING:
+    from mlc.backends import cache
+
+EXAMPLES = """examples:
+  mlc cache info
+  mlc cache verify
+  mlc cache clear
+"""
+WHAT = {"module": "compiled functions", "object": "kernels", "runtime": "parts of the runtime",
+        "host": "processors"}
+
+
+def parser() -> argparse.ArgumentParser:
+    p = report.Parser("cache", "The compile cache of this machine.", EXAMPLES)
+    p.add_argument("action", choices=["info", "clear", "verify"],
+                   help="info: where it is, how much is in it; clear: delete all of it; verify: check every entry, "
+                        "delete those that are damaged, and exit with 1 if there were any")
+    return p
+
+
+def main(options: argparse.Namespace) -> int:
+    from mlc.backends import cache
+    store = cache.store()
+    if store is None:
+        print(f"no cache: {'MLC_CACHE is 0' if os.environ.get('MLC_CACHE') == '0' else 'there is no folder for it'}")
+        return 0
+    if options.action == "clear":
+        count, size = store.clear()
+        print(f"deleted {count} entries, {megabytes(size)}")
+        return 0
+    return verify(store) if options.action == "verify" else info(store)
+
+
+def info(store: cache.Store) -> int:
+    """Print what is in the folder."""
+    found = list(store.entries())
+    total = sum(status.st_size for _, status in found)
+    print(f"folder     {store.folder}{'' if store.folder.exists() else ' (not there yet)'}")
+    if why := store.problem():
+        print(f"not used   {why}")
+    print(f"entries    {len(found)}, {megabytes(total)} of {megabytes(store.limit)}")
+    kinds = Counter(path.name.partition("-")[0] for path, _ in found)
+    for kind, count in sorted(kinds.items()):
+        print(f"           {count} {WHAT.get(kind, kind)}")
+    if found:
+        used = [status.st_mtime for _, status in found]
+        print(f"last used  {day(min(used))} to {day(max(used))}")
+    return 0
+
+
+def verify(store: cache.Store) -> int:
+    """Check every entry; those that are damaged go."""
+    count = sum(1 for _ in store.entries())
+    bad = store.verify()
+    for name, why in bad:
+        print(f"{name}: {why}")
+    print(f"{count} entries checked, {f'{len(bad)} bad and deleted' if bad else 'all sound'}")
+    return 1 if bad else 0
+
+
+def megabytes(size: int) -> str:
+    return f"{size / (1 << 20):.1f} MB"
+
+
+def day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
