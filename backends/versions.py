@@ -1,7 +1,8 @@
 """What compiled code depends on besides the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
 
 mlc's own version is the SHA-256 of its sources, so that code is never taken for that of other sources. LLVM's is
-that of llvmlite and its library, told without loading it.
+that of llvmlite and its library, told without loading it; that of ml_dtypes, which computes constants of bfloat16, is
+told by its file for the same reason.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import time
 from functools import cache
 from pathlib import Path
 
-import ml_dtypes
 import numpy as np
 
 FOLDERS = ("ir", "dialects", "passes", "backends")
@@ -29,7 +29,7 @@ def versions() -> dict[str, str]:
     sources, llvm = source_digest(), llvm_version()
     if not sources or not llvm or changed_since_start():
         return {}
-    return {"mlc": sources, "llvmlite": llvm, "numpy": np.__version__, "ml_dtypes": ml_dtypes.__version__,
+    return {"mlc": sources, "llvmlite": llvm, "numpy": np.__version__, "ml_dtypes": _installed("ml_dtypes"),
             "python": f"{sys.implementation.cache_tag} {sys.abiflags}"}
 
 
@@ -68,6 +68,15 @@ def llvm_version() -> str:
     except OSError:                                        # elsewhere, as distributions may have it
         return str(llvmlite.__version__)
     return f"{llvmlite.__version__} {library.st_size} {library.st_mtime_ns}"
+
+
+def _installed(package: str) -> str:
+    """What tells an installed package from another version of it, without importing it."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        return ""
+    status = os.stat(spec.origin)
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def changed_since_start() -> bool:

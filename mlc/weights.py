@@ -5,18 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+
+from mlc.ir.diag import IRError
+from mlc.ir.types import (
+    ScalarType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    from_numpy,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    to_numpy,
+    ui8,
+    ui16,
+    ui32,
+    ui64,
+)
 
 Array = np.ndarray[Any, Any]
 
-DTYPES: dict[str, Any] = {
-    "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16, "U32": np.uint32,
-    "I32": np.int32, "U64": np.uint64, "I64": np.int64, "F16": np.float16, "BF16": ml_dtypes.bfloat16,
-    "F32": np.float32, "F64": np.float64}
+DTYPES: dict[str, ScalarType] = {
+    "BOOL": i1, "U8": ui8, "I8": i8, "U16": ui16, "I16": i16, "U32": ui32, "I32": i32, "U64": ui64, "I64": i64,
+    "F16": f16, "BF16": bf16, "F32": f32, "F64": f64}
 """Element types by the names that the format has for them."""
-
-_NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 class Unreadable(ValueError):
@@ -27,8 +43,10 @@ def to_bytes(arrays: Mapping[str, Array]) -> bytes:
     """The file of some arrays."""
     import safetensors.numpy
     for name, array in arrays.items():
-        if array.dtype not in _NAMES:
-            raise Unreadable(f"{name} has elements of type {array.dtype}, which safetensors does not have")
+        try:
+            from_numpy(array.dtype)
+        except IRError:
+            raise Unreadable(f"{name} has elements of type {array.dtype}, which safetensors does not have") from None
     return safetensors.numpy.save({name: np.ascontiguousarray(array).reshape(array.shape)
                                    for name, array in arrays.items()})
 
@@ -46,5 +64,5 @@ def from_bytes(data: bytes) -> dict[str, Array]:
 def _array(name: str, info: Mapping[str, Any]) -> Array:
     if info["dtype"] not in DTYPES:
         raise Unreadable(f"{name} has elements of type {info['dtype']}, which mlc does not have")
-    held = np.frombuffer(info["data"], np.dtype(DTYPES[info["dtype"]])).reshape(info["shape"])
+    held = np.frombuffer(info["data"], to_numpy(DTYPES[info["dtype"]])).reshape(info["shape"])
     return np.array(held, order="C")

@@ -4,11 +4,11 @@ takes  DIFFERENTIATED, decomposed
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
 why    two machines, two schedules or two batch sizes give the same bits only if no later pass has a choice
 
-- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other, and
-  every contraction, adds in ascending order, one chain per result: `chain`. The choice looks at the operation, its
-  dtype and the length of the reduction, never at the number of rows, the batch or the threads. A reduction that has
-  an order keeps it.
-- exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.py.
+- A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
+  ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. The
+  choice looks at the operation, its dtype and the length of the reduction, never at the number of rows, the batch or
+  the threads. A reduction that has an order keeps it.
+- exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
 
@@ -129,8 +129,10 @@ def _fix(op: Op) -> None:
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
         op.attrs["order"] = op.order or reduction_order(op.x.type, op.axes)      # one that is given is kept
-    elif isinstance(op, tn.DotGeneral | tn.Cumulative):
+    elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
+    elif isinstance(op, tn.DotGeneral):
+        op.attrs["order"] = product_order(op)
     elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
@@ -143,13 +145,24 @@ def is_fixed(module: Op) -> bool:
         if _is_narrow(op):
             return False
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
-            if op.order is None or (isinstance(op, tn.DotGeneral) and op.order != "chain"):
+            if op.order is None or (isinstance(op, tn.DotGeneral) and op.order != product_order(op)):
                 return False
             told = True
         elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
             return False
         told = told or isinstance(op, tn.Map)
     return told
+
+
+TERMS = 256
+"""Terms of a product that are added one after the other: enough to be fast, and few enough that errors stay small."""
+
+
+def product_order(op: tn.DotGeneral) -> str:
+    """`chain` for few terms and for integers, whose sums have no order, else `blocks<TERMS>`."""
+    terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    few = isinstance(terms, int) and terms <= TERMS
+    return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
 
 
 def reduction_order(type: TensorType, axes: tuple[int, ...]) -> str:

@@ -445,6 +445,8 @@ def pack_panels(module: Module, rng: random.Random) -> None:
         n, k = rng.randrange(kernel.parallel), contract.dim
         lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
         steps.block(kernel, n, width, vector=True, lanes=lanes)
+        if isinstance(steps.contraction(kernel)[0].parent_op, loop.For):
+            steps.keep_total(kernel)
         if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
             steps.split_sum(kernel, rng.choice((4, 8, 16)))
         for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):

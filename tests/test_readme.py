@@ -23,11 +23,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"def (\w+)", b)[0])
+@pytest.mark.parametrize("block", PYTHON, ids=lambda b: re.findall(r"(?:def|class) (\w+)", b)[0])
 def test_python(block: str, tmp_path: Path) -> None:
     file = tmp_path / "block.py"
     file.write_text(block)
-    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(file)], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for expected in re.findall(r"print\(.*\)\s+# (\[.*\])", block):
         assert expected in done.stdout

@@ -5,6 +5,8 @@
     "lanes<L>"  L chains, L a power of two: lane l takes the elements l, l + L, l + 2L ..., each lane starting from the
                 identity and all of them equally long, the identity standing for elements past the end. Then
                 lane[i] = lane[i] ∘ lane[i + n/2] for i < n/2, with n = L, L/2 ... 2, and the result is lane[0].
+    "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
+                in ascending order to a total that starts from +0.0
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. In a product of
 matrices a step is fma(a, b, lane), rounded once. The 16-bit floats accumulate in f32 and are rounded at the end.
@@ -49,8 +51,19 @@ def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc
     return _tree(chains, combine)
 
 
+def terms_in_block(order: str) -> int | None:
+    """B of `blocks<B>`; None for the other orders."""
+    match = re.fullmatch(r"blocks<([1-9]\d{0,4})>", order)
+    return int(match[1]) if match else None
+
+
 def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
     """result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, n, k], in f32 or f64, by chains of fma."""
+    if (terms := terms_in_block(order)) is not None:
+        total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
+        for k in range(0, lhs.shape[-1], terms):
+            total = total + dot_in_order(lhs[..., k: k + terms], rhs[..., k: k + terms], "chain")
+        return total
     count = lanes(order)
     length = lhs.shape[-1]
     shape = [lhs.shape[0], lhs.shape[1], rhs.shape[1], count]

@@ -14,6 +14,7 @@ import numpy as np
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.diag import UserError
+from mlc.ir.types import to_numpy
 from mlc.weights import DTYPES, Unreadable, to_bytes
 
 
@@ -53,7 +54,7 @@ def _tensor(file: Path, mapped: mmap.mmap, start: int, name: str, info: dict[str
     if info["dtype"] not in DTYPES:
         raise UserError(f"{file}: {name} has elements of type {info['dtype']}, which mlc does not have",
                         code="MLC0387", loc=user_loc())
-    dtype = np.dtype(DTYPES[info["dtype"]])
+    dtype = to_numpy(DTYPES[info["dtype"]])
     begin, end = info["data_offsets"]
     array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin).reshape(info["shape"])
     return wrap(array if array.flags.aligned else array.copy())

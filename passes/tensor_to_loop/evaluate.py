@@ -11,6 +11,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.kernel import Kernel, stored
+from mlc.dialects.tensor.orders import terms_in_block
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
@@ -63,7 +64,7 @@ class KernelBuilder:
             domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
         if self.inner is not None:
             domain.append(self.length(self.inner))
-            tile.append(1)
+            tile.append(terms_in_block(self.inner.order or "chain") or 1)
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
@@ -140,7 +141,14 @@ class KernelBuilder:
                         for side, v in enumerate((op.lhs, op.rhs)))
             return loop.Contract(acc, lhs, rhs, dim=last).result
 
-        return self.carry(init, step)
+        if terms_in_block(op.order or "chain") is None:
+            return self.carry(init, step)
+
+        def block(total: Value) -> Value:
+            start = loop.Full(0.0, init.type).result
+            return self.map([total, self.carry(start, step)], lambda a, b: arith.AddF(a, b).result)
+
+        return self.carry(init, block)
 
     # -- values ---------------------------------------------------------------------------------------------------
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:

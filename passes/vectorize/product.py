@@ -18,7 +18,7 @@ from mlc.dialects.loop import Kernel
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
-from mlc.passes.vectorize.steps import block, contraction, pack, split_sum, unroll, walk
+from mlc.passes.vectorize.steps import block, contraction, keep_total, pack, split_sum, unroll, walk
 
 UNKNOWN = 512
 """What a size counts as that is not known."""
@@ -93,7 +93,7 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
     n = best_dimension(kernel)
     if n is None:
         return
-    _, contract = contraction(kernel)
+    sum, contract = contraction(kernel)
     left, right = contract.lhs, contract.rhs
     if n in left.type.dims and n not in right.type.dims:
         left, right = right, left
@@ -111,6 +111,9 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
     block(kernel, n, width, vector=True, lanes=lanes)
     if line is not None and shape.lines > 1:
         block(kernel, line, shape.lines)
+    if isinstance(sum.parent_op, loop.For):
+        keep_total(kernel)
+        right = getattr(contraction(kernel)[1], sides[1])
     if m is None or guess(kernel.domain[m]) < 2 * shape.rows:
         if m is not None:
             block(kernel, m, shape.rows)
@@ -152,7 +155,7 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
     block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left), step))
-    if not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2:
+    if kernel.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2):
         split_sum(kernel, even(kernel.domain[k], TERMS, lanes))
     walk(kernel, m, shape.rows)
     if pack_left:

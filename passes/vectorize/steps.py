@@ -74,41 +74,86 @@ def contraction(kernel: Kernel) -> tuple[For, loop.Contract]:
     return around, op
 
 
-def split_sum(kernel: Kernel, size: int) -> None:
-    """Add up `size` terms of every result of the block, then the next; what has been added so far is kept between.
+def keep_total(kernel: Kernel) -> None:
+    """Of a sum in blocks, keep the total of every result in memory, not in registers beside the sum of a block.
 
     What stands in a kernel's body apart from the sum comes after all of it.
     """
     sum, contract = contraction(kernel)
-    dim, start = contract.dim, sum.operands[0].op
-    assert start is not None and sum.parent_op is kernel and kernel.tile[dim] == 1
-    type = contract.result.type
-    order = sorted(type.dims, key=lambda d: (d == kernel.vector, d))
-    earlier = [op for op in kernel.body.block.ops if op is not start and op.parent is sum.parent]
-    earlier = earlier[: earlier.index(sum)]
-    outer = Block()
-    assert kernel.body.block.first is not None
-    with before(kernel.body.block.first):
-        room = loop.Scratch(ScratchType(tuple(order), type.dtype)).result
+    blocks = sum.parent_op
+    assert isinstance(blocks, For) and blocks.dim == contract.dim and blocks.parent_op is kernel
+    start, total = blocks.operands[0], blocks.body.block.args[0]
+    outer, room = Block(), scratch_for(kernel, contract.result)
+    later = before_last(kernel, blocks, start.op)
+    with before(blocks):
+        loop.Keep(start, room)
+        with at_end(outer, blocks.loc):
+            mapping: dict[Value, Value] = {}
+            copy_slice([v for op in blocks.walk() for v in op.operands], later, mapping)
+            for op in blocks.body.block:
+                if op.terminator:
+                    loop.Keep(mapping[op.operands[0]], room)
+                    loop.Yield(())
+                else:
+                    if total in op.operands:
+                        mapping[total] = loop.Recall(room).result
+                    op.insert_clone(mapping)
+        For((), Region(outer), dim=contract.dim)
+        whole = loop.Recall(room)
+    blocks.replace_by(whole.result)
+    move_after(whole, later)
+    record(kernel, "keep_total")
+
+
+def split_sum(kernel: Kernel, size: int) -> None:
+    """Add up `size` terms of every result of the block, then the next; what has been added so far is kept between.
+
+    What stands around the sum apart from it comes after all of it.
+    """
+    sum, contract = contraction(kernel)
+    start, around = sum.operands[0], sum.parent_op
+    inside = around is not kernel                        # a sum in blocks: of each of them
+    outer, room = Block(), scratch_for(kernel, contract.result)
+    later = before_last(around, sum, start.op)
     with before(sum):
-        loop.Keep(sum.operands[0], room)
+        loop.Keep(start, room)
         with at_end(outer, sum.loc):
             mapping: dict[Value, Value] = {}
-            copy_slice([v for op in sum.walk() for v in op.operands], earlier, mapping)
-            mapping[sum.operands[0]] = loop.Recall(room).result
+            copy_slice([v for op in sum.walk() for v in op.operands], later, mapping)
+            mapping[start] = loop.Recall(room).result
             loop.Keep(sum.insert_clone(mapping).results[0], room)
             loop.Yield(())
-        For((), Region(outer), dim=dim)
+        For((), Region(outer), dim=contract.dim, size=size if inside else 0)
         total = loop.Recall(room)
     sum.replace_by(total.result)
-    last: Op = total
-    for op in earlier:
-        op.detach()
-        assert last.parent is not None
-        last.parent.insert(op, last.next)
-        last = op
-    kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
-    record(kernel, "split_sum", dim=f"{dim}", size=size)
+    move_after(total, later)
+    if not inside:
+        kernel.tile = (*kernel.tile[: contract.dim], size, *kernel.tile[contract.dim + 1:])
+    record(kernel, "split_sum", dim=f"{contract.dim}", size=size)
+
+
+def scratch_for(kernel: Kernel, tile: Value) -> Value:
+    """Memory for a tile, at the start of the kernel; its vector dimension lies side by side."""
+    order = sorted(tile.type.dims, key=lambda d: (d == kernel.vector, d))
+    assert kernel.body.block.first is not None
+    with before(kernel.body.block.first):
+        return loop.Scratch(ScratchType(tuple(order), tile.type.dtype)).result
+
+
+def before_last(around: Op | None, last: Op, start: Op | None) -> list[Op]:
+    """What stands in a body before `last`, without the initial value of a sum and scratch memory."""
+    assert around is not None
+    ops = around.regions[0].block.ops
+    return [op for op in ops[: ops.index(last)] if op is not start and not isinstance(op, loop.Scratch)]
+
+
+def move_after(op: Op, moved: Sequence[Op]) -> None:
+    """Put operations after `op`, in their order."""
+    for m in moved:
+        m.detach()
+        assert op.parent is not None
+        op.parent.insert(m, op.next)
+        op = m
 
 
 def copy_slice(values: Sequence[Value], among: Sequence[Op], mapping: dict[Value, Value]) -> None:

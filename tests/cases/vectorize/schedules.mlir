@@ -68,7 +68,7 @@ func.func @long(%x: tensor<24x800xf32>, %y: tensor<800x96xf32>, %b: tensor<96xf3
   %1 = tensor.add %0, %b : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<24x96xf32>
   func.return %1 : tensor<24x96xf32>
 }
-// CHECK: "split_sum(dim=2, size=400)"
+// CHECK: "keep_total()"
 // CHECK: loop.keep
 // CHECK: loop.for {dim = 2} {
 // CHECK: loop.contract
