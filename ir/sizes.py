@@ -126,6 +126,11 @@ def _terms(x: Dim) -> tuple[tuple[Monomial, int], ...]:
     return x.terms if isinstance(x, Size) else (((), x),)
 
 
+def _count(x: Dim) -> int:
+    """How many terms it has; zero has none."""
+    return len(_terms(x)) if x != 0 else 0
+
+
 def _make(terms: Mapping[Monomial, int]) -> Dim:
     kept = [(m, c) for m, c in terms.items() if c]
     if not kept:
@@ -208,7 +213,7 @@ def joined(x: Dim) -> Dim:
                 factor = _make({tuple(f for f in monomial if f[0] is not atom): coefficient})
                 whole = Size((((((Quotient("floordiv", atom.num, atom.den)), 1),), 1),)) * atom.den * factor
                 rest = x - whole - Size(((monomial, coefficient),))
-                if len(_terms(rest)) == len(_terms(x)) - len(_terms(whole)) - 1:
+                if _count(rest) == _count(x) - _count(whole) - 1:
                     x, changed = rest + factor * atom.num, True
                     break
             if changed:
