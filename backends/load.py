@@ -38,18 +38,12 @@ class Library:
         return ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
 
 
-def load(so: bytes, digest: str | None = None) -> Library:
+def load(so: bytes) -> Library:
     """Map the shared object `so` and bind its symbols; its own names stay private to it.
 
-    digest  SHA-256 of `so` in hexadecimal; checked first. Give it for bytes that have been on a disk: a damaged
-            library is not an error to the system's loader but a crash or wrong numbers.
+    Bytes that have been on a disk must have been found whole (sealed.py): a damaged library is not an error to the
+    system's loader but a crash or wrong numbers.
     """
-    if digest is not None:
-        import hashlib  # 3 ms
-
-        if (found := hashlib.sha256(so).hexdigest()) != digest.lower():
-            raise BackendError(f"the library is damaged: its SHA-256 is {found}, expected {digest}", code="MLC0530",
-                               hint="delete the cache entry or file and compile again")
     with _as_file(so) as path:
         try:
             return Library(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))

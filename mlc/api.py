@@ -39,7 +39,6 @@ from mlc.frontend.trace import state
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
-from mlc.passes import pipeline
 
 if TYPE_CHECKING:
     from mlc.backends.executable import Entry, Executable
@@ -71,6 +70,7 @@ def executable(module: Module) -> Executable:
     from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
     from mlc.backends.executable import Executable
     from mlc.backends.target import host
+    from mlc.passes import pipeline
     with compiling:
         target, places, text = host(), canonical.Places(module), canonical.canonical_text(module)
 
@@ -385,6 +385,7 @@ class Lowered:
     """A module at one of the levels."""
 
     def __init__(self, module: Op, level: str) -> None:
+        from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
                             hint="one of trace, " + ", ".join(pipeline.LEVELS))
@@ -418,6 +419,7 @@ def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
     """The results of function `entry` on arrays, as native code; `module`, at any level, is lowered in place."""
     from mlc.backends.executable import build
     from mlc.backends.target import host
+    from mlc.passes import pipeline
     target = host()
     pipeline.resume(module, "llvm", target.vector_bits)
     return build(module, target).entry(entry).call(arrays)

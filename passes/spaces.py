@@ -87,12 +87,15 @@ class Space:
 
     def walk(self, shape: Sequence[Dim]) -> Walk | None:
         """The walk of a value of this shape that has an element per point or one per row; None if it has neither."""
-        if tuple(shape) == self.shape:
-            return self.points
-        if long_axes(shape) != long_axes(self.rows):
+        if not self.has_all_points(shape) and long_axes(shape) != long_axes(self.rows):
             return None
-        axes = (a for a in self.kept if self.shape[a] != 1)
+        along = range(len(self.shape)) if self.has_all_points(shape) else self.kept
+        axes = (a for a in along if self.shape[a] != 1)
         return tuple(None if n == 1 else next(axes) for n in shape)
+
+    def has_all_points(self, shape: Sequence[Dim]) -> bool:
+        """Whether a value of this shape has an element per point, with or without axes of size 1."""
+        return long_axes(shape) == long_axes(self.shape)
 
     def in_row(self) -> Walk:
         """The walk of a value with one element per point that is read anywhere in the same row."""

@@ -52,7 +52,7 @@ class Sweeps:
     def stored(self, i: int) -> int | None:
         """The sweep that stores result `i`; None: the result has one element per row, and is stored at the end."""
         v = self.outputs[i]
-        return self.level[v] if self.space.walk(v.type.shape) == self.space.points else None
+        return self.level[v] if self.space.has_all_points(v.type.shape) else None
 
     def reduced(self, sweep: int) -> list[Reduce]:
         return [op for op in self.reduces if self.level[op.x] == sweep]

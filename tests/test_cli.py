@@ -405,8 +405,7 @@ def test_mistakes_in_programs(run: Run) -> None:
 
 def test_a_defect_that_a_program_meets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import mlc.api as api
-    monkeypatch.setattr(api, "_cache", {})
-    monkeypatch.setattr(api, "pipeline", None)
+    monkeypatch.setattr(api, "_cache", None)
     status, _, err = run("run", "model.py")
     assert status == 101 and "model.py:13: error[MLC0900]: " in err and "a defect of mlc" in err
 

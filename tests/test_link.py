@@ -1,7 +1,6 @@
 """Objects become shared objects that load and run; bad objects become errors, never crashes."""
 
 import ctypes
-import hashlib
 import os
 import random
 import shutil
@@ -114,7 +113,7 @@ def so(obj: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def library(so: bytes) -> Library:
-    return load(so, hashlib.sha256(so).hexdigest())
+    return load(so)
 
 
 def test_constants(library: Library) -> None:
@@ -279,9 +278,6 @@ def test_damaged_objects_give_errors_only(obj: bytes, seed: int) -> None:
 
 
 def test_load_errors(so: bytes) -> None:
-    with pytest.raises(BackendError) as caught:
-        load(so[:-1] + b"x", hashlib.sha256(so).hexdigest())
-    assert caught.value.code == "MLC0530"
     with pytest.raises(BackendError) as caught:
         load(b"not a library")
     assert caught.value.code == "MLC0531"

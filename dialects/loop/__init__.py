@@ -15,7 +15,8 @@ is kept and recalled at the point's own coordinates, and no size, for that follo
 """
 
 from mlc.dialects.loop.access import Check, Keep, Load, Recall, Scratch, Store
-from mlc.dialects.loop.compute import COMBINERS, Contract, Fold, Full, InBounds, Index, Map, Reduce, Scan
+from mlc.dialects.loop.combiners import COMBINERS
+from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, is_reserved, spanned, union
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects import arith
 from mlc.dialects.loop.access import as_tile, check_tiles
+from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.kernel import InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
 from mlc.ir.core import Region, ResultType, Value
@@ -110,19 +109,6 @@ class Map(InKernel, name="loop.map"):
         shape = self.activation(frame).shape(union(self.operands))
         out = frame.run(self.body, frame.all(self.operands))
         return [np.broadcast_to(np.asarray(x, to_numpy(r.type.dtype)), shape) for x, r in zip(out, self.results)]
-
-
-COMBINERS: dict[str, Callable[[Any, Any], Any]] = {
-    "add": lambda a, b: a + b, "mul": lambda a, b: a * b, "max": arith._maximum, "min": arith._minimum,
-    "or": lambda a, b: a | b, "and": lambda a, b: a & b,
-    "maxu": lambda a, b: np.maximum(_unsigned(a), _unsigned(b)).view(a.dtype),
-    "minu": lambda a, b: np.minimum(_unsigned(a), _unsigned(b)).view(a.dtype),
-}
-"""How a reduction combines two elements; `u` reads integers as unsigned."""
-
-
-def _unsigned(a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return a if a.dtype == bool else a.view(f"u{a.dtype.itemsize}")
 
 
 class Reduce(InKernel, name="loop.reduce"):

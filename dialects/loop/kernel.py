@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.types import ScratchType, TileType, is_reserved
+from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
 from mlc.ir.core import Op, Region, Value
 from mlc.ir.sizes import Dim
@@ -193,6 +195,10 @@ class For(InKernel, name="loop.for", pure=False):
 
     A loop over a parallel dimension, or inside another over the same one, goes through the block around it: point by
     point, or in smaller blocks of `size`. With `vector` its dimension lies in vector registers, not the kernel's.
+
+    With `run` the whole blocks are gone through in runs of so many, each of which starts from the initial tiles; what
+    it gives is combined, each tile by its kind, as one of a run of runs, and so on; the 4th time, all are one run. A
+    last block that sticks out of the domain carries on from there.
     """
 
     inits: tuple[Value, ...]
@@ -200,6 +206,8 @@ class For(InKernel, name="loop.for", pure=False):
     dim: int
     size: int = 0
     vector: bool = False
+    run: int = 0
+    kinds: tuple[str, ...] = ()
 
     def infer(self) -> tuple[Type, ...]:
         types = tuple(v.type for v in self.operands)
@@ -243,19 +251,39 @@ class For(InKernel, name="loop.for", pure=False):
                 kernel.vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)
                 if kernel.vector != self.dim and isinstance(v.type, TileType | ScratchType))):
             self.fail(f"vectors along d{self.dim} cannot be mixed with those of the kernel", code="MLC0152")
+        if (self.run or self.kinds) and (self.run < 2 or outer is not None or self.is_ranged or not (
+                len(self.kinds) == len(self.operands) and {*self.kinds} <= {*COMBINERS})):
+            self.fail(f"runs of {self.run} blocks take a kind per tile, all of d{self.dim} and no loop inside over it",
+                      code="MLC0152")
 
     def interpret(self, frame: Frame) -> list[Any]:
         state, step = self.activation(frame), self.step
         carried = frame.all(self.operands)
         shapes = [state.shape(v.type.dims) for v in self.operands]
-        carried = [np.broadcast_to(c, s) for c, s in zip(carried, shapes)]
+        inits = [np.broadcast_to(c, s) for c, s in zip(carried, shapes)]
         around = state.coordinates[self.dim]
         first, stop = 0, state.extents[self.dim]
         if self.outer() is not None:
             first = int(around.flat[0]) if around.size else 0
             stop = min(stop, first + around.size)
-        for start in range(first, stop, step):
-            state.axis(self.dim, np.arange(start, start + step))
-            carried = frame.run(self.body, carried)
+        starts = range(first, stop, step)
+
+        def chain(starts: range, carried: list[Any]) -> list[Any]:
+            for start in starts:
+                state.axis(self.dim, np.arange(start, start + step))
+                carried = frame.run(self.body, carried)
+            return carried
+
+        def runs(starts: range, level: int) -> list[Any]:
+            if level == 0:
+                return chain(starts, inits)
+            carried, size = inits, self.run ** level
+            for i in range(0, len(starts), size):
+                inner = runs(starts[i: i + size], level - 1)
+                carried = [COMBINERS[kind](a, b) for kind, a, b in zip(self.kinds, carried, inner)]
+            return carried
+
+        whole = (stop - first) // step if self.run else 0
+        out = chain(starts[whole:], runs(starts[:whole], LEVELS - 1) if self.run else inits)
         state.coordinates[self.dim] = around
-        return carried
+        return out

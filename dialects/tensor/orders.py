@@ -5,6 +5,10 @@
     "lanes<L>"  L chains, L a power of two: lane l takes the elements l, l + L, l + 2L ..., each lane starting from the
                 identity and all of them equally long, the identity standing for elements past the end. Then
                 lane[i] = lane[i] ∘ lane[i + n/2] for i < n/2, with n = L, L/2 ... 2, and the result is lane[0].
+    "lanes<L, S>"
+                as lanes<L>, but each lane adds its elements in runs of S: a run starts from the identity, its result
+                is one term of a run of S runs, and so on; the 4th time, all are one run. Of the elements after the
+                last whole multiple of L each is combined with its lane's result at the end.
     "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
                 in ascending order to a total that starts from +0.0
 
@@ -26,29 +30,61 @@ from mlc.ir.exact import fma
 Array = np.ndarray[Any, Any]
 
 
+LEVELS = 4
+"""How often runs are made of runs; the last one takes all that are left."""
+
+
 def lanes(order: str) -> int:
-    """The number of chains: 1 for `chain`, L for `lanes<L>`."""
-    if order == "chain":
-        return 1
-    match = re.fullmatch(r"lanes<(\d{1,4})>", order)
-    count = int(match[1]) if match else 0
-    if count < 1 or count & (count - 1):
-        raise IRError(f"order {order!r} is neither chain nor lanes<L>, L a power of two", code="MLC0116")
-    return count
+    """The number of chains: 1 for `chain`, L for `lanes<L>` and `lanes<L, S>`."""
+    return _lanes_and_run(order)[0]
+
+
+def run_length(order: str) -> int:
+    """The length of the runs: S for `lanes<L, S>`, 0 where a lane is one chain."""
+    return _lanes_and_run(order)[1]
+
+
+def _lanes_and_run(order: str) -> tuple[int, int]:
+    match = re.fullmatch(r"lanes<(\d{1,4})(, (\d{1,4}))?>", "lanes<1>" if order == "chain" else order)
+    count, run = (int(match[1]), int(match[3] or 0)) if match else (0, 0)
+    if count < 1 or count & (count - 1) or (match is not None and match[3] and run < 2):
+        raise IRError(f"order {order!r} is neither chain nor lanes<L> nor lanes<L, S>, L a power of two, S > 1",
+                      code="MLC0116")
+    return count, run
 
 
 def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc, identity: float) -> Array:
     """Reduce `axes` of x (of the accumulator's type) by `combine`, each step rounded to that type."""
-    count, last = lanes(order), [*range(x.ndim - len(axes), x.ndim)]
+    (count, run), last = _lanes_and_run(order), [*range(x.ndim - len(axes), x.ndim)]
     kept = [d for i, d in enumerate(x.shape) if i not in axes]
     length = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
-    steps = -(-length // count)
-    rows = np.moveaxis(x, axes, last).reshape([*kept, length])
-    padded = np.full([*kept, (steps + 1) * count], identity, x.dtype)
-    padded[..., count: count + length] = rows
-    # A ufunc's `accumulate` is the sequential chain, where its `reduce` may work in pairs.
-    chains = combine.accumulate(padded.reshape([*kept, steps + 1, count]), axis=-2)[..., -1, :]
+    rows = _filled(np.moveaxis(x, axes, last).reshape([*kept, length, 1]), count, identity)[..., 0]
+    if run == 0:
+        return _tree(_chain(rows, combine, identity), combine)
+    whole = length // count
+    chains = rows[..., :whole, :]
+    for _ in range(LEVELS - 1):
+        chains = _chain(_filled(chains, run, identity), combine, identity)
+    chains = _chain(chains, combine, identity)
+    if whole < rows.shape[-2]:
+        chains = combine(chains, rows[..., whole, :])
     return _tree(chains, combine)
+
+
+def _filled(x: Array, count: int, identity: float) -> Array:
+    """The rows of x in groups of `count`, filled up by the identity: [..., n, k] -> [..., ceil(n / count), count, k]."""
+    *kept, n, width = x.shape
+    groups = -(-n // count)
+    out = np.full([*kept, groups * count, width], identity, x.dtype)
+    out[..., :n, :] = x
+    return out.reshape([*kept, groups, count, width])
+
+
+def _chain(x: Array, combine: np.ufunc, identity: float) -> Array:
+    """The rows of x combined one after the other, starting from the identity: [..., n, k] -> [..., k]."""
+    start = np.full([*x.shape[:-2], 1, x.shape[-1]], identity, x.dtype)
+    # A ufunc's `accumulate` is the sequential chain, where its `reduce` may work in pairs.
+    return np.asarray(combine.accumulate(np.concatenate([start, x], axis=-2), axis=-2)[..., -1, :])
 
 
 def terms_in_block(order: str) -> int | None:

@@ -8,6 +8,7 @@ from typing import Any
 from mlc.dialects import arith, loop, math, vector
 from mlc.ir.core import Op, Value, builder, located
 from mlc.ir.types import FloatType, Type, VectorType, element, i1
+from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
 from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
 
@@ -60,24 +61,11 @@ def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
 
 
 # -- along a dimension ------------------------------------------------------------------------------------------------
-def _combiner(floats: Any, integers: Any) -> Callable[[Value, Value], Value]:
-    return lambda a, b: (floats if isinstance(element(a.type), FloatType) else integers)(a, b).result
-
-
-_COMBINERS: dict[str, Callable[[Value, Value], Value]] = {
-    "add": _combiner(arith.AddF, arith.AddI), "mul": _combiner(arith.MulF, arith.MulI),
-    "max": _combiner(arith.MaximumF, arith.MaxSI), "min": _combiner(arith.MinimumF, arith.MinSI),
-    "maxu": _combiner(arith.MaxUI, arith.MaxUI), "minu": _combiner(arith.MinUI, arith.MinUI),
-    "or": _combiner(arith.OrI, arith.OrI), "and": _combiner(arith.AndI, arith.AndI),
-}
-"""The operation that combines two elements, by `kind`, where they are floats and where they are integers."""
-
-
 @rule(loop.Reduce)
 def _reduce(low: Lowering, op: loop.Reduce) -> None:
     if op.dim != low.scope.vector:
         op.fail("the lanes that it combines lie in vector registers: `vector` is their dimension", code="MLC0171")
-    combine = _COMBINERS[op.kind]
+    combine = COMBINERS[op.kind]
     offsets = sorted({p[op.dim] for p in low.points(op.x.type.dims)})
 
     def tree(point: Point) -> Value:
@@ -109,7 +97,7 @@ def _fold(low: Lowering, op: loop.Fold) -> None:
             x = low.part(op.x, _moved(point, op.dim, k))
             if low.in_lanes(op.result.type.dims):
                 acc, x = low.spread(acc), low.spread(x)
-            acc = _COMBINERS[op.kind](acc, x)
+            acc = COMBINERS[op.kind](acc, x)
         return acc
 
     low.define(op.result, chain)
@@ -126,7 +114,7 @@ def _scan(low: Lowering, op: loop.Scan) -> None:
         acc, x = steps[_moved(point, op.dim, k - 1)] if k else low.part(op.acc, point), low.part(op.x, point)
         if low.in_lanes(op.result.type.dims):
             acc, x = low.spread(acc), low.spread(x)
-        steps[point] = _COMBINERS[op.kind](acc, x)
+        steps[point] = COMBINERS[op.kind](acc, x)
         return steps[point]
 
     low.define(op.result, step)

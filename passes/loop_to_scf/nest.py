@@ -10,11 +10,13 @@ from typing import Any
 from mlc.dialects import arith, loop, scf, vector
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
+from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
 from mlc.passes.bufferize import SizeBuilder
+from mlc.passes.loop_to_scf.combiners import COMBINERS
 
 Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
@@ -156,6 +158,29 @@ class Lowering:
             self.enter(d, op.counter, size)
             scf.Yield(tuple(body(op.carried)))
         return list(op.results)
+
+    def runs(self, d: int, size: int, run: int, kinds: Sequence[str], inits: list[Value], body: Body) -> list[Value]:
+        """Blocks in runs of runs: each starts from `inits`, and what it gives is combined with what came before."""
+        end = self.kernel.domain[d]
+        whole = end - sizes.modulo(end, size)
+
+        def part(start: Dim, stop: Dim, level: int) -> list[Value]:
+            if level == 0:
+                return self.repeat(d, start, stop, size, inits, body)
+            length = size * run ** level
+
+            def combined(carried: Sequence[Value], start: Dim, stop: Dim) -> list[Value]:
+                return [COMBINERS[kind](a, b) for kind, a, b in zip(kinds, carried, part(start, stop, level - 1))]
+
+            if isinstance(stop, int) and isinstance(start, int) and stop - start <= length:
+                return combined(inits, start, stop) if stop > start else inits
+            op = scf.loop(self.number(start), self.number(stop), self.number(length), inits, f"i{d}")
+            with at_end(op.block), self.scoped():
+                here = self.named("origin", op.counter)
+                scf.Yield(tuple(combined(op.carried, here, self.least(here + length, stop))))
+            return list(op.results)
+
+        return self.leftover(d, whole, end, size, part(0, whole, LEVELS - 1), body, whole=True)
 
     def leftover(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body,
                  whole: bool) -> list[Value]:
@@ -302,7 +327,11 @@ def _for(low: Lowering, op: loop.For) -> None:
                 low.lower(inner)
             return taken(dict(zip(args, op.body.block.terminator.operands)))
 
-        out = low.blocks(op.dim, op.step, taken(source), body, op.is_ranged, whole=own)
+        if op.run:
+            kinds = [kind for a, kind in zip(args, op.kinds) for b, _ in keys if b is a]
+            out = low.runs(op.dim, op.step, op.run, kinds, taken(source), body)
+        else:
+            out = low.blocks(op.dim, op.step, taken(source), body, op.is_ranged, whole=own)
     for a, r in zip(args, op.results):
         low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, out) if b is a}
 

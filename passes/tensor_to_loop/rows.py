@@ -8,7 +8,7 @@ from mlc.dialects import arith, loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.loop import ScratchType, TileType
 from mlc.dialects.tensor.kernel import Kernel
-from mlc.dialects.tensor.orders import lanes
+from mlc.dialects.tensor.orders import lanes, run_length
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
@@ -29,7 +29,8 @@ class RowBuilder(KernelBuilder):
         space = self.sweeps.space
         self.shape: Index = space.rows
         self.last = len(self.shape)
-        self.lanes = lanes(order_of(self.sweeps.reduces)) if not self.sweeps.scans else 1
+        order = "chain" if self.sweeps.scans else order_of(self.sweeps.reduces)
+        self.lanes, self.run = lanes(order), run_length(order)
         inner = iter(delinear(self.position(), [space.shape[a] for a in space.axes]))
         outer = iter(loop.coordinate(d) for d in range(self.last))
         at = [next(inner) if a in space.axes else next(outer) for a in range(len(space.shape))]
@@ -104,15 +105,16 @@ class RowBuilder(KernelBuilder):
                 self.memo[scan.result, points, None] = loop.Scan(acc, x, dim=self.last, kind=kind_of(scan)).result
                 ends.append(loop.Fold(acc, x, dim=self.last, kind=kind_of(scan)).result)
             kept = self.sweeps.kept_in(self.sweep)
-            for v in (*(v for v, _ in self.sweeps.roots(self.sweep)), *kept):
-                self.value(v, points, None)                     # all are read before a store can change what they are
+            for v, walk in (*self.sweeps.roots(self.sweep), *((v, self.sweeps.space.points) for v in kept)):
+                self.value(v, self.index_at(walk), None)        # all are read before a store can change what they are
             steps = [self.step(op, acc, self.value(op.x, points, None)) for op, acc in zip(reduces, block.args)]
             for v in kept:
                 self.keep(v, self.value(v, points, None))
             self.store_results(self.sweep)
             loop.Yield((*steps, *ends))
         self.memo = outer
-        totals = loop.For(tuple(inits), Region(block), dim=self.last).results
+        kinds = tuple(kind_of(op) for op in (*reduces, *scans)) if self.run else ()
+        totals = loop.For(tuple(inits), Region(block), dim=self.last, run=self.run, kinds=kinds).results
         for op, total in zip(reduces, totals):
             found = loop.Reduce(total, dim=self.last, kind=kind_of(op)).result if self.lanes > 1 else total
             self.memo[op.result, self.index_of(op.result), None] = found

@@ -69,13 +69,6 @@ example python:
     link([obj, obj], ["twice"])
 fix: report it, with the module at the llvm level.
 
-MLC0530 A library is damaged: its contents are not what was written.
-A flipped bit in machine code can give silently wrong numbers, so the hash is checked before loading.
-example python:
-    from mlc.backends.load import load
-    load(b"", "0" * 64)
-fix: delete the file and compile again.
-
 MLC0531 The system refuses to load a library.
 example python:
     from mlc.backends.load import load
