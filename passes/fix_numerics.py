@@ -5,9 +5,12 @@ gives  FIXED: every float reduction and contraction has an `order`; elementary f
 why    two machines, two schedules or two batch sizes give the same bits only if no later pass has a choice
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
-  ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. The
-  choice looks at the operation, its dtype and the length of the reduction, never at the number of rows, the batch or
-  the threads. A reduction that has an order keeps it.
+  ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. A long sum
+  adds in runs of RUN, so that its rounding error is about that of a sum in pairs: `lanes<L, RUN>`.
+- A reduction along axes that are no neighbours, or of very many elements, becomes two: one along some of the axes, or
+  within blocks of an axis, and one of its results.
+- These choices look at the operation, its dtype and the lengths of what is reduced, never at the number of rows, the
+  batch or the threads. A reduction that has an order keeps it.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -26,13 +29,13 @@ from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, before
 from mlc.ir.passes import Pass
-from mlc.ir.types import FloatType, TensorType, Type, bf16, f16, f32, f64, i32, i64
+from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64
 from mlc.passes.forms import DECOMPOSED, FIXED
 
 EXPANSIONS: dict[str, Callable[..., Any]] = {
     f"tensor.{name}": getattr(expansions, name)
-    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid", "erf", "pow",
-                 "rem", "floordiv")
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid", "erf",
+                 "pow", "rem", "floordiv")
 }
 """Elementwise operations whose float meaning is a polynomial."""
 
@@ -128,7 +131,9 @@ def _fix(op: Op) -> None:
     if op.name == "tensor.stop_gradient":            # derivatives have been taken
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
-        op.attrs["order"] = op.order or reduction_order(op.x.type, op.axes)      # one that is given is kept
+        if op.order is None:                         # one that is given is kept
+            with before(op, op.loc.through("fix_numerics")):
+                _reduce(op)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
@@ -165,13 +170,77 @@ def product_order(op: tn.DotGeneral) -> str:
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
 
 
-def reduction_order(type: TensorType, axes: tuple[int, ...]) -> str:
-    """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`."""
-    if type.rank - 1 not in axes:
-        return "chain"
-    length = sizes.product(type.shape[a] for a in axes)
-    wide = 64 if type.dtype.width <= 32 else 32
-    return f"lanes<{16 if isinstance(length, int) and length <= 32 else wide}>"
+# -- reductions -------------------------------------------------------------------------------------------------------
+RUN = 32
+"""How many elements of a lane are added one after the other."""
+LONG, BLOCK, ENOUGH, SHORT = 1 << 17, 1 << 14, 1 << 10, 1 << 6
+"""Reductions of more than LONG elements are made in parts: of at most BLOCK, ENOUGH if axes have as many, and no less
+than SHORT."""
+
+
+def reduction_order(op: Reduce) -> str:
+    """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`; long float sums in runs."""
+    type = op.x.type
+    length = sizes.product(type.shape[a] for a in op.axes)
+    lanes = 1
+    if type.rank - 1 in op.axes:
+        lanes = 16 if isinstance(length, int) and length <= 32 else 64 if type.dtype.width <= 32 else 32
+    if isinstance(type.dtype, FloatType) and isinstance(op, tn.ReduceSum) and not (
+            isinstance(length, int) and length <= lanes * RUN):
+        return f"lanes<{lanes}, {RUN}>"
+    return "chain" if lanes == 1 else f"lanes<{lanes}>"
+
+
+def _reduce(op: Reduce) -> None:
+    """Give a reduction its order, or make it in two."""
+    x, axes, first = _parts(op)
+    if not first:
+        op.attrs["order"] = reduction_order(op)
+        return
+    inner = type(op)(x, first)
+    kept = [a for a in range(x.type.rank) if a not in first]
+    outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))
+    op.replace_by(outer.result)
+    _reduce(inner)
+    _reduce(outer)
+
+
+def _parts(op: Reduce) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
+    """What a reduction takes in, along which axes, and along which of them first; none where it is to stay whole.
+
+    Of axes that are no neighbours, it is the inner ones, in whose direction memory lies, unless they are very short.
+    """
+    x, shape = op.x, op.x.type.shape
+    axes = tuple(a for a in op.axes if shape[a] != 1)
+    between = [a for a in range(x.type.rank) if a not in op.axes and shape[a] != 1]
+    if x.type.rank - 1 not in op.axes or not axes:
+        return x, op.axes, ()
+    inner = tuple(a for a in axes if not any(b > a for b in between))
+    outer = tuple(a for a in axes if a not in inner)
+    if outer and inner:
+        length = sizes.product(shape[a] for a in inner)
+        return x, op.axes, outer if isinstance(length, int) and length < SHORT else inner
+    return _blocks(op, axes)
+
+
+def _blocks(op: Reduce, axes: tuple[int, ...]) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
+    """The same for neighbouring axes, of many elements: whole axes from the last on, and blocks of the next."""
+    x, shape = op.x, op.x.type.shape
+    total = sizes.product(shape[a] for a in axes)
+    if not isinstance(total, int) or total <= LONG:
+        return x, op.axes, ()
+    length, first = 1, [*axes]
+    while length * shape[first[-1]] <= BLOCK:
+        length *= shape[first.pop()]
+    axis, whole = first[-1], axes[len(first):]
+    size = next(n for n in range(BLOCK // length, 0, -1) if shape[axis] % n == 0)
+    if size * length < SHORT:
+        return x, op.axes, ()
+    if length >= ENOUGH or size == 1:
+        return x, op.axes, whole
+    blocked = tn.Windows(x, axis, size, size, 1).result
+    moved = tuple(a + (a > axis) for a in op.axes)
+    return blocked, tuple(sorted((*moved, axis + 1))), (axis + 1, *(a + 1 for a in whole))
 
 
 _NARROW = (f16, bf16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from mlc.backends.target import LEVELS
 from mlc.ir import exact
 
 V2 = LEVELS["x86-64-v2"]
-TYPES = {"f32": ("float", np.float32, np.uint32), "f64": ("double", np.float64, np.uint64)}
+TYPES: dict[str, tuple[str, Any, Any]] = {"f32": ("float", np.float32, np.uint32), "f64": ("double", np.float64, np.uint64)}
 
 
 def loop(kind: str, lanes: int) -> str:
@@ -45,7 +46,7 @@ attributes #0 = {{ nounwind }}
 """
 
 
-def numbers(kind: str, count: int, seed: int) -> np.ndarray:
+def numbers(kind: str, count: int, seed: int) -> np.ndarray[Any, Any]:
     """Floats of every exponent, among them many of like size, simple ones and all special ones."""
     _, dtype, bits = TYPES[kind]
     rng = np.random.default_rng(seed)

@@ -63,7 +63,7 @@ def derivative(make: Callable[..., Any], *args: Any) -> list[Array]:
         made = make(*xs)
         out = made.result if isinstance(made, Op) else made
         assert out.op is not None
-        return gradients(out.op.enclosing(Module), out, full(1, out, out.type.shape), xs)
+        return gradients(out.op.enclosing(Module), {out: full(1, out, out.type.shape)}, xs)
     return evaluate(both, *args)
 
 
@@ -478,7 +478,8 @@ def test_derivatives_at_kinks_are_those_of_torch(ours: Callable[..., Any], their
                                                  points: list[Any]) -> None:
     def opened(*xs: Value) -> Value:
         op = ours(*xs)
-        made: Value = op.decompose() if isinstance(op, tensor.Composite) and type(op).vjp is Op.vjp else op.result
+        made: Any = op.decompose() if isinstance(op, tensor.Composite) and type(op).vjp is Op.vjp else op.result
+        assert isinstance(made, Value)
         return made
     xs = [np.array(p) for p in points]
     leaves = [torch.tensor(x, requires_grad=True) for x in xs]
@@ -590,8 +591,8 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
     ("windows_of_one", f"%a = tensor.reshape %x : {F} to tensor<Bx1x3xf32>\n%r = tensor.place %a "
                        f'{{axis = 0, size = "B"}} : tensor<Bx1x3xf32>'),
     ("slice_at_known_start", f"%b = tensor.full 0 : tensor<i64>\n%c = tensor.full 9 : tensor<i8>\n%r = "
-                             f"tensor.dynamic_slice %x, %b, %c {{shape = [\"B\", 2]}} : ({F}, tensor<i64>, tensor<i8>) -> "
-                             "tensor<Bx2xf32>"),
+                             f"tensor.dynamic_slice %x, %b, %c {{shape = [\"B\", 2]}} : "
+                             f"({F}, tensor<i64>, tensor<i8>) -> tensor<Bx2xf32>"),
     ("dot_of_nothing", "%a = tensor.full 2.0 : tensor<3x0xf32>\n%r = tensor.dot_general %a, %a {batch = [], "
                        "contract = [[1, 1]]} : (tensor<3x0xf32>, tensor<3x0xf32>) -> tensor<3x3xf32>"),
 ]

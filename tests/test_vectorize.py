@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 def in_order(a: Array, b: Array) -> Array:
     """The product, each element summed up in ascending order, TERMS terms at a time."""
-    return dot_in_order(a[None], b.T[None], f"blocks<{TERMS}>")[0]
+    return np.asarray(dot_in_order(a[None], b.T[None], f"blocks<{TERMS}>")[0])
 
 
 @functools.cache

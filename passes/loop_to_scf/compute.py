@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from mlc.dialects import arith, loop, math, vector
 from mlc.ir.core import Op, Value, builder, located
 from mlc.ir.types import FloatType, Type, VectorType, element, i1

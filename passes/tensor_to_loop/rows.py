@@ -114,7 +114,7 @@ class RowBuilder(KernelBuilder):
             loop.Yield((*steps, *ends))
         self.memo = outer
         kinds = tuple(kind_of(op) for op in (*reduces, *scans)) if self.run else ()
-        totals = loop.For(tuple(inits), Region(block), dim=self.last, run=self.run, kinds=kinds).results
+        totals = loop.For(tuple(inits), Region(block), dim=self.last, run=len(kinds) and self.run, kinds=kinds).results
         for op, total in zip(reduces, totals):
             found = loop.Reduce(total, dim=self.last, kind=kind_of(op)).result if self.lanes > 1 else total
             self.memo[op.result, self.index_of(op.result), None] = found
@@ -165,7 +165,7 @@ def order_of(reduces: Sequence[Reduce]) -> str:
     """The order in which a kernel goes through its rows: that of its sums; what is exact takes any."""
     orders = {op.attrs.get("order") or "chain" for op in reduces if not is_exact(op)}
     if not orders:
-        orders = {reduction_order(op.x.type, op.axes) for op in reduces}
+        orders = {reduction_order(op) for op in reduces}
     return min(orders, key=lanes)
 
 
