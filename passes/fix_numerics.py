@@ -34,8 +34,8 @@ from mlc.passes.forms import DECOMPOSED, FIXED
 
 EXPANSIONS: dict[str, Callable[..., Any]] = {
     f"tensor.{name}": getattr(expansions, name)
-    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid", "erf",
-                 "pow", "rem", "floordiv")
+    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid",
+                 "erf", "pow", "rem", "floordiv")
 }
 """Elementwise operations whose float meaning is a polynomial."""
 

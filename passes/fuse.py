@@ -107,6 +107,8 @@ def _copy_factors(op: tn.DotGeneral) -> None:
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and (is_moving(v.op) or is_free(v.op)) and v.op.operands:
+            if is_below_copies(v.op):
+                break
             chain.append(v.op)
             v = v.op.operands[0]
         mapping: dict[Value, Value] = {}
@@ -115,6 +117,21 @@ def _copy_factors(op: tn.DotGeneral) -> None:
                 source.insert_clone(mapping)
         if chain:
             op.set_operand(i, mapping[chain[0].results[0]])
+
+
+def is_below_copies(op: Op) -> bool:
+    """Whether a contraction reads windows or copies of what `op` moves: it is moved once, before."""
+    if not isinstance(op, tn.Transpose | tn.Reverse):
+        return False
+    work = [(user, False) for user in op.results[0].users]
+    while work:
+        user, several = work.pop()
+        if isinstance(user, tn.DotGeneral) and several:
+            return True
+        if is_moving(user) or is_free(user):
+            several |= isinstance(user, tn.Windows | tn.BroadcastTo)
+            work += [(next_user, several) for next_user in user.results[0].users]
+    return False
 
 
 class _Fuser:
@@ -284,6 +301,9 @@ class _Fuser:
                 self.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.sources(v)):
             return "a contraction reads its factors many times"
+        if any(isinstance(op, tn.Windows | tn.DotGeneral) for op in consumer.ops) and any(
+                is_below_copies(op) for op in producer.ops):
+            return "a contraction reads its elements at several places"
         for op in producer.ops:
             for user in self.readers(op):
                 if self.leaves(user) or self.group_of.get(user) is not consumer:

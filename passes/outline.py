@@ -19,7 +19,7 @@ from mlc.dialects import arith
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Call, Func, Return, function
 from mlc.dialects.loop import Kernel
-from mlc.ir.core import Symbol, Value, at_end, before
+from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.passes.cse import region_key
 from mlc.passes.forms import LOOP
@@ -32,7 +32,7 @@ def run(module: Module) -> None:
     for kernel in list(module.inside(Kernel)):
         if _is_alone(kernel):
             continue
-        used = _used(kernel)
+        used = from_outside(kernel)
         given = [v for v in used if not isinstance(v.op, arith.Constant)]
         made = function("", [v.type for v in given], [v.name for v in given], private=True)
         made.loc = kernel.loc
@@ -53,11 +53,11 @@ def _is_alone(kernel: Kernel) -> bool:
         op is kernel or op.terminator or isinstance(op, arith.Constant) for op in holder.block)
 
 
-def _used(kernel: Kernel) -> list[Value]:
-    """The values from outside that a kernel uses, in order of use."""
-    inside: set[Value] = {r for op in kernel.walk() for r in op.results}
-    inside |= {a for op in kernel.walk() for region in op.regions for block in region.blocks for a in block.args}
-    return [v for v in dict.fromkeys(v for op in kernel.walk() for v in op.operands) if v not in inside]
+def from_outside(op: Op) -> list[Value]:
+    """The values that an operation and all inside it use and do not define, in order of use."""
+    inside: set[Value] = {r for o in op.walk() for r in o.results}
+    inside |= {a for o in op.walk() for region in o.regions for block in region.blocks for a in block.args}
+    return [v for v in dict.fromkeys(v for o in op.walk() for v in o.operands) if v not in inside]
 
 
 def _fill(made: Func, kernel: Kernel, given: list[Value], used: list[Value]) -> None:

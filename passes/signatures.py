@@ -84,6 +84,8 @@ def _arguments(function: Func, calls: dict[str, list[func.Call]]) -> bool:
     if len(keep) == len(function.args):
         return False
     function.block.erase_args(set(range(len(function.args))) - set(keep))
+    if donated := function.attrs.pop("donate", ()):
+        function.attrs["donate"] = tuple(keep.index(i) for i in donated if i in keep)
     function.update_type()
     _replace(function, calls, list(range(len(function.function_type.results))), keep)
     return True

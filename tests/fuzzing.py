@@ -425,11 +425,11 @@ def check(program: Program, target: Target | None = None, vector_bits: int | Non
 def reschedule(module: Module, rng: random.Random) -> None:
     """Other block sizes and vector dimensions for the kernels of a module of the loop level.
 
-    In a reduction by lanes, the dimension and the number of lanes are the order of summation, and stay.
+    In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
     """
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
-        lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None}
+        lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
         kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
                             else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
         if not lanes:
@@ -505,9 +505,12 @@ def smaller(program: Program) -> list[str]:
         out.append(_edited(program, partial(_drop_result, i)))
     count = len(main.block.ops) - 1
     for i in reversed(range(count)):
-        stand_ins = [k for k, v in enumerate(main.block.ops[i].operands) if v.type == main.block.ops[i].result.type]
+        op = main.block.ops[i]
+        if len(op.results) != 1 or not isinstance(op.result.type, TensorType):
+            continue
+        stand_ins = [k for k, v in enumerate(op.operands) if v.type == op.result.type]
         for k in (*stand_ins, -1):
-            if k >= 0 or main.block.ops[i].operands:
+            if k >= 0 or op.operands:
                 out.append(_edited(program, partial(_drop_op, i, k)))
     if "donate" in main.attrs:
         out.append(_edited(program, lambda main: main.attrs.pop("donate")))

@@ -80,7 +80,7 @@ def _reduce() -> list[Sample]:
             out.append(Sample((t(text),), lambda x, cls=cls, axes=axes: cls(x, axes)))
         out += [Sample((t(f"2x3x{d}"),), lambda x, cls=cls: cls(x, (1,)))
                 for k in cls.accepts for d in BY_KIND[k]]
-    for order in ("chain", "lanes<4>"):
+    for order in ("chain", "lanes<4>", "lanes<2, 2>"):
         for cls in (tensor.ReduceSum, tensor.ReduceProd):
             out += [Sample((t(f"3x7x{d}"),), lambda x, cls=cls, order=order: cls(x, (1,), order)) for d in FLOATS]
     for zeros in ([2.0, 0.0, 3.0], [0.0, 0.0, 3.0], [0.0, 0.0, 0.0, 2.0]):

@@ -62,6 +62,30 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "number of many": (lambda: mlc.tensor(A).item(), r"MLC0344.*\[3, 4\]"),
     "gradients of another tree": (lambda: mlc.optim.SGD().update({"a": A}, {}, {"b": A}), "MLC0377.*'b' and .*'a'"),
     "another state": (lambda: nn.Linear(3, 4).load_state_dict({"weight": A}), "MLC0382.*bias"),
+    "a state that is none": (lambda: nn.Linear(3, 4).load_state_dict(5), "MLC0382.*int"),  # type: ignore[arg-type]
+    "a size below 0": (lambda: nn.Linear(-1, 3), r"MLC0358.*\[-1\]"),
+    "a size that is a float": (lambda: nn.Linear(2.5, 3), "MLC0355.*Linear.*2.5"),  # type: ignore[arg-type]
+    "a kernel of no size": (lambda: nn.Conv2d(3, 4, 0), "MLC0360.*Conv2d: kernel_size = 0"),
+    "an unknown setting": (lambda: nn.Conv2d(3, 4, 3, pad=1), "MLC0321.*Conv2d.*'pad'"),  # type: ignore[call-arg]
+    "too many inputs": (lambda: nn.Linear(4, 3)(A, A), "MLC0321.*Linear.*too many"),
+    "no forward": (lambda: nn.ModuleList([nn.ReLU()])(A), "MLC0349.*ModuleList"),
+    "no layer": (lambda: nn.Sequential(nn.ReLU(), 5)(A), "MLC0349.*layer 1"),
+    "a position that is text": (lambda: nn.ModuleList([nn.ReLU()])["a"], "MLC0355.*'a'"),  # type: ignore[call-overload]
+    "a buffer with a taken name": (lambda: nn.Linear(4, 3).register_buffer("weight", mlc.ones(2)), "MLC0386.*weight"),
+    "a buffer with a dot": (lambda: nn.ReLU().register_buffer("a.b", mlc.ones(2)), "MLC0386.*a.b"),
+    "a module of integers": (lambda: nn.Linear(4, 3).to(mlc.int64), "MLC0342.*int64"),
+    "a module on a device": (lambda: nn.Linear(4, 3).to("cuda"), "MLC0342.*on the CPU"),
+    "one tensor in two places": (lambda: mlc.optim.SGD().init({"a": (w := mlc.ones(2)), "b": w}), "MLC0378.*a and b"),
+    "weights of other classes": (lambda: F.cross_entropy(A, I[:1].repeat(3), weight=B[0]),
+                                 r"MLC0367.*\[6\].*\[4\]"),
+    "smoothing beyond 1": (lambda: F.cross_entropy(A, I[:1].repeat(3), label_smoothing=2.0), "MLC0360.*from 0 to 1"),
+    "a loss of no width": (lambda: F.huber_loss(A, A, delta=0), "MLC0360.*delta"),
+    "two tensors to max": (lambda: mlc.max(A, mlc.tensor(A)), "MLC0355.*maximum"),  # type: ignore[arg-type]
+    "slices of a number": (lambda: mlc.unbind(1.0), "MLC0364"),
+    "a dimension twice": (lambda: mlc.flip(A, (0, 0)), "MLC0357"),
+    "repeats in a tensor": (lambda: mlc.repeat_interleave(A, mlc.tensor(I)), "MLC0365"),  # type: ignore[arg-type]
+    "a range without an end": (lambda: mlc.arange(), "MLC0321"),
+    "more reflected than there is": (lambda: F.pad(A, (4, 0), mode="reflect"), "MLC0360.*at most 3"),
     "a container in itself": (lambda: mlc.compile(lambda x: x)(IN_ITSELF), "MLC0376"),
     "bfloat16 has no DLPack": (lambda: np.from_dlpack(mlc.ones(2, dtype="bfloat16")), "MLC0346.*bfloat16"),
 }

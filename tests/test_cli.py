@@ -413,13 +413,21 @@ def test_a_defect_that_a_program_meets(run: Run, monkeypatch: pytest.MonkeyPatch
 # -- signals and pipes ------------------------------------------------------------------------------------------------
 def test_interrupt(sample_folder: Path) -> None:
     Path("loop.py").write_text("print('started', flush=True)\nwhile True: pass\n")
-    with subprocess.Popen([sys.executable, "-m", "mlc.tools.cli", "run", "loop.py"], cwd=sample_folder, text=True,
-                          env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout is not None and running.stderr is not None
-        assert running.stdout.readline() == "started\n"
-        running.send_signal(signal.SIGINT)
-        assert running.wait(30) == 130
-        assert running.stderr.read() == "interrupted\n"
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)      # what runs in the background ignores it
+    try:
+        running = subprocess.Popen([sys.executable, "-m", "mlc.tools.cli", "run", "loop.py"], cwd=sample_folder,
+                                   text=True, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with running:
+        try:
+            assert running.stdout is not None and running.stderr is not None
+            assert running.stdout.readline() == "started\n"
+            running.send_signal(signal.SIGINT)
+            assert running.wait(30) == 130
+            assert running.stderr.read() == "interrupted\n"
+        finally:
+            running.kill()
 
 
 def test_a_closed_pipe_is_quiet(sample_folder: Path) -> None:

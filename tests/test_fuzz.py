@@ -13,6 +13,7 @@ import pytest
 from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Step
+from tests import fuzzing_calls
 from tests.fuzzing import Program, check, failure, generate, pack_panels, reduced, reschedule
 
 V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
@@ -66,6 +67,26 @@ def test_programs(seed: int) -> None:
 def test_many_programs(way: str, block: int) -> None:
     for seed in range(1000 + 40 * block, 1040 + 40 * block):
         run(seed, way)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_programs_of_functions(seed: int) -> None:
+    message = failure(fuzzing_calls.generate(seed), fuzzing_calls.check)
+    assert message is None, message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(25))
+def test_many_programs_of_functions(block: int) -> None:
+    for seed in range(1000 + 40 * block, 1040 + 40 * block):
+        message = failure(fuzzing_calls.generate(seed), fuzzing_calls.check)
+        assert message is None, message
+
+
+def test_programs_of_functions_have_what_they_are_for() -> None:
+    texts = [fuzzing_calls.generate(seed).text for seed in range(30)]
+    for word in ("func.call", "scf.for", "scf.if", "donate", "tensor.scatter", "tensor.scatter_along", "cumulative"):
+        assert sum(word in text for text in texts) >= 3, word
 
 
 def test_a_seed_is_a_program() -> None:

@@ -5,6 +5,7 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -248,6 +249,21 @@ def deeper(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
 PAIRS = st.recursive(st.one_of(st.sampled_from(NAMES).map(leaf_symbol), st.integers(-5, 5).map(leaf_number)), deeper,
                      max_leaves=6)
 ENVS = st.fixed_dictionaries({name: st.integers(0, 9) for name in NAMES})
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 5, 7), (2, 3, 5, 7), "HW", "BHW", (4, "H", 7)])
+def test_positions_of_an_index_that_was_one_number_join_to_it(shape: Any) -> None:
+    dims = [sizes.sym(n) if isinstance(n, str) else n for n in shape]
+    x: sizes.Dim = sizes.sym("d0")
+    rest, place = x, 0 * x
+    at: list[sizes.Dim] = []
+    for n in reversed(dims[1:]):
+        at.insert(0, rest % n)
+        rest = rest // n
+    for i, n in zip([rest, *at], dims):
+        place = place * n + i
+    assert sizes.joined(place) == x
+    assert sizes.joined(place + 3 * sizes.sym("d1")) == x + 3 * sizes.sym("d1")
 
 
 @given(PAIRS, ENVS)

@@ -215,5 +215,5 @@ def test_machine_paths_are_recognised(text: str, bad: bool) -> None:
 
 def test_ci_runs_the_command_of_the_readme() -> None:
     command = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
-    assert command.endswith("pytest")
+    assert command.endswith("pytest -n auto")
     assert command in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()

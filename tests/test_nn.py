@@ -1,6 +1,7 @@
 """Modules: trees of parameters, names, buffers, training and evaluation, freezing, containers."""
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -237,3 +238,31 @@ def test_seeds() -> None:
     b = net()
     for x, y in zip(a.parameters(), b.parameters()):
         np.testing.assert_array_equal(x.numpy(), y.numpy())
+
+
+def test_one_tensor_in_two_places_stays_one() -> None:
+    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    m[1].weight = m[0].weight
+    m.load_state_dict({name: x.numpy() for name, x in m.state_dict().items()})
+    assert m[1].weight is m[0].weight and m[1].bias is not m[0].bias
+    with pytest.raises(UserError, match=r"MLC0378.*0\.weight and 1\.weight"):
+        mlc.optim.SGD().init(m)
+
+
+def test_a_model_in_half_precision_within_a_recorded_step() -> None:
+    m, x = nn.Linear(4, 2), np.ones((3, 4), np.float32)
+
+    def loss(m: nn.Linear, x: mlc.Tensor) -> mlc.Tensor:
+        half = copy.deepcopy(m).to(mlc.bfloat16)
+        return mlc.mean(half(x.to(mlc.bfloat16)).float())
+
+    value, gradients = mlc.compile(mlc.value_and_grad(loss))(m, x)
+    assert value.dtype == mlc.float32 and gradients.weight.dtype == mlc.float32
+    np.testing.assert_array_equal(gradients.weight.numpy(), np.full((2, 4), 0.5, np.float32))
+    assert m.weight.dtype == mlc.float32
+
+
+def test_a_buffer_can_be_registered_again() -> None:
+    m = Statistics()
+    m.register_buffer("mean", mlc.ones(3), persistent=False)
+    assert m._buffers.count("mean") == 1 and "mean" not in m.state_dict()

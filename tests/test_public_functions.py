@@ -117,6 +117,11 @@ CASES = [
     C(NN + "linear", F(2, 3, 4), F(5, 4), F(5)), C("cosine_similarity", F(3, 4), F(3, 4)),
     C("pairwise_distance", F(3, 4), F(3, 4)), C(NN + "pad", F(3, 4), (1, 2)),
     C(NN + "pad", F(3, 4), (1, 0, 0, 2), value=3.5), C(NN + "pad", F(3, 4), (-1, 2)),
+    *(C(NN + "pad", F(2, 3, 4, 5), p, mode=m) for m in ("reflect", "replicate", "circular")
+      for p in ((1, 2, 3, 1), (4, 4, 0, 0), (-1, 2, 1, -1))),
+    C(NN + "relu", N(9, 5, low=-9)), C("cross", F(3, 3), F(3, 3)), C("cross", F(2, 3), F(2, 3)),
+    C("round", U(-9, 9, 7), decimals=1, constant=(0,)), C("round", U(-99, 99, 7), decimals=-1, constant=(0,)),
+    C("logit", U(0.01, 0.99, 9), 0.2), C("pow", B(5), 2), C("pow", B(5), 3), C("square", B(5)),
     # losses
     *(C(NN + n, F(3, 4), F(3, 4), reduction=r) for n in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
       for r in ("mean", "sum", "none")),
@@ -125,6 +130,8 @@ CASES = [
     C(NN + "cross_entropy", F(4), N(4)), C(NN + "cross_entropy", F(2, 4, 3), N(4, 2, 3)),
     C(NN + "cross_entropy", F(6, 4), N(4, 6), P(4), constant=(2,)),
     C(NN + "cross_entropy", F(6, 4), N(4, 6), ignore_index=1),
+    *(C(NN + "cross_entropy", F(4, 4), K(0, -100, 3, -100, dtype=np.int64), reduction=r) for r in ("mean", "none")),
+    C(NN + "cross_entropy", F(2, 4), K(-100, -100, dtype=np.int64), reduction="sum"),
     C(NN + "cross_entropy", F(6, 4), N(4, 6), label_smoothing=0.1),
     C(NN + "cross_entropy", F(6, 4), D(6, 4)), C(NN + "cross_entropy", F(6, 4), D(6, 4), label_smoothing=0.2),
     *(C(NN + "nll_loss", F(6, 4), N(4, 6), reduction=r) for r in ("mean", "sum", "none")),

@@ -113,6 +113,7 @@ WRONG: list[tuple[str, Callable[..., Any], tuple[str, ...], str]] = [
     ("MLC0116", lambda x: tensor.Gelu(x, "fast"), ("3xf32",), "approximate is 'fast'"),
     ("MLC0116", lambda x, y: tensor.Compare("lte", x, y), ("3xf32", "3xf32"), "no predicate 'lte'"),
     ("MLC0116", lambda x: tensor.ReduceSum(x, (0,), "lanes<3>"), ("3xf32",), "order 'lanes<3>' is neither"),
+    ("MLC0116", lambda x: tensor.ReduceSum(x, (0,), "lanes<4, 1>"), ("3xf32",), "order 'lanes<4, 1>' is neither"),
     ("MLC0116", lambda x, y: tensor.MseLoss(x, y, "avg"), ("3xf32", "3xf32"), "reduction is 'avg'"),
     ("MLC0117", lambda x, v: tensor.Pad(x, v, (0,), (0,), (0,)), ("3xf32", "3xf32"), "the value has shape [3], not []"),
     ("MLC0117", lambda x: tensor.Slice(x, (0,), (2,), (1,)), ("2x3xf32",), "2 dimensions need as many starts"),
@@ -386,6 +387,41 @@ def test_orders_are_as_defined(order: str, count: int, length: int) -> None:
                 while len(lane) > 1:
                     lane = [lane[i] + lane[i + len(lane) // 2] for i in range(len(lane) // 2)]
                 assert difference(got[0, m, n], dtype(lane[0]), "bits") is None
+
+
+def runs_by_hand(x: Array, run: int, level: int, combine: Callable[[Any, Any], Any], identity: float) -> Any:
+    """A run of runs, each of which starts from the identity."""
+    total, size = x.dtype.type(identity), run ** level
+    for start in range(0, len(x), size):
+        total = combine(total, runs_by_hand(x[start: start + size], run, level - 1, combine, identity) if level
+                        else x[start])
+    return total
+
+
+@pytest.mark.parametrize("count, run", [(1, 2), (1, 5), (4, 2), (2, 3)])
+@pytest.mark.parametrize("length", [0, 1, 5, 16, 33, 100])
+def test_runs_are_as_defined(count: int, run: int, length: int) -> None:
+    x = np.random.default_rng(length).standard_normal(length).astype(np.float32)
+    for combine, identity in ((np.add, 0.0), (np.multiply, 1.0), (np.maximum, -np.inf)):
+        whole = length - length % count
+        lane = [runs_by_hand(x[i: whole: count], run, 3, combine, identity) for i in range(count)]
+        lane = [combine(v, x[whole + i]) if whole + i < length else v for i, v in enumerate(lane)]
+        while len(lane) > 1:
+            lane = [combine(lane[i], lane[i + len(lane) // 2]) for i in range(len(lane) // 2)]
+        got = reduce_in_order(x, (0,), f"lanes<{count}, {run}>", combine, identity)
+        assert difference(got, np.float32(lane[0]), "bits") is None
+
+
+@pytest.mark.parametrize("length", [4096, 65536, 99991, 1 << 20])
+@pytest.mark.parametrize("kind", ["normal", "uniform"])
+def test_sums_are_as_exact_as_those_of_numpy(length: int, kind: str) -> None:
+    rng = np.random.default_rng(length)
+    count = max(32, 2 ** 21 // length)
+    made = [getattr(rng, kind)(size=length).astype(np.float32) for _ in range(count)]
+    exact = [math.fsum(x) for x in made]
+    ours = [reduce_in_order(x, (0,), "lanes<64, 32>", np.add, 0.0) - e for x, e in zip(made, exact)]
+    theirs = [x.sum() - e for x, e in zip(made, exact)]
+    assert np.sqrt(np.mean(np.square(ours))) < 2 * np.sqrt(np.mean(np.square(theirs)))
 
 
 def test_reduced_axes_are_row_major() -> None:

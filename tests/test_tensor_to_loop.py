@@ -11,6 +11,7 @@ from mlc.backends.executable import build
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Return, function
+from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.interp import run_function
 from mlc.ir.types import (
@@ -98,3 +99,20 @@ def test_integer_arithmetic(dtype: IntType) -> None:
     def body(x: Value, y: Value) -> list[Value]:
         return [cls(x, y).result for cls in (tn.FloorDiv, tn.Rem, tn.Shl, tn.Shr, tn.Pow, tn.Maximum, tn.Minimum)]
     check(body, a, b, dtypes=[dtype, dtype])
+
+
+@pytest.mark.parametrize("order", ["lanes<4, 2>", "lanes<1, 2>", "lanes<8, 3>"])
+@pytest.mark.parametrize("length", [0, 3, 8, 16, 23, 64, 129, 300])
+def test_runs(order: str, length: int) -> None:
+    """Of fixed and of any length, and with a maximum of the same rows."""
+    x = np.random.default_rng(length).standard_normal((3, length)).astype(np.float32)
+
+    def body(v: Value) -> list[Value]:
+        return [tn.ReduceSum(v, (1,), order).result, tn.ReduceProd(v, (1,), order).result,
+                tn.ReduceMax(v, (1,)).result]
+
+    check(body, x, dtypes=[f32])
+    made = program([TensorType((3, sizes.sym("N")), f32)], body)
+    found = build(pipeline.lower(made)).entry("main").call([x])
+    for a, b in zip(found, run_function(program([TensorType(x.shape, f32)], body), "main", [x]), strict=True):
+        assert a.tobytes() == b.tobytes()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, rounded, shape_text
-from mlc.dialects.tensor.orders import dot_in_order, lanes, terms_in_block
+from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block
 from mlc.dialects.tensor.shape import Transpose, inverse, transpose
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -50,6 +50,8 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
                     self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
                                 f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115")
         if self.order is not None and terms_in_block(self.order) is None:
+            if run_length(self.order):
+                self.refuse(f"a product of matrices is not added in runs: {self.order}", "MLC0116")
             lanes(self.order)
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])

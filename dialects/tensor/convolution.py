@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +17,7 @@ from mlc.dialects.tensor.reduce import ReduceSum
 from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
 from mlc.dialects.tensor.window import Windows, window_count
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, divide, modulo
 from mlc.ir.types import TensorType
 
 
@@ -93,19 +96,18 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
     # -- in terms of a product --------------------------------------------------------------------------------------
     def decompose(self) -> Value:
         """w times the windows of x, summed over channels and the elements of a window, for each image."""
-        windows, inside = self.windows()
+        if self.comes_in_phases():
+            return self._in_phases()
+        windows, inside = Windowing(tuple(self.axes()), self.w.type.shape[2:], self.groups).of(
+            self.x, self.result.type.shape[2:])
         kernel = self.kernel()
-        if self.by_channel():
+        if self.groups > 1 and self.w.type.shape[1] == 1:
             return self._of_channels(windows, inside, kernel)
         kernel = broadcast_to(kernel, (self.x.type.shape[0], *kernel.type.shape))
         batch = ((0, 0), (1, 1)) if self.groups > 1 else ((0, 0),)
         channels = (len(batch) + 1, len(batch))
         contract = (channels, *((channels[0] + 1 + i, axis) for i, axis in enumerate(inside)))
         return reshape(DotGeneral(kernel, windows, batch, contract).result, self.result.type.shape)
-
-    def by_channel(self) -> bool:
-        """Whether each group has one input channel: little is added up, and hardly anything is read twice."""
-        return self.groups > 1 and self.w.type.shape[1] == 1
 
     def _of_channels(self, windows: Value, inside: list[int], kernel: Value) -> Value:
         """The elements of each window times those of w, added up one after the other."""
@@ -121,31 +123,115 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         groups = (self.groups, o // self.groups) if self.groups > 1 else (o,)
         return reshape(self.w, (*groups, c, *(k for k in elements if k != 1)))
 
-    def windows(self) -> tuple[Value, list[int]]:
+    def comes_in_phases(self) -> bool:
+        """Whether x is spread, and each window meets elements of it at every `spread`-th of its own."""
+        spread = [(k, axis) for k, axis in zip(self.w.type.shape[2:], self.axes()) if axis.spread > 1]
+        return bool(spread) and all(isinstance(k, int) and axis.stride == axis.dilation == 1 for k, axis in spread)
+
+    def _in_phases(self) -> Value:
+        """A convolution of x itself, with a channel for each of the elements of w that a window of z can begin with.
+
+        Along a spread axis, z is not zero at low + s * q only, so what counts for result[p] is w[r + s * a], where
+        p = low + s * u - r, times x[u + a]. For r < s and all a these are the weights of a channel of their own.
+        """
+        n, o, *out = self.result.type.shape
+        c, *elements = self.w.type.shape[1:]
+        axes, starts, phases, parts = list[Axis](), list[Dim](), list[int](), list[Dim]()
+        for k, size, p, axis in zip(elements, self.x.type.shape[2:], out, self.axes()):
+            s, r = axis.spread, min(axis.spread, k) if axis.spread > 1 else 1
+            phases.append(r)
+            parts.append((k + r - 1) // r)
+            starts.append(modulo(r - 1 - axis.low, s) if s > 1 else 0)
+            first = divide(r - 1 - axis.low, s)
+            count = divide(starts[-1] + p + s - 1, s)
+            axes.append(Axis(1, -first, first + count + parts[-1] - 1 - size) if s > 1 else axis)
+        lead = len(axes)
+        w: Value = pad_end(self.w, (0, 0, *(a * r - k for a, r, k in zip(parts, phases, elements))))
+        w = reshape(w, (o, c, *(d for pair in zip(parts, phases) for d in pair)))
+        each = range(3, 3 + 2 * lead, 2)
+        w = transpose(Reverse(w, tuple(each)).result, (0, *each, 1, *range(2, 2 + 2 * lead, 2)))
+        w = reshape(w, (o * prod(phases), c, *parts))
+        strides, low, high, dilation, _ = (tuple(entries) for entries in zip(*axes))
+        y: Value = Convolution(self.x, w, strides, low, high, dilation, (), self.groups).result
+        y = reshape(y, (n, o, *phases, *y.type.shape[2:]))
+        y = transpose(y, (0, 1, *(2 + i + half for i in range(lead) for half in (lead, 0))))
+        gaps = [s.spread - r for r, s in zip(phases, self.axes())]
+        y = pad_end(y, (0, 0, *(d for gap in gaps for d in (0, gap))))
+        y = reshape(y, (n, o, *(y.type.shape[i] * y.type.shape[i + 1] for i in range(2, 2 + 2 * lead, 2))))
+        stops = (n, o, *(start + p for start, p in zip(starts, out)))
+        return Slice(y, (0, 0, *starts), stops, (1,) * (lead + 2)).result
+
+    # -- derivatives ------------------------------------------------------------------------------------------------
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [self._of_x(ct), self._of_w(ct)]
+
+    def _of_x(self, ct: Value) -> Value:
+        """The convolution of ct with w turned around, where stride and spread change places."""
+        g, elements = self.groups, self.w.type.shape[2:]
+        low, high = list[Dim](), list[Dim]()
+        for n, out, k, axis in zip(self.x.type.shape[2:], ct.type.shape[2:], elements, self.axes()):
+            low.append((k - 1) * axis.dilation - axis.low)
+            high.append((n - 1) * axis.spread - (out - 1) * axis.stride + axis.low)
+        return Convolution(ct, turned(self.w, g), self.spread, tuple(low), tuple(high), self.dilation, self.stride,
+                           g).result
+
+    def _of_w(self, ct: Value) -> Value:
+        """ct times the windows of x, summed over images and windows; of a spread x, x times the windows of ct."""
+        axes, elements = self.axes(), self.w.type.shape[2:]
+        if all(axis.spread == 1 for axis in axes) or any(axis.stride > 1 for axis in axes):
+            return Windowing(tuple(axes), elements, self.groups).times(ct, self.x)
+        spans = [(k - 1) * axis.dilation for k, axis in zip(elements, axes)]
+        swapped = tuple(Axis(axis.spread, span - axis.low, span - axis.high, axis.dilation)
+                        for span, axis in zip(spans, axes))
+        return turned(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
+
+
+def turned(w: Value, groups: int) -> Value:
+    """Weights with their channels for those of the result, in each group, and the elements of a window backwards."""
+    o, c, *elements = w.type.shape
+    w = reshape(Reverse(w, tuple(range(2, w.type.rank))).result, (groups, o // groups, c, *elements))
+    w = transpose(w, (0, 2, 1, *range(3, w.type.rank)))
+    return reshape(w, (c * groups, o // groups, *elements))
+
+
+@dataclass(frozen=True)
+class Windowing:
+    """How windows of so many `elements` along each spatial axis lie in an image."""
+
+    axes: tuple[Axis, ...]
+    elements: tuple[Dim, ...]
+    groups: int
+
+    def of(self, x: Value, out: Sequence[Dim], channels_last: bool = False) -> tuple[Value, list[int]]:
         """x as [n, group, c, windows and elements of a window for each spatial axis], and the axes of the elements.
 
-        A window of one element has no axis of its own.
+        A window of one element has no axis of its own. Channels may lie side by side in memory.
         """
-        x = self.x
         n, c, *spatial = x.type.shape
         if self.groups > 1:
             x = reshape(x, (n, self.groups, c // self.groups, *spatial))
         x = self.pad(x)
-        at, inside = x.type.rank - len(spatial), list[int]()
-        for k, out, axis in zip(self.w.type.shape[2:], self.result.type.shape[2:], self.axes()):
+        lead = x.type.rank - len(spatial)
+        at, inside = 1 if channels_last else lead, list[int]()
+        if channels_last:
+            x = transpose(x, (0, *range(lead, x.type.rank), *range(1, lead)))
+        for k, count, axis in zip(self.elements, out, self.axes):
             if k == 1:
-                x = every(x, at, out, axis.stride)
+                x = every(x, at, count, axis.stride)
             else:
                 x = Windows(x, at, k, axis.stride, axis.dilation).result
                 at += 1
                 inside.append(at)
             at += 1
+        if channels_last:
+            x = transpose(x, (0, *range(at, x.type.rank), *range(1, at)))
+            inside = [a + lead - 1 for a in inside]
         return x, inside
 
     def pad(self, x: Value) -> Value:
         """x with the zeros between and around its elements, along its last axes."""
         low, high, gaps, starts, ends = (list[Dim](), list[Dim](), list[int](), list[Dim](), list[Dim]())
-        for axis in (*[Axis()] * (x.type.rank - self.x.type.rank + 2), *self.axes()):
+        for axis in (*[Axis()] * (x.type.rank - len(self.axes)), *self.axes):
             gap = axis.spread - 1
             after = axis.high - gap                       # each element is followed by a gap, the last one too
             low.append(_part(axis.low, 0))
@@ -159,38 +245,28 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
             x = Slice(x, tuple(starts), stops, (1,) * x.type.rank).result
         return x
 
-    # -- derivatives ------------------------------------------------------------------------------------------------
-    def vjp(self, ct: Value) -> list[Value | None]:
-        return [self._of_x(ct), self._of_w(ct)]
-
-    def _of_x(self, ct: Value) -> Value:
-        """The convolution of ct with w turned around, where stride and spread change places."""
-        g, rank = self.groups, self.w.type.rank
-        o, c, *elements = self.w.type.shape
-        turned = reshape(Reverse(self.w, tuple(range(2, rank))).result, (g, o // g, c, *elements))
-        turned = reshape(transpose(turned, (0, 2, 1, *range(3, rank + 1))), (c * g, o // g, *elements))
-        low, high = list[Dim](), list[Dim]()
-        for n, out, k, axis in zip(self.x.type.shape[2:], ct.type.shape[2:], elements, self.axes()):
-            low.append((k - 1) * axis.dilation - axis.low)
-            high.append((n - 1) * axis.spread - (out - 1) * axis.stride + axis.low)
-        return Convolution(ct, turned, self.spread, tuple(low), tuple(high), self.dilation, self.stride, g).result
-
-    def _of_w(self, ct: Value) -> Value:
-        """ct times the windows of x, summed over images and windows."""
-        windows, inside = self.windows()
+    def times(self, ct: Value, x: Value) -> Value:
+        """result[o, c, k] = the sum over n, p of ct[n, o, p] * z[n, c0 + c, p * stride + k * dilation]"""
         g, (n, o, *out) = self.groups, ct.type.shape
+        c = x.type.shape[1] // g
+        windows, inside = self.of(x, out, channels_last=self.has_many(g if c == 1 else c))
         if g > 1:
             ct = reshape(ct, (n, g, o // g, *out))
         lead = ct.type.rank - len(out)
         spatial = [a for a in range(lead, windows.type.rank) if a not in inside]
-        if self.by_channel():
-            ct = reshape(ct, (*ct.type.shape[:3], *(1 if a in inside else d for a, d in
-                                                    enumerate(windows.type.shape[3:], 3))))
-            made = ReduceSum(widened(ct) * widened(windows), (0, *spatial)).result
-            return cast(reshape(made, self.w.type.shape), self.w.type.dtype)
         contract = ((0, 0), *zip(range(lead, ct.type.rank), spatial))
         made = DotGeneral(ct, windows, ((1, 1),) if g > 1 else (), contract).result
-        return reshape(made, self.w.type.shape)
+        return reshape(made, (o, c, *self.elements))
+
+    def has_many(self, channels: Dim) -> bool:
+        """Whether vectors of channels are fuller than those of the elements of a window."""
+        return not less(channels, 8) and any(k != 1 for k in self.elements)
+
+
+def pad_end(x: Value, amounts: Sequence[Dim]) -> Value:
+    """x with zeros after its elements, so many along each axis."""
+    none = (0,) * x.type.rank
+    return pad(x, none, amounts, none)
 
 
 def every(x: Value, axis: int, count: Dim, step: int) -> Value:

@@ -72,7 +72,7 @@ def reduce_in_order(x: Array, axes: Sequence[int], order: str, combine: np.ufunc
 
 
 def _filled(x: Array, count: int, identity: float) -> Array:
-    """The rows of x in groups of `count`, filled up by the identity: [..., n, k] -> [..., ceil(n / count), count, k]."""
+    """The rows of x in groups of `count`, filled up by the identity: [.., n, k] -> [.., ceil(n / count), count, k]"""
     *kept, n, width = x.shape
     groups = -(-n // count)
     out = np.full([*kept, groups * count, width], identity, x.dtype)

@@ -211,12 +211,14 @@ def chain_matmul(*matrices: Operand) -> Tensor:
 
 
 @operation()
-def cross(input: Operand, other: Operand, dim: int = -1) -> Tensor:
-    """The vector product along a dimension of size 3."""
+def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
+    """The vector product along a dimension of size 3: `dim`, or the first that has it."""
     a, b = _numbers(input, other)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
-    at = axis(dim, a.ndim)
+    at = axis(next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim, a.ndim)
+    if not a.ndim:
+        raise UserError("0-d tensors have no vector product", code="MLC0364")
     if a.shape[at] != 3:
         raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367")
     from mlc.frontend.functions.shape import roll

@@ -124,9 +124,11 @@ def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None) ->
 
 
 @creation
-def arange(start: Any, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None) -> Tensor:
+def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None) -> Tensor:
     """result[i] = start + i * step, below end; arange(n) counts from 0"""
-    first, last = (0, start) if end is None else (start, end)
+    first, last = (0, start) if end is None else (0 if start is None else start, end)
+    if last is None:
+        raise UserTypeError("there is no end", code="MLC0321")
     if state.trace is not None and not isinstance(last, int | float):
         last, first, by = shape_of(last)[0], plain_int(first, "start"), plain_int(step, "step")
         if by != 1:

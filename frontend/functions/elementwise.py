@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import sys
 from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.operands import boolean, cast, floating, full, kind, number, signed, together, tracer
+from mlc.frontend.operands import boolean, cast, floating, full, kind, number, plain_int, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -126,8 +127,9 @@ def rsqrt(input: Operand) -> Tensor:
 
 @operation()
 def square(input: Operand) -> Tensor:
-    """input * input"""
+    """input * input; bools become int64"""
     x = tracer(input)
+    x = cast(x, i64) if x.type.dtype.is_bool else x
     return mul(x, x)
 
 
@@ -144,9 +146,9 @@ def sigmoid(input: Operand) -> Tensor:
 
 
 @operation()
-def logit(input: Operand) -> Tensor:
-    """log(x / (1 - x))"""
-    x = floating(input)
+def logit(input: Operand, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
+    x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
     return log(x / (1 - x))
 
 
@@ -180,9 +182,16 @@ def ceil(input: Operand) -> Tensor:
 
 
 @operation()
-def round(input: Operand) -> Tensor:
-    """The nearest integer; halves go to the even one."""
-    return _rounding(T.Round, input)
+def round(input: Operand, *, decimals: int = 0) -> Tensor:
+    """The nearest integer, or number with so many decimals; halves go to the even one."""
+    places = plain_int(decimals, "decimals")
+    if not places:
+        return _rounding(T.Round, input)
+    x = tracer(input)
+    if not x.type.dtype.is_float:
+        raise UserTypeError(f"decimals = {places} need floats, found {x.dtype}", code="MLC0359")
+    scale = 10.0 ** builtins.abs(places)
+    return round(x * scale) / scale if places > 0 else round(x / scale) * scale
 
 
 @operation()
@@ -311,6 +320,9 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 def pow(input: Operand, exponent: Operand) -> Tensor:
     """input ** exponent; products where the exponent is a small whole number"""
     small = {0.5: sqrt, 1: None, 2: square, -1: reciprocal}
+    if isinstance(exponent, int | float) and not isinstance(exponent, bool) and not isinstance(input, int | float):
+        base = tracer(input)
+        input = cast(base, i64) if base.type.dtype.is_bool and isinstance(exponent, int) else base
     if isinstance(exponent, int | float) and not isinstance(exponent, bool) and exponent in small:
         x = tracer(input)
         if not x.type.dtype.is_float and isinstance(exponent, float):

@@ -14,7 +14,7 @@ from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError
-from mlc.ir.types import i64
+from mlc.ir.types import f32, i64
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -54,6 +54,8 @@ def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
 @operation()
 def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d ** 2 / 2 within delta of the target, delta * (|d| - delta / 2) beyond"""
+    if not delta > 0:
+        raise UserError(f"delta = {delta}, expected more than 0", code="MLC0360")
     a, b = _same_shape(input, target)
     d = E.abs(a - b)
     return reduced(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
@@ -62,6 +64,8 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
 @operation()
 def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """huber_loss / beta"""
+    if not beta >= 0:
+        raise UserError(f"beta = {beta}, expected at least 0", code="MLC0360")
     a, b = _same_shape(input, target)
     d = E.abs(a - b)
     return reduced(d if beta == 0 else E.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
@@ -82,12 +86,13 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
     """-log_softmax(input)[target], where dimension 1 holds the classes; the target may also be probabilities"""
     x, t = floating(input), tracer(target)
-    plain = weight is None and not label_smoothing
+    if not 0 <= label_smoothing <= 1:
+        raise UserError(f"label_smoothing = {label_smoothing}, expected a number from 0 to 1", code="MLC0360")
     if t.type.dtype.is_float:
         return _soft_cross_entropy(x, t, weight, reduction, label_smoothing)
     at = _classes(x, t, "cross_entropy")
-    if plain and ignore_index == -100 and reduction == "mean":
-        return typed(Tensor, emit(T.CrossEntropy, x, cast(t, i64), at))
+    if weight is None and not label_smoothing:
+        return _hard_cross_entropy(x, integer(t, "the target"), at, ignore_index, reduction)
     logs = tracer(N.log_softmax(x, at))
     hard = nll_loss(logs, t, weight, ignore_index, reduction)
     if not label_smoothing:
@@ -99,14 +104,32 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
     valid = t != ignore_index
     smooth = E.where(valid, -R.sum(weighted, at), 0.0)
     if reduction == "mean":
-        smooth = R.sum(smooth) / _total_weight(t, valid, weight, x)
+        smooth = R.sum(smooth) / _total_weight(t, valid, weight, x, at)
     elif reduction == "sum":
         smooth = R.sum(smooth)
     return E.add(E.mul(hard, 1 - label_smoothing), E.mul(smooth, scale))
 
 
-def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
+def _hard_cross_entropy(x: Tracer, t: Tracer, at: int, ignore_index: int, reduction: str) -> Tensor:
+    wide = x if x.type.dtype.width >= 32 else cast(x, f32)         # a float16 counts to 2048 only
+    valid = t != plain_int(ignore_index, "ignore_index")
+    each = emit(T.CrossEntropy, wide, cast(tracer(E.where(valid, t, 0)), i64), at, "none")
+    loss = E.where(valid, each, 0.0)
+    out = R.sum(loss) / R.sum(valid) if reduction == "mean" else reduced(loss, reduction)
+    return cast(tracer(out), x.type.dtype)
+
+
+def _weights(weight: Operand, x: Tracer, at: int) -> Tracer:
+    """The weights of the classes, one for each."""
     w = cast(tracer(weight), x.type.dtype)
+    if w.shape != (x.shape[at],):
+        raise UserError(f"the weight has shape [{', '.join(map(str, w.shape))}], expected [{x.shape[at]}]: one number "
+                        "for each class", code="MLC0367")
+    return w
+
+
+def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
+    w = _weights(weight, x, at)
     return reshape(w, [w.shape[0] if i == at else 1 for i in range(x.ndim)])
 
 
@@ -123,11 +146,11 @@ def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: s
     return R.mean(loss)
 
 
-def _total_weight(t: Tracer, valid: Tensor, weight: Operand, x: Tracer) -> Tensor:
+def _total_weight(t: Tracer, valid: Tensor, weight: Operand, x: Tracer, at: int) -> Tensor:
     """What the mean of a classification loss divides by."""
     if weight is None:
         return cast(tracer(R.sum(valid)), x.type.dtype)
-    chosen = _of_class(cast(tracer(weight), x.type.dtype), t, valid)
+    chosen = _of_class(_weights(weight, x, at), t, valid)
     return R.sum(E.where(valid, chosen, 0.0))
 
 
@@ -148,10 +171,10 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
     picked = reshape(emit(T.TakeAlong, x, index, at), t.shape)
     loss = -picked
     if weight is not None:
-        loss = loss * _of_class(cast(tracer(weight), x.type.dtype), t, valid)
+        loss = loss * _of_class(_weights(weight, x, at), t, valid)
     loss = E.where(valid, loss, 0.0)
     if reduction == "mean":
-        return R.sum(loss) / _total_weight(t, valid, weight, x)
+        return R.sum(loss) / _total_weight(t, valid, weight, x, at)
     return reduced(loss, reduction)
 
 

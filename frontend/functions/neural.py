@@ -36,7 +36,8 @@ from mlc.ir.sizes import Dim
 @operation()
 def relu(input: Operand) -> Tensor:
     """max(input, 0)"""
-    return typed(Tensor, emit(T.Relu, tracer(input)))
+    x = tracer(input)
+    return typed(Tensor, emit(T.Relu, x)) if x.type.dtype.is_float else E.clamp(x, 0)
 
 
 @operation()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import axes, axis, boolean, cast, floating, kind, reshape, tracer
+from mlc.frontend.operands import axes, axis, boolean, cast, floating, is_tensor, kind, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -104,15 +104,23 @@ def _best(cls: Any, input: Operand, dim: int, keepdim: bool, name: str) -> Value
     return ValuesAndIndices(cast(reshape(tracer(best), shape), x.type.dtype), index)
 
 
+def _no_tensor(dim: Any, name: str) -> None:
+    if is_tensor(dim):
+        raise UserTypeError("dim is a tensor, expected an integer", code="MLC0355",
+                            hint=f"mlc.{name}(a, b) compares two tensors element by element")
+
+
 @operation()
 def max(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
     """The greatest element; with `dim`, (values, indices) along it."""
+    _no_tensor(dim, "maximum")
     return amax(input) if dim is None else _best(T.ReduceMax, input, dim, keepdim, "maximum")
 
 
 @operation()
 def min(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest element; with `dim`, (values, indices) along it."""
+    _no_tensor(dim, "minimum")
     return amin(input) if dim is None else _best(T.ReduceMin, input, dim, keepdim, "minimum")
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.operands import (
+    axes,
     axis,
     broadcast_shapes,
     full,
+    is_tensor,
     number,
     plain_int,
     resolved,
@@ -244,6 +247,8 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
     """The slices along a dimension, without it."""
     x = tracer(input)
+    if not x.ndim:
+        raise UserError("a 0-d tensor has no slices", code="MLC0364")
     at = axis(dim, x.ndim)
     return tuple(select(x, at, i) for i in range(_known(x, at, "unbind")))
 
@@ -280,8 +285,8 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
 def flip(input: Operand, dims: Dims) -> Tensor:
     """The order along `dims` reversed."""
     x = tracer(input)
-    over = sorted({axis(d, x.ndim, "dims") for d in (dims if isinstance(dims, tuple | list) else (dims,))})
-    return emit(T.Reverse, x, tuple(over)) if over and x.ndim else x
+    over = axes(dims, x.ndim) if dims not in ((), []) else ()
+    return emit(T.Reverse, x, over) if over else x
 
 
 @operation()
@@ -318,12 +323,17 @@ def tile(input: Operand, dims: Sequence[int]) -> Tensor:
 
 
 @operation()
-def repeat_interleave(input: Operand, repeats: int, dim: int | None = None) -> Tensor:
+def repeat_interleave(input: Operand, repeats: Any, dim: int | None = None) -> Tensor:
     """Each element `repeats` times in a row along `dim`, or in the flattened tensor."""
+    if is_tensor(repeats) and repeats.ndim:
+        raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
+                        hint="use mlc.index_select with an index that names each element as often as it occurs")
     x = tracer(input)
     if dim is None:
         x, dim = to_shape(x, [sizes.product(x.shape)]), 0
     at, n = axis(dim, x.ndim), plain_int(repeats, "repeats")
+    if n < 0:
+        raise UserError(f"repeats = {n}, expected at least 0", code="MLC0360")
     spread = [*x.shape[: at + 1], 1, *x.shape[at + 1:]]
     wide = [*x.shape[: at + 1], n, *x.shape[at + 1:]]
     return to_shape(to_size(to_shape(x, spread), wide), [*x.shape[:at], x.shape[at] * n, *x.shape[at + 1:]])
@@ -356,15 +366,48 @@ def triu(input: Operand, diagonal: int = 0) -> Tensor:
     return _triangle(input, diagonal, False, "triu")
 
 
+PLACES: dict[str, Callable[[Any, Any], tuple[Tensor, int]]] = {
+    "reflect": lambda i, n: (n - 1 - E.abs(n - 1 - E.abs(i)), n - 1),
+    "replicate": lambda i, n: (E.minimum(E.maximum(i, 0), n - 1), sys.maxsize),
+    "circular": lambda i, n: (E.remainder(i, n), n),
+}
+"""Where to find what stands at place i beside n elements, by the mode of `pad`, and how far out at most."""
+
+
+def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
+    """x with `low` and `high` more along one axis."""
+    if mode == "circular" and min(low, high) < 0:          # PyTorch goes round what is left
+        x = sliced(x, at, max(0, -low), x.shape[at] - max(0, -high))
+        low, high = max(0, low), max(0, high)
+    n = x.shape[at]
+    if not isinstance(n, int):
+        raise UserError(f"mode = {mode!r} needs a size that is known, found {n}", code="MLC0365")
+    place: Tracer = emit(T.Iota, (max(0, low + n + high),), 0, i64)
+    source, most = PLACES[mode](place - low, n)
+    if max(low, high) > most or low + n + high < 1 or not n:
+        raise UserError(f"pad = ({low}, {high}) for {n} elements in mode {mode!r}", code="MLC0360",
+                        hint=f"at most {most} fit there" if n and max(low, high) > most else None)
+    return emit(T.Take, x, source, at)  # type: ignore[no-any-return]
+
+
 @operation(literal=("value",))
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
-    """input with `value` around it; (left, right) of the last dimension first, negative amounts cut off"""
+    """input with more around it; (left, right) of the last dimension first, negative amounts cut off
+
+    mode   what stands there: "constant" is `value`, "replicate" the elements at the edge, "reflect" those inside it in
+           reverse order, "circular" those at the other end
+    """
     x = tracer(input)
-    if mode != "constant":
-        raise UserError(f"mode = {mode!r}", code="MLC0360", hint='only "constant" is there yet')
+    if mode not in ("constant", *PLACES):
+        raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "constant", ' + ", ".join(
+            f'"{name}"' for name in PLACES))
     amounts = [plain_int(p, "pad") for p in pad]
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise UserError(f"pad = {tuple(pad)} is not one pair for each of at most {x.ndim} dimensions", code="MLC0357")
+    if mode != "constant":
+        for i in range(len(amounts) // 2):
+            x = _extended(x, x.ndim - 1 - i, amounts[2 * i], amounts[2 * i + 1], mode)
+        return x
     low, high = [0] * x.ndim, [0] * x.ndim
     for i in range(len(amounts) // 2):
         low[-1 - i], high[-1 - i] = amounts[2 * i], amounts[2 * i + 1]

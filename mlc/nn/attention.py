@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from mlc.frontend.functions import contract, create, neural, normalization
@@ -62,12 +63,17 @@ class MultiheadAttention(Module):
         attn_mask          [queries, keys] or [batch * heads, queries, keys]
         is_causal          no query attends to a later key; may come without attn_mask
         """
-        batched = len(query.shape) == 3
+        query, key, value = _tensors(query, key, value)
+        key_padding_mask, attn_mask = (None if x is None else create.asarray(x) for x in (key_padding_mask, attn_mask))
+        if not query.ndim == key.ndim == value.ndim or query.ndim not in (2, 3):
+            raise UserError(f"query, key and value have {query.ndim}, {key.ndim} and {value.ndim} dimensions, expected "
+                            "3 each, or 2 without a batch", code="MLC0364", loc=user_loc())
+        batched = query.ndim == 3
         if not batched:
-            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+            query, key, value = _by_identity(lambda x: x.unsqueeze(0), query, key, value)
             key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
         elif not self.batch_first:
-            query, key, value = _batch_first(query, key, value)
+            query, key, value = _by_identity(lambda x: S.transpose(x, 0, 1), query, key, value)
         q, k, v = self._projected(query, key, value)
         extra = 0
         if self.bias_k is not None and self.bias_v is not None:
@@ -114,8 +120,14 @@ class MultiheadAttention(Module):
         for x, shape in ((mask, None), (padding, (n, 1, 1, keys))):
             if x is None:
                 continue
+            given = (n, keys) if x is padding else (queries, keys) if x.ndim == 2 else (
+                n * self.num_heads, queries, keys)
+            if x.shape != given:
+                name = "key_padding_mask" if x is padding else "attn_mask"
+                raise UserError(f"{name} has shape [{', '.join(map(str, x.shape))}], expected "
+                                f"[{', '.join(map(str, given))}]", code="MLC0367", loc=user_loc())
             x = E.where(x, -math.inf, create.zeros(dtype=q.dtype)) if not x.dtype.is_floating_point else x
-            if shape is None and len(x.shape) == 3:
+            if shape is None and x.ndim == 3:
                 shape = (n, self.num_heads, queries, keys)
             x = x if shape is None else x.reshape(shape)
             found = x if found is None else found + x
@@ -127,8 +139,12 @@ class MultiheadAttention(Module):
         return S.transpose(x.reshape(n, length, self.num_heads, width // self.num_heads), 1, 2)
 
 
-def _batch_first(query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
-    """[length, batch, ...] as [batch, length, ...]; the same tensor stays the same tensor."""
-    q = S.transpose(query, 0, 1)
-    k = q if key is query else S.transpose(key, 0, 1)
-    return q, k, k if value is key else S.transpose(value, 0, 1)
+def _tensors(query: Operand, key: Operand, value: Operand) -> tuple[Tensor, ...]:
+    return _by_identity(lambda x: x if isinstance(x, Tensor) else create.asarray(x), query, key, value)
+
+
+def _by_identity(f: Callable[[Any], Tensor], query: Any, key: Any, value: Any) -> tuple[Tensor, ...]:
+    """f of each; the same tensor stays the same tensor."""
+    q = f(query)
+    k = q if key is query else f(key)
+    return q, k, k if value is key else f(value)

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
-from mlc.ir.diag import UserError, UserIndexError
+from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.nn.module import Module
 
 
@@ -67,6 +67,9 @@ class _Listed(_Named):
         return type(self)([getattr(self, name) for name in names])
 
     def _name(self, index: int) -> str:
+        if not isinstance(index, int):
+            raise UserTypeError(f"a {type(self).__name__} has positions, found {index!r}", code="MLC0355",
+                                loc=user_loc())
         if not -len(self) <= index < len(self):
             raise UserIndexError(f"position {index} in a {type(self).__name__} of {len(self)}", code="MLC0366",
                                  loc=user_loc())
@@ -102,7 +105,10 @@ class Sequential(_Listed):
         return Sequential({name: getattr(self, name) for name in names})
 
     def forward(self, x: Any) -> Any:
-        for layer in self._things():
+        for name, layer in zip(self._names, self._things()):
+            if not callable(layer):
+                raise UserTypeError(f"layer {name} of a Sequential is {layer!r}, expected a module or a function",
+                                    code="MLC0349", loc=user_loc())
             x = layer(x)
         return x
 
@@ -124,7 +130,7 @@ class ParameterList(_Listed):
 class ModuleDict(_Named):
     """Modules by name; it has no forward of its own."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
         self.update(modules or {})
 
@@ -150,8 +156,8 @@ class ModuleDict(_Named):
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        for key, x in modules.items():
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        for key, x in dict(modules).items():
             self[key] = x
 
     def keys(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -31,7 +30,7 @@ class _Convolution(Module):
     def _fill(self, shape: tuple[int, ...], outputs: int, bias: bool, dtype: DTypeLike,
               generator: init.Generator | None) -> None:
         """Uniform within 1 / sqrt(inputs of an output), as the layers of torch.nn begin."""
-        bound = 1 / math.sqrt(max(1, init.fans(shape)[0]))
+        bound = init.bound(init.fans(shape)[0])
         self.weight = init.uniform(shape, -bound, bound, dtype, generator)
         self.bias = init.uniform((outputs,), -bound, bound, dtype, generator) if bias else None
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import plain_int
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 
@@ -41,13 +42,13 @@ def default_generator() -> Generator:
 def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32",
             generator: Generator | None = None) -> Tensor:
     """Numbers between low and high, all equally likely."""
-    return _tensor((generator or _default.generator).uniform(low, high, tuple(shape)), dtype)
+    return _tensor((generator or _default.generator).uniform(low, high, sizes(shape)), dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
            generator: Generator | None = None) -> Tensor:
     """Normally distributed numbers."""
-    return _tensor((generator or _default.generator).normal(mean, std, tuple(shape)), dtype)
+    return _tensor((generator or _default.generator).normal(mean, std, sizes(shape)), dtype)
 
 
 def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
@@ -69,7 +70,7 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
 
 def constant(shape: Shape, value: float, dtype: DTypeLike = "float32") -> Tensor:
     """`value` everywhere."""
-    return _tensor(np.full(tuple(shape), value, np.float64), dtype)
+    return _tensor(np.full(sizes(shape), value, np.float64), dtype)
 
 
 def zeros(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
@@ -185,6 +186,19 @@ def _rank(shape: Shape, ranks: tuple[int, ...]) -> None:
     if len(shape) not in ranks:
         raise UserError(f"the shape {list(shape)} has {len(shape)} dimensions, expected "
                         f"{' or '.join(map(str, ranks))}", code="MLC0364", loc=user_loc())
+
+
+def sizes(shape: Shape) -> tuple[int, ...]:
+    """The sizes of a parameter, which are integers of at least 0."""
+    out = tuple(plain_int(n, "size") for n in shape)
+    if any(n < 0 for n in out):
+        raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358", loc=user_loc())
+    return out
+
+
+def bound(inputs: int) -> float:
+    """1 / sqrt(inputs): the layers of torch.nn begin uniformly within it."""
+    return 1 / math.sqrt(max(1, *sizes((inputs,))))
 
 
 def _tensor(array: Any, dtype: DTypeLike) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from mlc.frontend.functions import index, neural
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
@@ -27,7 +25,7 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: DTypeLike = "float32",
                  generator: init.Generator | None = None) -> None:
-        bound = 1 / math.sqrt(in_features) if in_features else 0.0
+        bound = init.bound(in_features)
         self.weight = init.uniform((out_features, in_features), -bound, bound, dtype, generator)
         self.bias = init.uniform((out_features,), -bound, bound, dtype, generator) if bias else None
 
@@ -40,7 +38,7 @@ class Bilinear(Module):
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
                  dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
-        bound = 1 / math.sqrt(in1_features)
+        bound = init.bound(in1_features)
         self.weight = init.uniform((out_features, in1_features, in2_features), -bound, bound, dtype, generator)
         self.bias = init.uniform((out_features,), -bound, bound, dtype, generator) if bias else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -9,10 +10,11 @@ import numpy as np
 
 from mlc.frontend import tree
 from mlc.frontend.dtypes import as_dtype
+from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor, as_array
-from mlc.frontend.trace import call, state
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.frontend.trace import Tracer, call, check_call, state
+from mlc.ir.diag import Error, UserError, UserTypeError
 
 M = TypeVar("M", bound="Module")
 
@@ -45,19 +47,33 @@ class Module(tree.AttributeTree):
     the function returns.
 
     `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch.
+
+    A parameter has one place: a tensor in two attributes would be trained as two, which optimisers refuse. Where one
+    layer should work with the weight of another, `forward` takes it from there:
+    `mlc.nn.functional.linear(x, self.embedding.weight)`.
     """
 
     training = True
     _unsaved: tuple[str, ...] = ()                         # buffers that `state_dict` leaves out
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", _blamed(vars(cls)["__init__"]))  # noqa: B010 (for mypy)
+
     def forward(self, *args: Any, **keywords: Any) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise UserTypeError(f"{type(self).__name__} has no forward", code="MLC0349", loc=user_loc(),
+                            hint="define it, or call what the module holds")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """forward(...); within a recorded function, a call of a function of its own."""
-        if state.trace is None:
-            return self.forward(*args, **keywords)
-        return call(type(self).__name__, self.forward, *args, **keywords)
+        try:
+            if state.trace is None:
+                return self.forward(*args, **keywords)
+            return call(type(self).__name__, self.forward, *args, **keywords)
+        except TypeError:
+            check_call(self.forward, type(self).__name__, args, keywords)
+            raise
 
     # -- what is inside -----------------------------------------------------------------------------------------------
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -107,10 +123,12 @@ class Module(tree.AttributeTree):
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make an attribute that is state, and no parameter; one that is not persistent is not in `state_dict`."""
+        if not str(name).isidentifier() or (hasattr(self, name) and name not in self._buffers):
+            raise UserError(f"{name!r} cannot name a buffer of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
+                            hint="it is no name of Python, or that of an attribute already")
         setattr(self, name, tensor)
-        self._buffers = (*self._buffers, name)
-        if not persistent:
-            self._unsaved = (*self._unsaved, name)
+        self._buffers = (*(n for n in self._buffers if n != name), name)
+        self._unsaved = (*(n for n in self._unsaved if n != name), *[name] * (not persistent))
 
     def _held(self) -> Iterator[tuple[str, Module | Tensor]]:
         """The modules and tensors that the attributes hold, in containers too, but not those inside the modules."""
@@ -166,10 +184,17 @@ class Module(tree.AttributeTree):
         return self
 
     def to(self: M, dtype: DTypeLike) -> M:
-        """Make the parameters and buffers that are floats of this element type; itself."""
-        wanted = as_dtype(dtype)
-        self._assign({name: Tensor(x.array.astype(wanted.dtype)) for name, _, _, x in self._tensors()
-                      if x.dtype.is_floating_point})
+        """Make the parameters and buffers that are floats of this float type; itself."""
+        try:
+            wanted = as_dtype(dtype)
+        except Error as error:
+            error.loc = user_loc()
+            raise
+        if not wanted.is_floating_point:
+            raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
+                                hint="use float16, bfloat16, float32 or float64")
+        self._assign({name: cast_to(x, wanted) if isinstance(x, Tracer) else Tensor(x.array.astype(wanted.dtype))
+                      for name, _, _, x in self._tensors() if x.dtype.is_floating_point})
         return self
 
     def _assign(self, new: Mapping[str, Tensor]) -> None:
@@ -191,12 +216,16 @@ class Module(tree.AttributeTree):
         An array has the shape of what it replaces, and its element type or another of the same kind. With strict,
         both have the same names.
         """
+        if not isinstance(state_dict, Mapping):
+            raise UserTypeError(f"a state is a dict of arrays by name, found {type(state_dict).__name__}",
+                                code="MLC0382", loc=user_loc())
         own = self.state_dict()
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
         report = [f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
                   if names and strict]
         new: dict[str, Tensor] = {}
+        shared: dict[int, Tensor] = {}
         misfits = 0
         for name, old in own.items():
             if name not in state_dict:
@@ -208,6 +237,9 @@ class Module(tree.AttributeTree):
                 misfits += 1
             else:
                 new[name] = Tensor(np.array(array, old.array.dtype, order="C"))
+                same = shared.setdefault(id(old), new[name])         # one tensor in two places stays one
+                if same is not new[name] and np.array_equal(same.array, new[name].array):
+                    new[name] = same
         if report:
             kind = UserTypeError if misfits == len(report) else UserError
             raise kind("the state does not fit the module: " + "; ".join(report), code="MLC0382", loc=user_loc())
@@ -221,6 +253,25 @@ class Module(tree.AttributeTree):
         if len(flat) < 80 and "\n" not in flat:
             return f"{type(self).__name__}({flat})"
         return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
+
+
+def _blamed(init: Callable[..., None]) -> Callable[..., None]:
+    """An __init__ whose errors are the user's, at their line."""
+
+    @functools.wraps(init)
+    def located(self: Module, *args: Any, **keywords: Any) -> None:
+        name = type(self).__name__
+        try:
+            init(self, *args, **keywords)
+        except Error as error:
+            if not error.loc.file:
+                error.loc, error.message = user_loc(), f"{name}: {error.message}"
+            raise
+        except TypeError:
+            check_call(init, name, (self, *args), keywords)
+            raise
+
+    return located
 
 
 def _inside(x: Any, name: str) -> Iterator[tuple[str, Module | Tensor]]:

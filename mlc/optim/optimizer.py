@@ -82,7 +82,9 @@ class Optimizer:
     def init(self, params: Any) -> dict[str, Any]:
         """The state before the first update; each tensor has memory of its own."""
         leaves, structure = tree.flatten(tree.trained_part(params))
-        own = [self.of(name).fresh(p) for name, p in zip(_trained_names(params), leaves)]
+        names = _trained_names(params)
+        _check_distinct(names, leaves)
+        own = [self.of(name).fresh(p) for name, p in zip(names, leaves)]
         return {"step": create.zeros(dtype="int64"), **dict(zip(self.slots, trees_of(structure, own, len(self.slots))))}
 
     def update(self, grads: Any, state: dict[str, Any], params: Any, lr: Operand = None) -> tuple[Any, dict[str, Any]]:
@@ -136,6 +138,17 @@ def with_trained(params: Any, new: Any) -> Any:
     leaves, structure = tree.flatten(params)
     moved = iter(tree.leaves(new))
     return structure.unflatten([next(moved) if trained else x for x, trained in zip(leaves, tree.trained(params))])
+
+
+def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:
+    """UserError if a tensor is two parameters: they would have gradients and updates of their own, and part."""
+    first: dict[int, str] = {}
+    for name, p in zip(names, leaves):
+        other = first.setdefault(id(p), name)
+        if other != name and isinstance(p, Tensor):
+            raise UserError(f"{other} and {name} are one tensor, but would be trained apart", code="MLC0378",
+                            loc=user_loc(), hint="keep it in one place, from which forward takes it wherever it is "
+                                                 "used; or give each its own: mlc.tensor(x)")
 
 
 def _trained_names(params: Any) -> list[str]:

@@ -81,7 +81,7 @@ class Bufferizer:
         work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
         self.life = Lifetimes(function, {name: c.overwrites for name, c in self.callees.items()})
         aliases = self.donations(returned)
-        overwrites = self.overwrites(returned) if self.called else frozenset()
+        overwrites = self.overwrites(returned, aliases) if self.called else frozenset()
         self.add_arguments(names, old_args, returned, aliases)
         self.calls = calls
         self.arena_bytes = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
@@ -130,13 +130,17 @@ class Bufferizer:
                     break
         return out
 
-    def overwrites(self, returned: Sequence[Value]) -> Overwrites:
-        """The pairs of an argument and a result for which a caller may pass one buffer."""
+    def overwrites(self, returned: Sequence[Value], aliases: Sequence[int]) -> Overwrites:
+        """The pairs of an argument and a result for which a caller may pass one buffer.
+
+        The buffer of a result that takes a donated argument's holds that argument, so it can be no other one's.
+        """
         by_type: dict[Type, list[int]] = {}
         for arg in self.block.args:
             by_type.setdefault(arg.type, []).append(arg.index)
         return frozenset((i, j) for j, v in enumerate(returned) for i in by_type.get(v.type, ())
-                         if v.op is not None and self.life.fits_in_place(v.op, v, self.block.args[i]))
+                         if v.op is not None and aliases[j] in (-1, i)
+                         and self.life.fits_in_place(v.op, v, self.block.args[i]))
 
     def add_arguments(self, names: Sequence[str], old_args: Sequence[Value], returned: Sequence[Value],
                       aliases: Sequence[int]) -> None:

@@ -191,7 +191,7 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
     if not low.in_lanes(tile.type.dims):
         low.define(tile, lambda p: _load_scalar(low, access, p))
     elif (along := is_turned(low, access, address(low, access))) is not None:
-        load_turned(low, tile, along, lambda p: place(low, access, p))
+        load_turned(low, tile, along, access.mask, lambda p: place(low, access, p))
     else:
         low.define(tile, lambda p: _load_lanes(low, access, p))
 

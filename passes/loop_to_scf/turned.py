@@ -19,27 +19,41 @@ if TYPE_CHECKING:
 def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:
     """The dimension along which memory is contiguous, if it is another than that of the vectors and has a block."""
     lanes, step = low.lanes, stride(address, f"d{low.scope.vector}")
-    if access.mask is not None or access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
+    if access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
+        return None
+    if access.mask is not None and low.in_lanes(access.mask.type.dims):
         return None
     return next((d for d in sorted(loop.spanned(access.map)) if low.scope.block.get(d, 1) > 1
                  and d not in low.scope.stop and stride(address, f"d{d}") == 1), None)
 
 
-def load_turned(low: Lowering, tile: Value, along: int,
+def load_turned(low: Lowering, tile: Value, along: int, mask: Value | None,
                 place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> None:
     """Define a tile from squares of as many rows as there are lanes."""
     vd, lanes, parts = low.scope.vector, low.lanes, dict[Point, Value]()
     for corner in low.points(tile.type.dims):
         if corner[along] % lanes:
             continue
-        rows = [_row(low, tile, corner, lane, along, place) for lane in range(lanes)]
+        inside = _bits(low, mask, corner, along) if mask is not None else None
+        rows = [_row(low, tile, corner, lane, along, inside, place) for lane in range(lanes)]
         for i, v in enumerate(turned(rows)):
             parts[tuple(p + i if d == along else p for d, p in enumerate(corner))] = v
     low.scope.tiles[tile] = parts
     assert vd != along
 
 
-def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int,
+def _bits(low: Lowering, mask: Value, corner: Point, along: int) -> Value:
+    """Which elements that lie side by side from a corner on are read."""
+    bits: Value = arith.constant(False, VectorType((low.lanes,), i1))
+    if along not in mask.type.dims:
+        return vector.splat(low.part(mask, corner), low.lanes)
+    for i in range(min(low.lanes, low.scope.block[along] - corner[along])):
+        bit = low.part(mask, tuple(p + i if d == along else p for d, p in enumerate(corner)))
+        bits = vector.Insert(bit, bits, (), (i,)).result
+    return bits
+
+
+def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, inside: Value | None,
          place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> Value:
     """What lies side by side from a corner on, for one lane: zeros past the block, and if the lane has no point."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
@@ -51,12 +65,16 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int,
         return zeros
     buffer, indices = place(tuple(p + lane if d == vd else p for d, p in enumerate(corner)))
     if isinstance(count, int) and length == lanes:
-        return vector.Load(buffer, indices, type).result
+        if inside is None:
+            return vector.Load(buffer, indices, type).result
+        return vector.MaskedLoad(buffer, indices, inside, zeros).result
     held = low.number(length)
     if not isinstance(count, int):
         there = arith.CmpI("slt", arith.constant(lane, index), low.number(count)).result
         held = arith.Select(there, held, arith.constant(0, index)).result
-    mask = vector.CreateMask((held,), VectorType((lanes,), i1)).result
+    mask: Value = vector.CreateMask((held,), VectorType((lanes,), i1)).result
+    if inside is not None:
+        mask = arith.AndI(mask, inside).result
     return vector.MaskedLoad(buffer, indices, mask, zeros).result
 
 

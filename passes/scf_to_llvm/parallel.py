@@ -18,6 +18,7 @@ from mlc.dialects.builtin import Module
 from mlc.ir.core import Region, Symbol, Value, at_end
 from mlc.ir.diag import Loc
 from mlc.ir.types import i64
+from mlc.passes.outline import from_outside
 from mlc.passes.scf_to_llvm.lowering import Lowering, Number, known, pool_constants, rule
 
 HOOK = "mlc_parallel"
@@ -31,7 +32,7 @@ def _parallel(low: Lowering, op: scf.Parallel) -> None:
     count: Number = 1
     for n in trips:
         count = low.times(count, n)
-    outside = _from_outside(op)
+    outside = from_outside(op)
     env = _Environment([*low.all(outside), *low.all(op.operands), *map(low.value, trips)])
     packed, number, zero = env.store(low), low.value(count), llvm.constant(0, i64)
     part = _part(low, op, outside, env)
@@ -58,14 +59,6 @@ def _trips(low: Lowering, lower: Number, upper: Number, step: Number) -> Number:
         distance = low.plus(distance, low.plus(step, -1))
         distance = llvm.SDiv(low.value(distance), low.value(step)).result
     return llvm.SMax(low.value(distance), llvm.constant(0, i64)).result
-
-
-def _from_outside(op: scf.Parallel) -> list[Value]:
-    """The values that the body uses and does not define, in order of use."""
-    inner = [o for o in op.walk() if o is not op]
-    inside: set[Value] = {r for o in inner for r in o.results}
-    inside |= {a for o in op.walk() for region in o.regions for block in region.blocks for a in block.args}
-    return [v for v in dict.fromkeys(v for o in inner for v in o.operands) if v not in inside]
 
 
 class _Environment:

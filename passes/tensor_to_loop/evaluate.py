@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlc.dialects import arith, loop
+from mlc.dialects import arith, loop, memref
 from mlc.dialects import tensor as tn
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
@@ -15,7 +15,8 @@ from mlc.dialects.tensor.orders import terms_in_block
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, IntType, ScalarType, i1, index
+from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, i1, index
+from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.spaces import Space
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
@@ -54,6 +55,7 @@ class KernelBuilder:
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
+        self.flat: dict[Value, Value] = {}
         self.sites = {op: kernel.attrs.get("site", 0) + i for i, op in enumerate(
             op for op in self.body if isinstance(op, INDEXED))}
 
@@ -163,7 +165,21 @@ class KernelBuilder:
         return self.memo[key]
 
     def load(self, v: Value, at: Index, mask: Value | None) -> Value:
-        return self.load_from(self.buffers[v], v.type.dtype, at, mask)
+        buffer, shape = self.buffers[v], v.type.shape
+        if not v.type.is_static and any(True for e in at for _ in sizes.quotients(e)):
+            place = sizes.joined(linear(at, shape))         # only here has an unknown size of the buffer a name
+            if not any(True for _ in sizes.quotients(place)):
+                buffer, at = self.flattened(buffer, sizes.product(shape)), (place,)
+        return self.load_from(buffer, v.type.dtype, at, mask)
+
+    def flattened(self, buffer: Value, length: Dim) -> Value:
+        """A buffer as one row."""
+        if buffer not in self.flat:
+            with before(self.kernel):
+                count = SizeBuilder(dict(zip(self.kernel.symbols, self.kernel.sizes))).value(length)
+                row = memref.reinterpret(buffer, 0, [count], [1])
+                self.flat[buffer] = memref.Cast(row, MemRefType((None,), buffer.type.dtype)).result
+        return self.flat[buffer]
 
     def load_from(self, buffer: Value, dtype: ScalarType, at: Index, mask: Value | None) -> Value:
         tiles, access = self.access(at)

@@ -17,11 +17,16 @@ from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.forms import LOOP
-from mlc.passes.vectorize.accesses import best_dimension, element_width, stride
+from mlc.passes.vectorize.accesses import best_dimension, element_width, pace, stride
 from mlc.passes.vectorize.product import schedule_contraction
 from mlc.passes.vectorize.steps import block
 
 __all__ = ["PASS", "run", "schedule", "stride"]
+
+SHORT = 8
+"""Rows of fewer elements are not worth turning in registers."""
+SIMPLE = 16
+"""Kernels of more operations are not repeated for each row of a square."""
 
 
 def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
@@ -37,7 +42,26 @@ def schedule(kernel: Kernel, bits: int, vectors: int) -> None:
         schedule_contraction(kernel, bits)
     elif kernel.vector < 0 and (dim := best_dimension(kernel)) is not None:
         lanes = max(1, bits // element_width(kernel))
+        other = across(kernel, dim)
+        if other is not None:
+            block(kernel, other, fit(kernel.domain[other], lanes, 1))
+            vectors = 1
         block(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
+
+
+def across(kernel: Kernel, dim: int) -> int | None:
+    """The dimension along which a kernel that hardly computes reads memory, where its vectors lie across that."""
+    if next(kernel.inside(loop.For), None) is not None or len(list(kernel.inside(loop.Map))) > SIMPLE:
+        return None
+    for op in kernel.inside(loop.Load):
+        if op.tiles or dim not in op.result.type.dims or pace(op, dim) in (None, 0, 1):
+            continue
+        if op.mask is not None and dim in op.mask.type.dims:
+            continue
+        for d in range(kernel.parallel):
+            if d in op.result.type.dims and pace(op, d) == 1 and kernel.domain[d] not in range(SHORT):
+                return d
+    return None
 
 
 def fit(extent: Dim, lanes: int, most: int) -> int:

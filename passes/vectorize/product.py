@@ -88,9 +88,18 @@ def is_contiguous(load: loop.Load, d: int) -> bool:
     return load.mask is None and contiguity(load, d) == 1
 
 
+def vector_dimension(kernel: Kernel) -> int | None:
+    """The best dimension to read the factors along; what is written is written once."""
+    loads = list(contraction(kernel)[0].inside(loop.Load))
+    for d in reversed(range(kernel.parallel)):
+        if kernel.domain[d] != 1 and any(is_contiguous(op, d) for op in loads):
+            return d
+    return best_dimension(kernel)
+
+
 def schedule_contraction(kernel: Kernel, bits: int) -> None:
     """The default schedule of a kernel with a contraction, for registers of `bits`."""
-    n = best_dimension(kernel)
+    n = vector_dimension(kernel)
     if n is None:
         return
     sum, contract = contraction(kernel)
@@ -107,8 +116,12 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
     registers = 32 if bits >= 512 else 16
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     shape = best_shape(extents, lanes, registers)
-    width = lanes * shape.vectors
-    block(kernel, n, width, vector=True, lanes=lanes)
+    more = further_line(kernel, shape, lines, registers) if m is None else None
+    if more is not None:                      # what moves along neither line is read once for both
+        most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
+        shape = Shape(1, shape.lines, even(ceil(guess(kernel.domain[n]), lanes), min(shape.vectors, most), 1))
+        block(kernel, more, guess(kernel.domain[more]))
+    block(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes)
     if line is not None and shape.lines > 1:
         block(kernel, line, shape.lines)
     if isinstance(sum.parent_op, loop.For):
@@ -117,9 +130,19 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
     if m is None or guess(kernel.domain[m]) < 2 * shape.rows:
         if m is not None:
             block(kernel, m, shape.rows)
-        schedule_few_rows(kernel, factor(right), n, k, shape.rows)
+        if n not in left.type.dims:
+            schedule_few_rows(kernel, factor(right), n, k, shape.rows)
     else:
         schedule_panels(kernel, shape, sides, m, n, k)
+
+
+def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:
+    """A second dimension of lines all of which fit into registers too, where one vector of each is held."""
+    if len(lines) < 2 or shape.lines != kernel.domain[lines[-1]]:
+        return None
+    extent = kernel.domain[lines[-2]]
+    fits = isinstance(extent, int) and Shape(1, shape.lines * extent, 1).fits(registers)
+    return lines[-2] if fits else None
 
 
 def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.ir.diag import UserError
 
 torch = pytest.importorskip("torch")
 N, L, S, E, H = 3, 5, 6, 8, 2
@@ -125,3 +126,24 @@ def test_copies_of_a_layer_drop_different_things() -> None:
     assert first.dropout.key.tolist() != second.dropout.key.tolist()
     x = mlc.tensor(normal(L, N, E))
     assert encoder(x).tolist() != encoder(x).tolist() and encoder.eval()(x).tolist() == encoder(x).tolist()
+
+
+@pytest.mark.parametrize("batched", [True, False])
+def test_attention_takes_numpy_arrays(batched: bool) -> None:
+    ours, theirs = pair("MultiheadAttention", E, H, batch_first=True)
+    x = normal(N, L, E) if batched else normal(L, E)
+    padding = PADDING[:N, :L] if batched else PADDING[0, :L]
+    given = torch.from_numpy(x)
+    for a, b in zip(ours(x, x, x, padding, attn_mask=LATER),
+                    theirs(given, given, given, torch.from_numpy(padding), attn_mask=torch.from_numpy(LATER))):
+        close(a, b)
+
+
+def test_masks_of_another_shape_are_refused() -> None:
+    layer, x = nn.MultiheadAttention(E, H), mlc.tensor(normal(L, N, E))
+    for masks, wanted in (({"key_padding_mask": np.zeros((L, N), bool)}, f"key_padding_mask.*{N}, {L}"),
+                          ({"attn_mask": np.zeros((L, L + 1), bool)}, f"attn_mask.*{L}, {L}")):
+        with pytest.raises(UserError, match="MLC0367.*" + wanted):
+            layer(x, x, x, **masks)
+    with pytest.raises(UserError, match="MLC0364"):
+        layer(x[0, 0], x[0, 0], x[0, 0])

@@ -134,6 +134,12 @@ example python:
     mlc.add(mlc.zeros(3), 2**70)
 fix: use a float, or a smaller number.
 
+MLC0349 A module cannot be called.
+example python:
+    import mlc
+    mlc.nn.ModuleList([mlc.nn.ReLU()])(mlc.ones(3))
+fix: define `forward`, or call the modules that it holds.
+
 MLC0350 Python needs a number that is only known when the compiled function runs.
 While a function is recorded its arrays have types but no elements.
 example python:
@@ -302,6 +308,14 @@ MLC0377 Two trees of containers differ where they should be alike.
 example text:
     error[MLC0377]: the trees differ at params['w']: an array and a dict
 fix: pass gradients and state of the same structure as the parameters.
+
+MLC0378 One tensor is two parameters.
+A module is a tree: its parameters have gradients and updates of their own, one for each place that a tensor is in.
+example python:
+    import mlc
+    w = mlc.ones(3)
+    mlc.optim.SGD(0.1).init({"encoder": w, "decoder": w})
+fix: keep it in one place, and take it from there wherever it is used; or make a copy with mlc.tensor.
 
 MLC0379 The number of threads is no number of threads.
 example python:

@@ -44,6 +44,22 @@ func.func @step(%p: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [0]} {
 }
 // CHECK: aliases = [-1]
 // -----
+// a donated argument is brought to where the result will be: that is not where the other argument lies
+func.func private @update(%p: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [0]} {
+  %0 = tensor.sub %p, %g : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func @step(%p: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = tensor.reverse %p {axes = [0]} : tensor<4xf32>
+  %1 = func.call @update(%p, %0) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = tensor.reverse %1 {axes = [0]} : tensor<4xf32>
+  func.return %2, %p : tensor<4xf32>, tensor<4xf32>
+}
+// CHECK: func.func @step
+// CHECK: [[G:%\w+]] = memref.view %arena
+// CHECK: [[R:%\w+]] = memref.view %arena
+// CHECK: func.call @update([[R]], [[G]], %arena, %errors)
+// -----
 // sizes known at the call are unknown in the callee, and what it needs of them is asked of the caller's callers
 func.func private @head(%x: tensor<Nxf32>) -> tensor<(N - 3)xf32> {
   %0 = tensor.slice %x {starts = [0], stops = ["N - 3"], steps = [1]} : (tensor<Nxf32>) -> tensor<(N - 3)xf32>

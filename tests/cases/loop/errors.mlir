@@ -125,6 +125,19 @@ func.func @f() {
   func.return
 }
 // -----
+// what runs give is combined, each tile by its kind
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1]} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
+    %1 = loop.for %0 {dim = 1, run = 8} : !loop.tile<d0xf32> { // error: error[MLC0152]: loop.for: runs of 8 blocks take a kind per tile
+    ^bb0(%a: !loop.tile<d0xf32>):
+      loop.yield %a : (!loop.tile<d0xf32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
 // a value lies in the vectors of one dimension
 func.func @f(%x: memref<4x8xf32>) {
   loop.kernel {symbols = [], domain = [4, 8], parallel = 2, tile = [4, 8], vector = 1} {

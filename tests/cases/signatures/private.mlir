@@ -60,3 +60,15 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NOT: tensor.sin
 // CHECK: func.call @inner(%x) : tensor<4xf32>
 // CHECK: func.call @outer(%x) : tensor<4xf32>
+// -----
+// donated arguments are named by position
+func.func private @f(%n: tensor<2xf32>, %x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [0, 2]} {
+  %0 = tensor.sub %x, %y : tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+func.func @main(%x: tensor<4xf32>, %n: tensor<2xf32>) -> tensor<4xf32> {
+  %y = tensor.exp %x : tensor<4xf32>
+  %0 = func.call @f(%n, %x, %y) : (tensor<2xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  func.return %0 : tensor<4xf32>
+}
+// CHECK: func.func private @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [1]} {

@@ -8,7 +8,7 @@ func.func @lanes(%x: tensor<5xBxf32>) -> tensor<5xf32> {
   func.return %0 : tensor<5xf32>
 }
 // CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], parallel = 1, tile = [1, 64], vector = 1
-// CHECK: loop.for %{{\d+}} {dim = 1} : !loop.tile<d0xd1xf32>
+// CHECK: loop.for %{{\d+}} {dim = 1, run = 32, kinds = ["add"]} : !loop.tile<d0xd1xf32>
 // CHECK: loop.in_bounds {dim = 1}
 // CHECK: arith.select
 // CHECK: arith.addf

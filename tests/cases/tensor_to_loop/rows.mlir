@@ -109,3 +109,23 @@ func.func @scratch_across(%x: tensor<20x70xf32>) -> tensor<70xf32> {
   func.return %1 : tensor<70xf32>
 }
 // CHECK: loop.scratch : () -> !loop.scratch<d1xd0xf32>
+// -----
+// a value with an element per point, but without an axis of size 1, is stored as one
+func.func @unit_axis(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x1xf32>) {
+  %0 = tensor.mul %x, %x : tensor<2x3xf32>
+  %1 = tensor.reshape %0 : tensor<2x3xf32> to tensor<2x3x1xf32>
+  %2 = tensor.abs %1 : tensor<2x3x1xf32>
+  %3 = tensor.reduce_sum %2 {axes = [1]} : (tensor<2x3x1xf32>) -> tensor<2x1xf32>
+  func.return %0, %3 : tensor<2x3xf32>, tensor<2x1xf32>
+}
+// CHECK: loop.kernel {{.*}}label = "mul_abs_reduce_sum"
+// CHECK: loop.store %{{\d+}}, %out0 {map = ["d0", "d2"]
+// CHECK: loop.store %{{\d+}}, %out1 {map = ["d0", 0]
+// -----
+// reduced axes that are neighbours lie side by side, whatever their sizes
+func.func @neighbours(%x: tensor<2xHxWxf32>) -> tensor<2xf32> {
+  %0 = tensor.reduce_sum %x {axes = [1, 2]} : (tensor<2xHxWxf32>) -> tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}
+// CHECK: [[R:%\w+]] = memref.cast
+// CHECK: loop.load [[R]] {map = ["H*W*d0 + d1"]
