@@ -83,7 +83,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "two tensors to max": (lambda: mlc.max(A, mlc.tensor(A)), "MLC0355.*maximum"),  # type: ignore[arg-type]
     "slices of a number": (lambda: mlc.unbind(1.0), "MLC0364"),
     "a dimension twice": (lambda: mlc.flip(A, (0, 0)), "MLC0357"),
-    "repeats in a tensor": (lambda: mlc.repeat_interleave(A, mlc.tensor(I)), "MLC0365"),  # type: ignore[arg-type]
+    "repeats in a tensor": (lambda: mlc.repeat_interleave(A, mlc.tensor(I)), "MLC0365"),
     "a range without an end": (lambda: mlc.arange(), "MLC0321"),
     "more reflected than there is": (lambda: F.pad(A, (4, 0), mode="reflect"), "MLC0360.*at most 3"),
     "a container in itself": (lambda: mlc.compile(lambda x: x)(IN_ITSELF), "MLC0376"),
