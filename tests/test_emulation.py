@@ -16,7 +16,8 @@ from mlc.backends.target import LEVELS
 from mlc.ir import exact
 
 V2 = LEVELS["x86-64-v2"]
-TYPES: dict[str, tuple[str, Any, Any]] = {"f32": ("float", np.float32, np.uint32), "f64": ("double", np.float64, np.uint64)}
+TYPES: dict[str, tuple[str, Any, Any]] = {
+    "f32": ("float", np.float32, np.uint32), "f64": ("double", np.float64, np.uint64)}
 
 
 def loop(kind: str, lanes: int) -> str:

@@ -277,9 +277,26 @@ def store(low: Lowering, tile: Value, access: Access) -> None:
             if mask is None:
                 vector.Store(low.spread(value), buffer, indices)
             else:
-                vector.MaskedStore(buffer, indices, mask, low.spread(value))
+                _store_masked(low.spread(value), mask, buffer, indices)
         else:
             _scatter(low, access, value, point)
+
+
+def _store_masked(value: Value, mask: Value, buffer: Value, indices: tuple[Value, ...]) -> None:
+    """Write some lanes. An odd last one of a known number of them goes by itself.
+
+    For where a register has one lane to store, LLVM 22.1 with mask registers writes all the bytes that it had before it
+    was narrowed, over what comes after.
+    """
+    count = arith.constant_value(mask.op.sizes[0]) if isinstance(mask.op, vector.CreateMask) else None
+    if count is not None and count % 2:
+        rest = arith.constant(count - 1, index)
+        last = (*indices[:-1], arith.AddI(indices[-1], rest).result)
+        memref.Store(vector.Extract(value, (), (count - 1,)).result, buffer, last)
+        if count == 1:
+            return
+        mask = vector.CreateMask((rest,), mask.type).result
+    vector.MaskedStore(buffer, indices, mask, value)
 
 
 def _store_scalar(low: Lowering, access: Access, value: Value, point: Point) -> None:
