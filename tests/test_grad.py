@@ -672,6 +672,7 @@ def elementwise_chain(count: int) -> Module:
     return module
 
 
+@pytest.mark.slow
 def test_time_is_linear_in_the_number_of_operations() -> None:
     seconds = seconds_by_count(elementwise_chain, lambda module: expand(module))
     assert_linear(seconds)

@@ -422,6 +422,7 @@ def functions(count: int) -> Module:
 
 @pytest.mark.parametrize("name, build", [(name, build) for name in GENERIC for build in (scalars, tensors, functions)]
                          + [("decompose", composites)])
+@pytest.mark.slow
 def test_time_is_linear_in_the_number_of_operations(name: str, build: Any) -> None:
     seconds = seconds_by_count(build, lambda module: find_pass(name).run(module))
     assert_linear(seconds)

@@ -81,12 +81,14 @@ def test_what_makes_no_sense(make: Callable[[], Any]) -> None:
     ("Embedding", (50, 60)), ("MultiheadAttention", (64, 4)), ("Conv1d", (8, 16, 5, 1, 0, 1, 4))])
 def test_layers_begin_with_the_values_of_torch(name: str, args: tuple[Any, ...]) -> None:
     """The same names, shapes, and spread of every parameter."""
+    mlc.manual_seed(0)
+    torch.manual_seed(0)
     ours = dict(getattr(nn, name)(*args).named_parameters())
     theirs = dict(getattr(torch.nn, name)(*args).named_parameters())
     assert ours.keys() == theirs.keys()
     for n, p in theirs.items():
         assert ours[n].shape == tuple(p.shape)
-        assert ours[n].numpy().std() == pytest.approx(p.std().item(), rel=0.25, abs=1e-9)
+        assert ours[n].numpy().std() == pytest.approx(p.std().item(), rel=0.1 + 2 / p.numel() ** 0.5, abs=1e-9)
         assert abs(ours[n].numpy()).max() == pytest.approx(p.abs().max().item(), rel=0.25, abs=1e-9)
 
 
