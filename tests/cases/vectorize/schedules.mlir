@@ -18,7 +18,6 @@ func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tenso
 // CHECK: domain = [5], parallel = 1, tile = [16]
 // CHECK: domain = [20], parallel = 1, tile = [32]
 // what is written along one dimension and read along another goes in squares that are turned in registers
-// vectors lie along the dimension in which most buffers are contiguous: writing is, reading is not
 func.func @turned(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
   %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<50x70xf32>) -> tensor<70x50xf32>
   %1 = tensor.add %0, %b : (tensor<70x50xf32>, tensor<50xf32>) -> tensor<70x50xf32>
