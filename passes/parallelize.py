@@ -62,7 +62,8 @@ def shareable(kernel: Kernel) -> int:
     if next(kernel.inside(loop.Check), None) is not None:
         return 0
     stores = [{*loop.spanned(op.map)} for op in kernel.inside(loop.Store)]
-    return next((d for d in range(kernel.parallel) if not all(d in dims for dims in stores)), kernel.parallel)
+    return next((d for d in range(kernel.parallel) if kernel.domain[d] != 1 and not all(d in dims for dims in stores)),
+                kernel.parallel)
 
 
 def blocks(kernel: Kernel, d: int) -> Dim:

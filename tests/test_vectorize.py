@@ -94,6 +94,50 @@ def test_shapes() -> None:
     assert best_shape((512, 1, 512), 8, 16) == Shape(6, 1, 2)
 
 
+@pytest.mark.parametrize("bits", [512, 256, 128])
+@pytest.mark.parametrize("size", [(3, 40, 9, 17), (2, 16, 16, 16), (1, 70, 5, 33)])
+def test_squares_turned_in_registers(size: tuple[int, int, int, int], bits: int) -> None:
+    """What is written across the order in which it is read, with zeros around it, with known and unknown sizes."""
+    n, c, h, w = size
+    for known in (True, False):
+        a, b, d, e = size if known else ("N", "C", "H", "W")
+        around = f"{a}x{b}x{h + 2}x{w + 3}" if known else "NxCx(H+2)x(W+3)"
+        last = f"{a}x{h + 2}x{w + 3}x{b}" if known else "Nx(H+2)x(W+3)xC"
+        module = parse_module(f"""func.func @main(%x: tensor<{a}x{b}x{d}x{e}xf32>) -> tensor<{last}xf32> {{
+          %0 = tensor.full 0.0 : tensor<f32>
+          %1 = tensor.pad %x, %0 {{low = [0, 0, 1, 1], high = [0, 0, 1, 2], interior = [0, 0, 0, 0]}}
+            : (tensor<{a}x{b}x{d}x{e}xf32>, tensor<f32>) -> tensor<{around}xf32>
+          %2 = tensor.transpose %1 {{perm = [0, 2, 3, 1]}} : (tensor<{around}xf32>) -> tensor<{last}xf32>
+          func.return %2 : tensor<{last}xf32>
+        }}""")
+        x = np.random.default_rng(n + c + h + w).standard_normal(size).astype("f4")
+        pipeline.lower(module, "llvm", vector_bits=bits)
+        found, = build(module).entry("main").call([x])
+        expected = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 2))).transpose(0, 2, 3, 1)
+        assert difference(found, expected, "bits") is None
+
+
+@pytest.mark.parametrize("bits", [512, 128])
+def test_backwards(bits: int) -> None:
+    """Vectors of what lies in memory the other way round, the last one not full."""
+    module = parse_module("""func.func @main(%x: tensor<Bx9xf32>) -> tensor<9xBxf32> {
+      %0 = tensor.reverse %x {axes = [1]} : (tensor<Bx9xf32>) -> tensor<Bx9xf32>
+      %1 = tensor.transpose %0 {perm = [1, 0]} : (tensor<Bx9xf32>) -> tensor<9xBxf32>
+      %2 = tensor.reverse %1 {axes = [1]} : (tensor<9xBxf32>) -> tensor<9xBxf32>
+      func.return %2 : tensor<9xBxf32>
+    }
+    func.func @row(%x: tensor<Bx23xf32>) -> tensor<Bx23xf32> {
+      %0 = tensor.reverse %x {axes = [1]} : (tensor<Bx23xf32>) -> tensor<Bx23xf32>
+      func.return %0 : tensor<Bx23xf32>
+    }""")
+    pipeline.lower(module, "llvm", vector_bits=bits)
+    made = build(module)
+    for rows in (0, 1, 5, 40):
+        x, y = (np.arange(n * rows, dtype="f4").reshape(rows, n) for n in (9, 23))
+        assert difference(made.entry("main").call([x])[0], x.T[::-1, ::-1], "bits") is None
+        assert difference(made.entry("row").call([y])[0], y[:, ::-1], "bits") is None
+
+
 SCRATCH = """func.func @f(%n: index) {
   loop.kernel %n {symbols = ["N"], domain = [4, SIZE], parallel = 1, tile = [1, 1]} : (index) -> () {
     %0 = loop.scratch : !loop.scratch<d1xf64>

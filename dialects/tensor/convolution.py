@@ -17,7 +17,7 @@ from mlc.dialects.tensor.reduce import ReduceSum
 from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
 from mlc.dialects.tensor.window import Windows, window_count
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim, divide, modulo
+from mlc.ir.sizes import Dim, divide, modulo, product
 from mlc.ir.types import TensorType
 
 
@@ -103,6 +103,8 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         kernel = self.kernel()
         if self.groups > 1 and self.w.type.shape[1] == 1:
             return self._of_channels(windows, inside, kernel)
+        if self.groups == 1 and is_small(self.result.type.shape[2:]):
+            return self._of_few_windows(windows, inside)
         kernel = broadcast_to(kernel, (self.x.type.shape[0], *kernel.type.shape))
         batch = ((0, 0), (1, 1)) if self.groups > 1 else ((0, 0),)
         channels = (len(batch) + 1, len(batch))
@@ -116,6 +118,14 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         products = widened(windows) * widened(reshape(kernel, beside))
         total = ReduceSum(products, tuple(inside), "chain").result if inside else products
         return cast(reshape(total, self.result.type.shape), self.x.type.dtype)
+
+    def _of_few_windows(self, windows: Value, inside: list[int]) -> Value:
+        """The same with the windows of all images side by side, as columns of a matrix."""
+        (n, o, *out), terms = self.result.type.shape, product(self.w.type.shape[1:])
+        spatial = [a for a in range(2, windows.type.rank) if a not in inside]
+        columns = reshape(transpose(windows, (1, *inside, 0, *spatial)), (terms, n * product(out)))
+        made = DotGeneral(reshape(self.w, (o, terms)), columns, (), ((1, 0),)).result
+        return transpose(reshape(made, (o, n, *out)), (1, 0, *range(2, len(out) + 2)))
 
     def kernel(self) -> Value:
         """w as [group, o, c, elements of a window], without the group if there is one, and without sizes that are 1."""
@@ -147,7 +157,8 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
             axes.append(Axis(1, -first, first + count + parts[-1] - 1 - size) if s > 1 else axis)
         lead = len(axes)
         w: Value = pad_end(self.w, (0, 0, *(a * r - k for a, r, k in zip(parts, phases, elements))))
-        w = reshape(w, (o, c, *(d for pair in zip(parts, phases) for d in pair)))
+        for i, r in enumerate(phases):                    # element r of the window that starts at a * r
+            w = Windows(w, 2 + 2 * i, r, r).result
         each = range(3, 3 + 2 * lead, 2)
         w = transpose(Reverse(w, tuple(each)).result, (0, *each, 1, *range(2, 2 + 2 * lead, 2)))
         w = reshape(w, (o * prod(phases), c, *parts))
@@ -189,9 +200,8 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
 def turned(w: Value, groups: int) -> Value:
     """Weights with their channels for those of the result, in each group, and the elements of a window backwards."""
     o, c, *elements = w.type.shape
-    w = reshape(Reverse(w, tuple(range(2, w.type.rank))).result, (groups, o // groups, c, *elements))
-    w = transpose(w, (0, 2, 1, *range(3, w.type.rank)))
-    return reshape(w, (c * groups, o // groups, *elements))
+    w = Reverse(reshape(w, (groups, o // groups, c, product(elements))), (3,)).result
+    return reshape(transpose(w, (0, 2, 1, 3)), (c * groups, o // groups, *elements))
 
 
 @dataclass(frozen=True)
@@ -261,6 +271,16 @@ class Windowing:
     def has_many(self, channels: Dim) -> bool:
         """Whether vectors of channels are fuller than those of the elements of a window."""
         return not less(channels, 8) and any(k != 1 for k in self.elements)
+
+
+FEW = 16
+"""Windows of an image that leave most lanes of a vector empty."""
+
+
+def is_small(out: Sequence[Dim]) -> bool:
+    """Whether an image has so few windows that those of several fill a vector better."""
+    count = product(out)
+    return isinstance(count, int) and 0 < count <= FEW
 
 
 def pad_end(x: Value, amounts: Sequence[Dim]) -> Value:

@@ -224,11 +224,26 @@ def _load_lanes(low: Lowering, access: Access, point: Point) -> Value:
         return vector.MaskedLoad(buffer, indices, mask, arith.constant(zero_of(type.dtype), type)).result
     flat, _ = flatten(low, access.buffer)
     everywhere = arith.constant(True, VectorType((low.lanes,), i1)) if mask is None else mask
+    if pace(low, access) == -1:
+        return _load_backwards(low, access, point, type, mask)
     if pace(low, access) == 2 and low.lanes % 2 == 0:
         return _load_every_other(low, access, point, type, everywhere)
     where = lane_index(low, address(low, access), access.tiles, point)
     return vector.Gather(flat, (arith.constant(0, index),), where, everywhere,
                          arith.constant(zero_of(type.dtype), type)).result
+
+
+def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value | None) -> Value:
+    """What lies before the first lane's element, turned around."""
+    flat, _ = flatten(low, access.buffer)
+    where = scalar_index(low, address(low, access) - (low.lanes - 1), access.tiles, point)
+    order = tuple(reversed(range(low.lanes)))
+    if mask is None:
+        x = vector.Load(flat, (where,), type).result
+    else:
+        zeros = arith.constant(zero_of(type.dtype), type)
+        x = vector.MaskedLoad(flat, (where,), vector.Shuffle(mask, mask, order).result, zeros).result
+    return vector.Shuffle(x, x, order).result
 
 
 def _load_every_other(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value) -> Value:

@@ -26,9 +26,9 @@ def best_dimension(kernel: Kernel) -> int | None:
 
 
 def contiguity(access: loop.Load | loop.Store, dim: int) -> int:
-    """1 if neighbours along `dim` are neighbours in memory, 0 if the access does not move, else -4: a gather."""
+    """1 if neighbours along `dim` are neighbours in memory, 0 if backwards or the same element, else -4: a gather."""
     step = None if any(dim in t.type.dims for t in access.tiles) else pace(access, dim)
-    return step if step in (0, 1) else -4
+    return max(step, 0) if step in (-1, 0, 1) else -4
 
 
 def pace(access: loop.Load | loop.Store, dim: int) -> int | None:

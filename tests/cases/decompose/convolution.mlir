@@ -14,9 +14,9 @@ func.func @image(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5
 // CHECK-NEXT: func.return [[R]]
 // -----
 // weights of one element need no windows
-func.func @point(%x: tensor<Bx3x8x8xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<Bx5x4x4xf32> {
-  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<Bx3x8x8xf32>, tensor<5x3x1x1xf32>) -> tensor<Bx5x4x4xf32>
-  func.return %0 : tensor<Bx5x4x4xf32>
+func.func @point(%x: tensor<Bx3x16x16xf32>, %w: tensor<5x3x1x1xf32>) -> tensor<Bx5x8x8xf32> {
+  %0 = tensor.convolution %x, %w {stride = [2, 2]} : (tensor<Bx3x16x16xf32>, tensor<5x3x1x1xf32>) -> tensor<Bx5x8x8xf32>
+  func.return %0 : tensor<Bx5x8x8xf32>
 }
 // CHECK-LABEL: @point
 // CHECK-NOT: tensor.windows
@@ -32,3 +32,23 @@ func.func @depthwise(%x: tensor<Bx3x8xf32>, %w: tensor<3x1x3xf32>) -> tensor<Bx3
 // CHECK-NOT: tensor.dot_general
 // CHECK: tensor.reduce_sum
 // CHECK-SAME: order = "chain"
+// -----
+// the few windows of a small image stand side by side with those of the others
+func.func @small(%x: tensor<Bx3x4x4xf32>, %w: tensor<5x3x3x3xf32>) -> tensor<Bx5x2x2xf32> {
+  %0 = tensor.convolution %x, %w : (tensor<Bx3x4x4xf32>, tensor<5x3x3x3xf32>) -> tensor<Bx5x2x2xf32>
+  func.return %0 : tensor<Bx5x2x2xf32>
+}
+// CHECK-LABEL: @small
+// CHECK: tensor.reshape
+// CHECK-SAME: tensor<27x(4*B)xf32>
+// CHECK: tensor.dot_general
+// CHECK-SAME: batch = []
+// -----
+// of an image with gaps nothing is added up but its elements: each has a channel of weights for every place in a gap
+func.func @spread(%x: tensor<Bx3x9xf32>, %w: tensor<5x3x3xf32>) -> tensor<Bx5x19xf32> {
+  %0 = tensor.convolution %x, %w {low = [2], high = [2], spread = [2]} : (tensor<Bx3x9xf32>, tensor<5x3x3xf32>) -> tensor<Bx5x19xf32>
+  func.return %0 : tensor<Bx5x19xf32>
+}
+// CHECK-LABEL: @spread
+// CHECK-NOT: interior = [0, 0, 1]
+// CHECK: tensor.dot_general
