@@ -1,4 +1,4 @@
-"""Fit the polynomials of `dialects/expansions.py` and print its tables.
+"""Fit the polynomials of `dialects/expansions` and print its tables.
 
     python tools/fit_polynomials.py            # every table (a few minutes)
     python tools/fit_polynomials.py EXP LOG    # the ones named

@@ -1,4 +1,4 @@
-"""tensor, special functions: elementwise composites without a polynomial of their own in dialects/expansions.py."""
+"""tensor, special functions: elementwise composites without a polynomial of their own in dialects/expansions."""
 
 from __future__ import annotations
 

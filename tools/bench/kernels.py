@@ -3,7 +3,7 @@
     python -m mlc.tools.bench.kernels [--threads 2] [--only conv] [--batch 8]
 
 Both run on the same number of threads, by turns, so that a busy machine slows both; a time is the least of several
-rounds. The ratio is PyTorch's time over ours. Threads copy memory and multiply at speeds that the first lines tell.
+rounds. The ratio is PyTorch's time over ours; the first line says how fast one thread copies memory.
 """
 
 from __future__ import annotations
