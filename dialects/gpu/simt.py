@@ -94,10 +94,10 @@ class Threads(Frame):
         apply = RULES.get(type(op))
         if apply is not None:
             out = apply(op, self)
-        elif hasattr(op, "ref"):
-            out = op.ref(*self.all(op.operands))
+        elif interpret := getattr(op, "interpret", None):
+            out = interpret(self)
         else:
-            out = op.interpret(self)  # type: ignore[attr-defined]
+            out = op.ref(*self.all(op.operands))
         results = op.results
         if len(results) == 1 and not isinstance(out, list):
             out = (out,)

@@ -48,7 +48,7 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
 def at(low: Lowering, expr: Dim, point: Point) -> Dim:
     """An expression over coordinates as one over the origins of the current block."""
     origin = low.scope.origin
-    return sizes.substitute(expr, {f"d{d}": origin[d] + p for d, p in enumerate(point) if d in origin})
+    return sizes.substitute(expr, {f"d{d}": low.coordinate(d, p) for d, p in enumerate(point) if d in origin})
 
 
 @contextmanager
