@@ -443,6 +443,7 @@ ROWS: dict[type[Op], Row] = {
     llvm.ReduceFMinimum: _call_of("vector.reduce.fminimum"),
     llvm.Load: lambda w, o: f"load {type_text(o.results[0].type)}, {w.t(o.addr)}{_aligned(o)}",
     llvm.Store: lambda w, o: f"store {w.t(o.value)}, {w.t(o.addr)}{_aligned(o)}",
+    llvm.AtomicRMW: lambda w, o: f"atomicrmw {o.bin_op.lstrip('_')} {w.ts(o.operands)} {o.ordering}{_aligned(o)}",
     llvm.Alloca: lambda w, o: f"alloca {type_text(o.elem_type)}, {w.t(o.count)}{_aligned(o)}",
     llvm.GetElementPtr: _gep,
     llvm.MaskedLoad: lambda w, o: _masked(w, o, "load", o.operands, o.pass_thru, o.data),

@@ -64,6 +64,12 @@ def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...
     return tuple(indices)
 
 
+def smaller_unsigned(a: Any, b: Any) -> Any:
+    """The smaller of two signless integers read as unsigned ones."""
+    bits = f"u{np.asarray(a).itemsize}"
+    return a if np.asarray(a).view(bits) <= np.asarray(b).view(bits) else b
+
+
 def fresh(shape: tuple[int, ...], dtype: ScalarType, alignment: int = 64) -> Array:
     """Memory that nobody wrote: every bit is set. It starts at a multiple of `alignment` bytes."""
     size = math.prod(shape) * to_numpy(dtype).itemsize
@@ -171,8 +177,7 @@ class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
     kind: str
     enums = {"kind": ("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf",
                       "mins", "minu", "mulf", "muli", "ori", "xori")}
-    COMBINE: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"addi": np.add, "minu": lambda a, b: np.minimum(
-        np.asarray(a).view(f"u{a.itemsize}"), np.asarray(b).view(f"u{b.itemsize}")).view(a.dtype)[()]}
+    COMBINE: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"addi": np.add, "minu": smaller_unsigned}
 
     def infer(self) -> Type:
         type = check_indices(self, self.memref, self.indices)

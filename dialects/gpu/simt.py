@@ -261,7 +261,7 @@ def _move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: 
         at = (*(i[:, None] for i in at[:-1]), at[-1][:, None] + np.arange(lanes))
     if value is not None:
         wanted = np.broadcast_to(value, (threads.mask.size, *[lanes] * bool(lanes)))[here]
-        array[at] = wanted
+        array[at] = wanted if at else wanted[0]
         return []
     out = np.zeros((threads.mask.size, *[lanes] * bool(lanes)), array.dtype)
     out[here] = array[at]

@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from mlc.dialects import arith, gpu, scf
+from mlc.dialects import arith, gpu, loop, scf
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
@@ -71,6 +71,9 @@ class Threads(Lowering):
     def run(self) -> None:
         kernel = self.kernel
         self.function.attrs["known_block_size"] = (self.size, 1, 1)
+        if self.total == 0:
+            return
+        self.flatten_buffers()
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
         if self.across >= 0:
@@ -97,8 +100,13 @@ class Threads(Lowering):
             self.enter(d, self.named("block", self.number(at)) * kernel.tile[d], kernel.tile[d])
             if sizes.modulo(kernel.domain[d], kernel.tile[d]) != 0:
                 self.scope.ends[d] = kernel.domain[d]
+        read = False
         for op in kernel.body.block:
+            inside = list(op.walk())
+            if read and self.across >= 0 and any(isinstance(o, loop.Store) for o in inside):
+                gpu.Barrier()                        # what is written may lie where other lanes have still to read
             self.lower(op)
+            read = read or any(isinstance(o, loop.Load) for o in inside)
 
     def is_first(self) -> Value:
         """Whether this is the thread of the first lane."""

@@ -75,12 +75,16 @@ class Lowering:
         self.scope.lanes = self.lanes_of(kernel.tile[kernel.vector]) if kernel.vector >= 0 else 0
 
     def run(self) -> None:
-        from mlc.passes.loop_to_scf.memory import flatten
         from mlc.passes.loop_to_scf.shared import share
+        self.flatten_buffers()
+        share(self)
+
+    def flatten_buffers(self) -> None:
+        """See every buffer as one row, before the loops."""
+        from mlc.passes.loop_to_scf.memory import flatten
         for op in self.kernel.walk():
             if isinstance(op, loop.Load | loop.Store):
                 flatten(self, op.buffer)
-        share(self)
 
     # -- loops ----------------------------------------------------------------------------------------------------
     @contextmanager

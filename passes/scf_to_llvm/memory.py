@@ -47,6 +47,17 @@ def _store(low: Lowering, op: memref.Store) -> None:
     llvm.Store(value, _address(low, op, op.memref, op.indices), element(value.type).itemsize)
 
 
+ATOMIC = {"addi": "add", "minu": "umin"}
+"""What llvm.atomicrmw calls the kinds of memref.atomic_rmw."""
+
+
+@rule(memref.AtomicRMW)
+def _atomic(low: Lowering, op: memref.AtomicRMW) -> list[Value]:
+    value = low.one(op.value)
+    address = _address(low, op, op.memref, op.indices)
+    return [llvm.AtomicRMW(address, value, bin_op=ATOMIC[op.kind], alignment=element(value.type).itemsize).result]
+
+
 @rule(vector.Load)
 def _load_vector(low: Lowering, op: vector.Load) -> list[Value]:
     type, = convert(op.result.type)
