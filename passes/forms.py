@@ -74,5 +74,8 @@ LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref"
 GPU = Form("gpu", LOW.dialects | {"gpu"})
 """The same, and functions for threads of a GPU."""
 
+NVVM = Form("nvvm", GPU.dialects | {"llvm", "nvvm"})
+"""Kernels are functions of LLVM instructions; what launches them is as it was."""
+
 LLVM = Form("llvm", frozenset({"builtin", "llvm"}))
 """One operation per LLVM instruction."""

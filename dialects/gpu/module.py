@@ -180,20 +180,21 @@ class Launch(Op, name="gpu.launch_func", pure=False):
             self.fail("the size of dynamic shared memory is an i32", code="MLC0180")
         return ()
 
-    def callee(self) -> Func:
-        """The kernel."""
+    def callee(self) -> Op:
+        """The kernel: a gpu.func, or what it has been lowered to."""
         module, _, name = self.kernel.partition("::")
         for op in self.enclosing(Module).body.block:
             if isinstance(op, GPUModule) and op.sym_name == module:
                 for inner in op.body.block:
-                    if isinstance(inner, Func) and inner.sym_name == name:
+                    if inner.attrs.get("sym_name") == name:
                         return inner
         self.fail(f"{self.kernel} is no kernel of a gpu.module here", code="MLC0180")
         raise AssertionError
 
     def verify_op(self) -> None:
         kernel = self.callee()
-        if (types := tuple(v.type for v in self.args)) != kernel.function_type.inputs:
+        types = tuple(v.type for v in self.args)
+        if isinstance(kernel, Func) and types != kernel.function_type.inputs:
             self.fail(f"passes ({', '.join(map(str, types))}), but @{kernel.sym_name} takes "
                       f"({', '.join(map(str, kernel.function_type.inputs))})", code="MLC0180")
 

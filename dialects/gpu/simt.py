@@ -14,13 +14,14 @@ import numpy as np
 
 from mlc.dialects import arith, memref, scf, vector
 from mlc.dialects.gpu import thread
+from mlc.dialects.gpu.module import Func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Frame
 from mlc.ir.types import MemRefType, VectorType, to_numpy
 
 if TYPE_CHECKING:
-    from mlc.dialects.gpu.module import Func, Launch
+    from mlc.dialects.gpu.module import Launch
 
 Array = np.ndarray[Any, Any]
 WARP, MOST_THREADS, TOGETHER = 32, 1024, 1 << 14
@@ -41,6 +42,9 @@ def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable
 def launch(op: Launch, frame: Frame) -> None:
     """Run the kernel of a launch, block after block."""
     kernel = op.callee()
+    if not isinstance(kernel, Func):
+        op.fail(f"{kernel.name} @{op.kernel} is no gpu.func, which alone is interpreted", code="MLC0180")
+        return
     grid, block = ([int(frame[v]) for v in group] for group in (op.grid, op.threads))
     if min(*grid, *block) < 0 or np.prod(block) > MOST_THREADS:
         op.fail(f"{grid} blocks of {block} threads: numbers are positive, and a block has {MOST_THREADS} at most",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mlc.dialects.llvm.arithmetic import constant
-from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of, stored_bytes
+from mlc.dialects.llvm.types import ArrayType, PtrType, StructType, member_offset, ptr, size_of, stored_bytes
 from mlc.dialects.memref import fresh, smaller_unsigned
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
@@ -251,6 +251,23 @@ def element_address(base: Value, index: Value | int, type: Type) -> Value:
     return GetElementPtr(base, dynamic, result, type, (index if isinstance(index, int) else DYNAMIC,)).result
 
 
+class AddrSpaceCast(Op, name="llvm.addrspacecast"):
+    """result = the same place, as an address in another address space"""
+
+    arg: Value
+    type: ResultType
+    format = "$arg attr-dict `:` type($arg) `to` type(result)"
+
+    def infer(self) -> Type:
+        type = self.results[0].type
+        if not isinstance(self.arg.type, PtrType) or not isinstance(type, PtrType) or self.arg.type == type:
+            self.fail(f"{self.arg.type} is no address in another space than {type}", code="MLC0167")
+        return type
+
+    def ref(self, x: Any) -> Any:
+        return x
+
+
 class PtrToInt(Op, name="llvm.ptrtoint"):
     """result = the address as an integer"""
 
@@ -469,7 +486,10 @@ class AddressOf(Op, name="llvm.mlir.addressof"):
     format = "$global_name attr-dict `:` type(result)"
 
     def infer(self) -> Type:
-        return ptr
+        type = self.results[0].type
+        if not isinstance(type, PtrType):
+            self.fail(f"the address of a global is no {type}", code="MLC0167")
+        return type
 
     def interpret(self, frame: Frame) -> Any:
         interpreter = frame.interpreter

@@ -32,6 +32,17 @@ def _splat(x: Value, lanes: int) -> Value:
     return llvm.ShuffleVector(first, poison, (0,) * lanes).result
 
 
+@rule(vector.FromElements)
+def _from_elements(low: Lowering, op: vector.FromElements) -> list[Parts]:
+    parts, elements = [], low.all(op.elements)
+    for type in convert(op.result.type):
+        part = llvm.Poison(type).result
+        for lane in range(type.shape[0]):
+            part = llvm.InsertElement(part, elements[len(parts) * type.shape[0] + lane], llvm.constant(lane, i64)).result
+        parts.append(part)
+    return [parts]
+
+
 @rule(vector.Broadcast)
 def _broadcast(low: Lowering, op: vector.Broadcast) -> list[Parts]:
     source, count = low.env[op.source], len(convert(op.result.type))
