@@ -469,7 +469,7 @@ ROWS: dict[type[Op], Row] = {
     llvm.Return: lambda w, o: "ret void" if o.value is None else f"ret {w.t(o.value)}",
     llvm.Unreachable: lambda w, o: "unreachable",
     llvm.Call: _call, llvm.CallIntrinsic: _call_intrinsic,
-    **{register: _register for register in nvvm.REGISTERS.values()},
+    **dict.fromkeys(nvvm.REGISTERS.values(), _register),
     nvvm.Barrier: lambda w, o: w.intrinsic(o, "nvvm.barrier.cta.sync.aligned.all", (), [(i32, "0")]),
     nvvm.ShflSync: _shuffle_threads,
 }

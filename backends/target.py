@@ -51,6 +51,11 @@ class Target:
         """Whether code for this target is launched on a device of its own."""
         return self.triple == GPU_TRIPLE
 
+    @property
+    def machine(self) -> str:
+        """Which order of passes leads to it: cpu or gpu."""
+        return "gpu" if self.is_gpu else "cpu"
+
     def has(self, feature: str) -> bool:
         """Whether code for this target may use `feature`, spelled as LLVM does ("avx512bf16")."""
         return "+" + feature in self.features

@@ -43,11 +43,11 @@ class Nctaid(SpecialRegister):
 def _along(base: type[SpecialRegister], axis: str) -> type[SpecialRegister]:
     """The class of a register along one axis; upstream has a name for each."""
     word = base.__name__.lower()
-    members = {"__doc__": base.__doc__, "__module__": __name__, "__annotations__": {}}
-    return type(f"{base.__name__}{axis.upper()}", (base,), members, name=f"nvvm.read.ptx.sreg.{word}.{axis}")  # type: ignore[call-overload,no-any-return]
+    members: dict[str, Any] = {"__doc__": base.__doc__, "__module__": __name__, "__annotations__": {}}
+    return type(f"{base.__name__}{axis.upper()}", (base,), members, name=f"nvvm.read.ptx.sreg.{word}.{axis}")
 
 
-REGISTERS = {(base, axis): _along(base, axis) for base in (Tid, Ctaid, Ntid, Nctaid) for axis in AXES}
+REGISTERS: dict[tuple[type[Op], str], type[SpecialRegister]] = {(base, axis): _along(base, axis) for base in (Tid, Ctaid, Ntid, Nctaid) for axis in AXES}
 """The classes, by what they tell and along which axis."""
 
 

@@ -10,13 +10,13 @@ again where it points.
 
 from __future__ import annotations
 
-from mlc.dialects import func, gpu, llvm, nvvm
+from mlc.dialects import gpu, llvm, nvvm
 from mlc.dialects.builtin import Module
 from mlc.dialects.llvm.types import PtrType
 from mlc.ir.core import Op, Region, Symbol, Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
-from mlc.ir.types import f32, f64, i32, i64
+from mlc.ir.types import f32, f64, i1, i32, i64
 from mlc.passes.forms import GPU, NVVM
 from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
 from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert_all, convert_scalar, known, pool_constants, rule
@@ -39,7 +39,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     inputs = convert_all([a.type for a in kernel.args])
     target = llvm.function(kernel.sym_name, inputs)
     target.loc = kernel.loc
-    target.attrs["nvvm.kernel"] = True
+    target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
     holder.body.block.insert(target, kernel)
@@ -96,11 +96,11 @@ def _shuffle(low: Lowering, op: gpu.Shuffle) -> list[Parts]:
     clamp = llvm.constant((WARP - width) << 8 | (0 if kind == "up" else WARP - 1), i32)
     everyone, offset, x = llvm.constant(-1, i32), low.one(op.offset), low.one(op.value)
     if op.results[1].uses:
-        probe = nvvm.ShflSync(everyone, llvm.constant(0, i32), offset, clamp, llvm.StructType((i32, llvm.i1)),
+        probe = nvvm.ShflSync(everyone, llvm.constant(0, i32), offset, clamp, llvm.StructType((i32, i1)),
                               kind=kind, return_value_and_is_valid=True).result
-        valid = llvm.ExtractValue(probe, (1,)).result
+        valid: Value = llvm.ExtractValue(probe, (1,)).result
     else:
-        valid = llvm.constant(True, llvm.i1)
+        valid = llvm.constant(True, i1)
     return [[_exchanged(x, kind, everyone, offset, clamp)], [valid]]
 
 

@@ -26,10 +26,23 @@ LANES = 128
 """Bits of the longest vector; no vector instruction of these machines computes on more than two lanes."""
 
 
-def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 3) -> str:
-    """The PTX of all kernels of a module, for an architecture such as cuda:sm_90."""
+def kernels(module: Op) -> gpu.GPUModule:
+    """The kernels of a program."""
+    for op in module.regions[0].block:
+        if isinstance(op, gpu.GPUModule):
+            return op
+    raise BackendError("the program has no kernel: nothing in it runs on a GPU", code="MLC0549", loc=module.loc)
+
+
+def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
+    """The LLVM IR of all kernels of a module."""
     check_legal(module)
-    return assembly(emit(module, target), target, opt_level)
+    return emit(module, target)
+
+
+def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 2) -> str:
+    """The PTX of all kernels of a module, for an architecture such as cuda:sm_90."""
+    return assembly(llvm_ir(module, target), target, opt_level)
 
 
 def check_legal(module: gpu.GPUModule) -> None:

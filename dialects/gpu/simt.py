@@ -82,13 +82,13 @@ class Threads(Frame):
         self.traces = list(traces)
 
     @property
-    def size(self) -> int:
+    def per_block(self) -> int:
         """How many threads a block has."""
         return int(np.prod(self.block_size))
 
     def execute(self, args: Sequence[Any]) -> None:
         shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
-        self.traces += [Traces(_start(s.array), _start(s.array) + s.array.nbytes, s.array.itemsize, self.size, "shared")
+        self.traces += [Traces(_start(s.array), _start(s.array) + s.array.nbytes, s.array.itemsize, self.per_block, "shared")
                         for s in shared]
         self.run(self.kernel.body, [*args, *shared])
 
@@ -130,7 +130,7 @@ class Threads(Frame):
         for trace in self.traces:
             if trace.start <= addresses[0] < trace.end:
                 epoch = self.epoch[self.inside[here]]
-                trace.access(op, addresses, size, self.block[here] * self.size + self.lane[here], epoch, write, atomic)
+                trace.access(op, addresses, size, self.block[here] * self.per_block + self.lane[here], epoch, write, atomic)
                 return
 
 
@@ -241,7 +241,7 @@ def _positions(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], la
             first = np.nonzero(here)[0][bad.argmax()]
             raise IRError(f"{op.name}: index {i[bad][0]} on axis {axis} is outside of size {n}, in thread "
                           f"{threads.lane[first]} of block {threads.block[first]}", code="MLC0163", loc=op.loc)
-    return array, tuple([*rows, *at])
+    return array, (*rows, *at)
 
 
 def _addresses(array: Array, at: tuple[Array, ...], count: int) -> Array:
@@ -393,7 +393,7 @@ def _grid_dim(op: thread.GridDim, threads: Threads) -> Any:
 @rule(thread.Barrier)
 def _barrier(op: thread.Barrier, threads: Threads) -> Any:
     """All threads of a block are here, or none."""
-    present = threads.mask.reshape(-1, threads.size)
+    present = threads.mask.reshape(-1, threads.per_block)
     if (torn := present.any(1) & ~present.all(1)).any():
         block = int(torn.argmax())
         missing = int(present[block].argmin())
@@ -413,7 +413,7 @@ def _shuffle(op: thread.Shuffle, threads: Threads) -> Any:
     lane = threads.lane
     group, place = lane // width * width, lane % width
     other = {"xor": place ^ offset, "down": place + offset, "up": place - offset, "idx": offset}[op.mode]
-    valid = (other >= 0) & (other < width) & (group + other < threads.size)
+    valid = (other >= 0) & (other < width) & (group + other < threads.per_block)
     source = np.arange(lane.size) - lane + np.where(valid, group + other, lane)
     warp = np.arange(lane.size) - lane + lane // WARP        # another number for every warp of every block
     absent = np.isin(warp, warp[threads.mask]) & ~threads.mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlc.ir.core import Op, Value
-from mlc.ir.types import IntType, FloatType, Type, i1, i32, index
+from mlc.ir.types import FloatType, IntType, Type, i1, i32, index
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -37,7 +37,8 @@ class _Place(Op):
     @classmethod
     def parse_form(cls, parser: Parser) -> Op:
         dimension = parser.keyword(AXES)
-        return parser.build(cls, [], {"dimension": dimension, **(parser.attr_dict() if parser.at("{") else {})}, [index])
+        extra = parser.attr_dict() if parser.at("{") else {}
+        return parser.build(cls, [], {"dimension": dimension, **extra}, [index])
 
 
 class ThreadId(_Place, name="gpu.thread_id"):

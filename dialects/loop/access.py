@@ -126,7 +126,7 @@ class Store(InKernel, name="loop.store", pure=False):
 
 
 class Check(InKernel, name="loop.check", pure=False):
-    """errors[0] = min(errors[0], site * 2**40 + element(p)), unsigned, for all p of the domain where condition[p] fails"""
+    """errors[0] = min(errors[0], site * 2**40 + element(p)), unsigned, for p in the domain where condition[p] fails"""
 
     condition: Value
     errors: Value

@@ -62,6 +62,7 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
                 here[v] = v.op.insert_clone({}).results[0]
         inside = kernel.insert_clone(here)
         gpu.Return()
+    assert isinstance(inside, Kernel)
     with before(inside, kernel.loc):
         low = Threads(made, inside)
         low.run()

@@ -24,7 +24,7 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
         low.define(op.result, lambda p: across_threads(low, low.part(op.x, p), op.kind))
         return
     if op.dim != low.along:
-        op.fail("the lanes that it combines lie in registers or in threads: `vector` is their dimension", code="MLC0171")
+        op.fail("the lanes that it combines lie in registers or threads: `vector` is their dimension", code="MLC0171")
 
     def tree(point: Point) -> Value:
         parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from mlc.dialects import arith, gpu, loop, scf
 from mlc.dialects.builtin import Module
@@ -12,11 +12,12 @@ from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.sizes import Dim
-from mlc.ir.types import i1, index
+from mlc.ir.types import i1
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.loop_to_scf import checks, compute  # noqa: F401  (they register the rules that hold here too)
-from mlc.passes.loop_to_scf.nest import RULES, Lowering, Point, Rule, Scope
+from mlc.passes.loop_to_scf.nest import RULES, Lowering, Point, Scope
 
+Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """How an operation on tiles is lowered for threads, where that is another way than for a CPU."""
 
@@ -39,7 +40,7 @@ class Places(Scope):
 class Threads(Lowering):
     """One kernel on its way to threads: tiles are scalars, for a thread has no vectors but in memory."""
 
-    rules: ClassVar[Mapping[type[Op], Rule]] = ChainMap(THREAD_RULES, RULES)
+    rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = ChainMap[Any, Any](THREAD_RULES, RULES)
     scope: Places
 
     def __init__(self, function: gpu.Func, kernel: Kernel) -> None:
@@ -124,7 +125,7 @@ class Threads(Lowering):
         self.scope.ends.pop(d, None)
         for known in (self.scope.within, self.scope.clamped):
             for key in [key for key in known if key[0] == d]:
-                del known[key]  # type: ignore[attr-defined]
+                del known[key]
         return super().enter(d, origin, size, lanes)
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:

@@ -60,7 +60,7 @@ class Scope:
 class Lowering:
     """One kernel on its way to loops."""
 
-    rules: ClassVar[Mapping[type[Op], Rule]] = RULES
+    rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = RULES
 
     def __init__(self, module: Module, kernel: Kernel) -> None:
         self.module = module

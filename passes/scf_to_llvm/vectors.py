@@ -34,11 +34,12 @@ def _splat(x: Value, lanes: int) -> Value:
 
 @rule(vector.FromElements)
 def _from_elements(low: Lowering, op: vector.FromElements) -> list[Parts]:
-    parts, elements = [], low.all(op.elements)
+    elements, lanes = low.all(op.elements), op.result.type.shape[-1]
+    parts: Parts = []
     for type in convert(op.result.type):
-        part = llvm.Poison(type).result
-        for lane in range(type.shape[0]):
-            part = llvm.InsertElement(part, elements[len(parts) * type.shape[0] + lane], llvm.constant(lane, i64)).result
+        part: Value = llvm.Poison(type).result
+        for lane, x in enumerate(elements[len(parts) * lanes: (len(parts) + 1) * lanes]):
+            part = llvm.InsertElement(part, x, llvm.constant(lane, i64)).result
         parts.append(part)
     return [parts]
 
