@@ -47,7 +47,8 @@ def _along(base: type[SpecialRegister], axis: str) -> type[SpecialRegister]:
     return type(f"{base.__name__}{axis.upper()}", (base,), members, name=f"nvvm.read.ptx.sreg.{word}.{axis}")
 
 
-REGISTERS: dict[tuple[type[Op], str], type[SpecialRegister]] = {(base, axis): _along(base, axis) for base in (Tid, Ctaid, Ntid, Nctaid) for axis in AXES}
+REGISTERS: dict[tuple[type[Op], str], type[SpecialRegister]] = {
+    (base, axis): _along(base, axis) for base in (Tid, Ctaid, Ntid, Nctaid) for axis in AXES}
 """The classes, by what they tell and along which axis."""
 
 

@@ -88,8 +88,9 @@ class Threads(Frame):
 
     def execute(self, args: Sequence[Any]) -> None:
         shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
-        self.traces += [Traces(_start(s.array), _start(s.array) + s.array.nbytes, s.array.itemsize, self.per_block, "shared")
-                        for s in shared]
+        for array in (s.array for s in shared):
+            start = _start(array)
+            self.traces.append(Traces(start, start + array.nbytes, array.itemsize, self.per_block, "shared"))
         self.run(self.kernel.body, [*args, *shared])
 
     def step(self, op: Op) -> None:
@@ -129,8 +130,8 @@ class Threads(Frame):
             return
         for trace in self.traces:
             if trace.start <= addresses[0] < trace.end:
-                epoch = self.epoch[self.inside[here]]
-                trace.access(op, addresses, size, self.block[here] * self.per_block + self.lane[here], epoch, write, atomic)
+                who, epoch = self.block[here] * self.per_block + self.lane[here], self.epoch[self.inside[here]]
+                trace.access(op, addresses, size, who, epoch, write, atomic)
                 return
 
 

@@ -15,7 +15,7 @@ The interpreter follows every access; hardware would give one result or another.
 example text:
     error[MLC0181]: memref.load: thread 0 of block 0 reads what thread 63 of block 0 writes: no barrier orders the two
     accesses to shared memory
-fix: put a gpu.barrier between the two accesses if the threads are of one block, and a launch of its own if they are not.
+fix: put a gpu.barrier between the two accesses if the threads are of one block; if they are not, make it two launches.
 
 MLC0182 Some threads of a block do not come to a barrier that others wait at.
 example text:
