@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.location import user_loc
 from mlc.ir import types
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
@@ -76,12 +77,38 @@ def as_dtype(x: Any) -> DType:
         return _OF_IR[from_numpy(np.dtype(x))]
     except Exception:
         known = ", ".join(d.name for d in ALL)
-        hint = "everything is on the CPU; there are no devices yet" if _is_device(name) else f"use one of {known}"
-        raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=hint) from None
+        raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=f"use one of {known}") from None
 
 
-def _is_device(name: str) -> bool:
-    return name.split(":")[0] in ("cpu", "cuda", "gpu", "mps")
+DEVICES = frozenset({"cpu", "cuda", "gpu", "mps", "xpu", "xla", "meta"})
+
+
+def _is_device(x: Any) -> bool:
+    return type(x).__name__ == "device" or (isinstance(x, str) and x.split(":")[0] in DEVICES)
+
+
+def check_device(device: Any) -> None:
+    """UserError unless a device, as PyTorch names it, is the CPU; None is."""
+    if device is not None and str(device).split(":")[0] != "cpu":
+        raise UserError(f"there is no device {str(device)!r} here: tensors are in the CPU's memory", code="MLC0337",
+                        loc=user_loc(), hint='leave the device out, or use "cpu"')
+
+
+def target_dtype(target: Any, dtype: Any, device: Any) -> DType | None:
+    """The element type that `x.to(target, dtype, device=device)` asks for, where target is a device, an element type or
+    a tensor; None if it asks for none."""
+    if _is_device(target):
+        target, device = None, target
+    check_device(device)
+    if target is not None and dtype is not None:
+        raise UserTypeError(f"{target!r} and {dtype!r} are two element types"[:200], code="MLC0342", loc=user_loc(),
+                            hint="pass one of them")
+    wanted = dtype if target is None else getattr(target, "dtype", target) if hasattr(target, "shape") else target
+    try:
+        return None if wanted is None else as_dtype(wanted)
+    except UserTypeError as error:
+        error.loc = user_loc()
+        raise
 
 
 def as_ir(x: Any) -> ScalarType:

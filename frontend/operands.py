@@ -54,13 +54,16 @@ def tracer(x: Operand) -> Tracer:
                       weak=not isinstance(x, bool))
     if x is None:
         raise UserTypeError("expected a tensor, found None", code="MLC0353")
+    if isinstance(x, list | tuple):
+        raise UserTypeError(f"expected a tensor, found a {type(x).__name__}", code="MLC0353",
+                            hint="make one of it: mlc.tensor(...), or mlc.stack(...) of tensors")
     return as_tracer(x)
 
 
 def cast(x: Tracer, dtype: ScalarType, weak: bool = False) -> Tracer:
     """x in another element type."""
     if x.type.dtype == dtype:
-        return x if x.weak == weak else Tracer(x.value, x.trace, weak)
+        return x if x.weak == weak else Tracer(x.value, x.owner, weak)
     return emit(T.Cast, x, dtype, weak=weak)  # type: ignore[no-any-return]
 
 

@@ -112,7 +112,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
         return (x if x.dtype.isnative else as_array(x)), False
     if type(x) is int or type(x) is float:
         if wanted is not None:
-            return as_array(x, wanted.type.dtype), False
+            return _number(x, wanted), False
         if type(x) is int and not -2**63 <= x < 2**63:
             raise UserError(f"{x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
         return np.array(x), True
@@ -124,6 +124,15 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
     if not isinstance(x, bool) and is_operand(x):
         return as_array(x), False
     return None, False
+
+
+def _number(x: int | float, wanted: Spec) -> Array:
+    """A Python number as the array that is asked for."""
+    out = as_array(x, wanted.type.dtype)
+    if out.dtype.kind in "biu" and out.item() != x:
+        raise UserTypeError(f"{x} is no {out.dtype}, which is specified", code="MLC0352", loc=user_loc(),
+                            hint=f"pass another number, or specify {'float32' if type(x) is float else 'int64'}")
+    return out
 
 
 def name_of(f: Callable[..., Any]) -> str:
@@ -243,6 +252,13 @@ def consume(given: Sequence[Any], donated: Sequence[int], loc: Loc, function: st
     for i in donated:
         if isinstance(given[i], Tensor):
             given[i]._array = mark
+
+
+def at_the_call(error: UserError) -> None:
+    """Put an error of arguments where the user calls; the place in the function that needs other sizes is a note."""
+    if error.loc.file:
+        error.notes = (*error.notes, f"the sizes are used at {error.loc}")
+    error.loc = user_loc()
 
 
 def paths_of(names: Sequence[str], arguments: Arguments, args: Sequence[Any], keywords: dict[str, Any]) -> list[str]:

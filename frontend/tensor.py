@@ -1,40 +1,33 @@
-"""The user's handle on an array: `Tensor`, with its methods and operators under PyTorch's names.
+"""The user's handle on an array: `Tensor`, with its operators; frontend/methods.py has the methods.
 
 A tensor here holds a numpy array and never changes. While a function is recorded, its subclass `Tracer`
-(frontend/trace.py) stands for a value that is not known yet. Every method is a function of `OPERATIONS`, which the
-modules of frontend/functions fill, so that `x.sum(1)` and `mlc.sum(x, 1)` cannot differ.
+(frontend/trace.py) stands for a value that is not known yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.frontend.dtypes import DType, as_dtype, of_ir
+from mlc.frontend import absent
+from mlc.frontend.dtypes import DType, as_dtype, of_ir, target_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.tree import Leaf
+from mlc.frontend.methods import OPERATIONS as OPERATIONS
+from mlc.frontend.methods import Dims as Dims
+from mlc.frontend.methods import DTypeLike as DTypeLike
+from mlc.frontend.methods import Methods, call
+from mlc.frontend.methods import Operand as Operand
 from mlc.ir.diag import Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import from_numpy, to_numpy
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float
-Operand = Any
-"""What a function takes as an array: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
-
-A parameter with this annotation is an operand of the compiled kernel; every other is part of what is compiled.
-"""
-Dims = int | Sequence[int] | None
-DTypeLike = Any
-
 _bool = bool                                             # inside the class below, methods hide these names
 _int = int
 _float = float
-
-OPERATIONS: dict[str, Callable[..., Any]] = {}
-"""Every public function on tensors by its name."""
 
 
 class Consumed:
@@ -50,11 +43,12 @@ class Consumed:
         return f"{self.function} at {self.loc}" if self.loc is not None else self.function
 
 
-class Tensor(Leaf):
+class Tensor(Methods):
     """An array of one element type. Immutable; operators build new tensors, with broadcasting and promotion."""
 
     __slots__ = ("_array",)
     _array: Any                                          # a numpy array, or Consumed
+    shared = True
 
     __array_ufunc__ = None                               # so that `numpy_array + tensor` is ours
     __hash__ = object.__hash__
@@ -93,11 +87,34 @@ class Tensor(Leaf):
     def dim(self) -> _int:
         return len(self.shape)
 
+    ndimension = dim
+
+    @property
+    def is_cuda(self) -> _bool:
+        return False
+
+    def is_floating_point(self) -> _bool:
+        return self.dtype.is_floating_point
+
+    @property
+    def itemsize(self) -> _int:
+        return self.dtype.itemsize
+
+    def element_size(self) -> _int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> Any:
+        return self.numel() * self.dtype.itemsize
+
     def size(self, dim: _int | None = None) -> Any:
         return self.shape if dim is None else self.shape[dim]
 
     def numel(self) -> Any:
         return self.array.size
+
+    def nelement(self) -> Any:
+        return self.numel()
 
     @property
     def T(self) -> Tensor:
@@ -169,7 +186,37 @@ class Tensor(Leaf):
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
 
     def __getitem__(self, key: Any) -> Tensor:
-        return _call("getitem", self, key)
+        return call("getitem", self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise absent.assignment()
+
+    # -- what PyTorch has ---------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        raise absent.of_tensor(name, self)
+
+    data, grad, requires_grad = absent.Attribute(), absent.Attribute(), absent.Attribute()
+
+    # -- another like this one ----------------------------------------------------------------------------------------
+    def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
+           non_blocking: _bool = False) -> Tensor:
+        """In the element type `dtype`, or that of `target`: an element type, another tensor, or the device "cpu"."""
+        wanted = target_dtype(target, dtype, device)
+        out = self if wanted is None else call("cast", self, wanted)
+        return out.clone() if copy and out is self else out
+
+    def type_as(self, other: Tensor) -> Tensor: return self.to(other.dtype)
+    def cpu(self) -> Tensor: return self
+    def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        return call("zeros", *size, dtype=self.dtype if dtype is None else dtype)
+    def new_ones(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        return call("ones", *size, dtype=self.dtype if dtype is None else dtype)
+    def new_empty(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        return call("empty", *size, dtype=self.dtype if dtype is None else dtype)
+    def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None) -> Tensor:
+        return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype)
+    def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
+        return call("tensor", data, self.dtype if dtype is None else dtype)
 
     # -- operators ----------------------------------------------------------------------------------------------------
     def __add__(self, other: Operand) -> Tensor: return _binary("add", self, other)
@@ -202,175 +249,16 @@ class Tensor(Leaf):
     def __le__(self, other: Operand) -> Tensor: return _binary("le", self, other)
     def __gt__(self, other: Operand) -> Tensor: return _binary("gt", self, other)
     def __ge__(self, other: Operand) -> Tensor: return _binary("ge", self, other)
-    def __neg__(self) -> Tensor: return _call("neg", self)
+    def __neg__(self) -> Tensor: return call("neg", self)
     def __pos__(self) -> Tensor: return self
-    def __abs__(self) -> Tensor: return _call("abs", self)
-    def __invert__(self) -> Tensor: return _call("bitwise_not", self)
-
-    # -- element types ------------------------------------------------------------------------------------------------
-    def to(self, dtype: DTypeLike) -> Tensor: return _call("cast", self, dtype)
-    def type_as(self, other: Tensor) -> Tensor: return self.to(other.dtype)
-    def float(self) -> Tensor: return self.to("float32")
-    def double(self) -> Tensor: return self.to("float64")
-    def half(self) -> Tensor: return self.to("float16")
-    def bfloat16(self) -> Tensor: return self.to("bfloat16")
-    def long(self) -> Tensor: return self.to("int64")
-    def int(self) -> Tensor: return self.to("int32")
-    def bool(self) -> Tensor: return self.to("bool")
-    def detach(self) -> Tensor: return _call("detach", self)
-
-    # -- element by element -------------------------------------------------------------------------------------------
-    def abs(self) -> Tensor: return _call("abs", self)
-    def neg(self) -> Tensor: return _call("neg", self)
-    def sign(self) -> Tensor: return _call("sign", self)
-    def exp(self) -> Tensor: return _call("exp", self)
-    def exp2(self) -> Tensor: return _call("exp2", self)
-    def expm1(self) -> Tensor: return _call("expm1", self)
-    def log(self) -> Tensor: return _call("log", self)
-    def log2(self) -> Tensor: return _call("log2", self)
-    def log10(self) -> Tensor: return _call("log10", self)
-    def log1p(self) -> Tensor: return _call("log1p", self)
-    def sqrt(self) -> Tensor: return _call("sqrt", self)
-    def rsqrt(self) -> Tensor: return _call("rsqrt", self)
-    def square(self) -> Tensor: return _call("square", self)
-    def reciprocal(self) -> Tensor: return _call("reciprocal", self)
-    def sin(self) -> Tensor: return _call("sin", self)
-    def cos(self) -> Tensor: return _call("cos", self)
-    def tan(self) -> Tensor: return _call("tan", self)
-    def tanh(self) -> Tensor: return _call("tanh", self)
-    def sigmoid(self) -> Tensor: return _call("sigmoid", self)
-    def erf(self) -> Tensor: return _call("erf", self)
-    def relu(self) -> Tensor: return _call("relu", self)
-    def floor(self) -> Tensor: return _call("floor", self)
-    def ceil(self) -> Tensor: return _call("ceil", self)
-    def round(self) -> Tensor: return _call("round", self)
-    def trunc(self) -> Tensor: return _call("trunc", self)
-    def isnan(self) -> Tensor: return _call("isnan", self)
-    def isinf(self) -> Tensor: return _call("isinf", self)
-    def isfinite(self) -> Tensor: return _call("isfinite", self)
-    def logical_not(self) -> Tensor: return _call("logical_not", self)
-    def logical_and(self, other: Operand) -> Tensor: return _call("logical_and", self, other)
-    def logical_or(self, other: Operand) -> Tensor: return _call("logical_or", self, other)
-    def add(self, other: Operand, *, alpha: Operand = 1) -> Tensor: return _call("add", self, other, alpha=alpha)
-    def sub(self, other: Operand, *, alpha: Operand = 1) -> Tensor: return _call("sub", self, other, alpha=alpha)
-    def mul(self, other: Operand) -> Tensor: return _call("mul", self, other)
-    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-        return _call("div", self, other, rounding_mode=rounding_mode)
-    def floor_divide(self, other: Operand) -> Tensor: return _call("floor_divide", self, other)
-    def remainder(self, other: Operand) -> Tensor: return _call("remainder", self, other)
-    def pow(self, exponent: Operand) -> Tensor: return _call("pow", self, exponent)
-    def maximum(self, other: Operand) -> Tensor: return _call("maximum", self, other)
-    def minimum(self, other: Operand) -> Tensor: return _call("minimum", self, other)
-    def eq(self, other: Operand) -> Tensor: return _call("eq", self, other)
-    def ne(self, other: Operand) -> Tensor: return _call("ne", self, other)
-    def lt(self, other: Operand) -> Tensor: return _call("lt", self, other)
-    def le(self, other: Operand) -> Tensor: return _call("le", self, other)
-    def gt(self, other: Operand) -> Tensor: return _call("gt", self, other)
-    def ge(self, other: Operand) -> Tensor: return _call("ge", self, other)
-    def clamp(self, min: Operand = None, max: Operand = None) -> Tensor: return _call("clamp", self, min, max)
-    def lerp(self, end: Operand, weight: Operand) -> Tensor: return _call("lerp", self, end, weight)
-    def masked_fill(self, mask: Operand, value: Operand) -> Tensor: return _call("masked_fill", self, mask, value)
-    def where(self, condition: Operand, other: Operand) -> Tensor: return _call("where", condition, self, other)
-
-    # -- reductions ---------------------------------------------------------------------------------------------------
-    def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
-        return _call("sum", self, dim, keepdim, dtype=dtype)
-    def mean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
-        return _call("mean", self, dim, keepdim, dtype=dtype)
-    def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
-        return _call("prod", self, dim, keepdim, dtype=dtype)
-    def var(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return _call("var", self, dim, correction=correction, keepdim=keepdim)
-    def std(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
-        return _call("std", self, dim, correction=correction, keepdim=keepdim)
-    def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return _call("amax", self, dim, keepdim)
-    def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return _call("amin", self, dim, keepdim)
-    def max(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return _call("max", self, dim, keepdim)
-    def min(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return _call("min", self, dim, keepdim)
-    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
-        return _call("argmax", self, dim, keepdim)
-    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
-        return _call("argmin", self, dim, keepdim)
-    def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return _call("any", self, dim, keepdim)
-    def all(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return _call("all", self, dim, keepdim)
-    def logsumexp(self, dim: Dims, keepdim: _bool = False) -> Tensor: return _call("logsumexp", self, dim, keepdim)
-    def norm(self, p: Any = 2, dim: Dims = None, keepdim: _bool = False) -> Tensor:
-        return _call("norm", self, p, dim, keepdim)
-    def softmax(self, dim: _int, dtype: DTypeLike = None) -> Tensor: return _call("softmax", self, dim, dtype)
-    def log_softmax(self, dim: _int, dtype: DTypeLike = None) -> Tensor: return _call("log_softmax", self, dim, dtype)
-
-    # -- shapes -------------------------------------------------------------------------------------------------------
-    def reshape(self, *shape: Any) -> Tensor: return _call("reshape", self, _listed(shape))
-    def view(self, *shape: Any) -> Tensor: return _call("reshape", self, _listed(shape))
-    def permute(self, *dims: Any) -> Tensor: return _call("permute", self, _listed(dims))
-    def transpose(self, dim0: _int, dim1: _int) -> Tensor: return _call("transpose", self, dim0, dim1)
-    def t(self) -> Tensor: return _call("t", self)
-    def squeeze(self, dim: Dims = None) -> Tensor: return _call("squeeze", self, dim)
-    def unsqueeze(self, dim: _int) -> Tensor: return _call("unsqueeze", self, dim)
-    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
-        return _call("flatten", self, start_dim, end_dim)
-    def ravel(self) -> Tensor: return _call("flatten", self)
-    def expand(self, *sizes: Any) -> Tensor: return _call("expand", self, _listed(sizes))
-    def broadcast_to(self, size: Sequence[Dim]) -> Tensor: return _call("broadcast_to", self, size)
-    def repeat(self, *repeats: Any) -> Tensor: return _call("tile", self, _listed(repeats))
-    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(_call("chunk", self, chunks, dim))
-    def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
-        return tuple(_call("split", self, split_size, dim))
-    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: return _call("narrow", self, dim, start, length)
-    def flip(self, *dims: Any) -> Tensor: return _call("flip", self, _listed(dims))
-    def roll(self, shifts: Any, dims: Any = None) -> Tensor: return _call("roll", self, shifts, dims)
-    def tril(self, diagonal: _int = 0) -> Tensor: return _call("tril", self, diagonal)
-    def triu(self, diagonal: _int = 0) -> Tensor: return _call("triu", self, diagonal)
-    def index_select(self, dim: _int, index: Operand) -> Tensor: return _call("index_select", self, dim, index)
-    def gather(self, dim: _int, index: Operand) -> Tensor: return _call("gather", self, dim, index)
-    def take_along_dim(self, indices: Operand, dim: _int | None = None) -> Tensor:
-        return _call("take_along_dim", self, indices, dim)
-    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
-        return _call("Tensor.unfold", self, dimension, size, step)
-
-    # -- scans and scatters -------------------------------------------------------------------------------------------
-    def cumsum(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return _call("cumsum", self, dim, dtype=dtype)
-    def cumprod(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return _call("cumprod", self, dim, dtype=dtype)
-    def cummax(self, dim: _int) -> Any: return _call("cummax", self, dim)
-    def cummin(self, dim: _int) -> Any: return _call("cummin", self, dim)
-    def logcumsumexp(self, dim: _int) -> Tensor: return _call("logcumsumexp", self, dim)
-    def diff(self, n: _int = 1, dim: _int = -1) -> Tensor: return _call("diff", self, n, dim)
-    def scatter(self, dim: _int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
-        return _call("scatter", self, dim, index, src, reduce=reduce)
-    def scatter_add(self, dim: _int, index: Operand, src: Operand) -> Tensor:
-        return _call("scatter_add", self, dim, index, src)
-    def scatter_reduce(self, dim: _int, index: Operand, src: Operand, reduce: str, *,
-                       include_self: _bool = True) -> Tensor:
-        return _call("scatter_reduce", self, dim, index, src, reduce, include_self=include_self)
-    def index_add(self, dim: _int, index: Operand, source: Operand, *, alpha: Operand = 1) -> Tensor:
-        return _call("index_add", self, dim, index, source, alpha=alpha)
-    def index_copy(self, dim: _int, index: Operand, source: Operand) -> Tensor:
-        return _call("index_copy", self, dim, index, source)
-    def index_fill(self, dim: _int, index: Operand, value: Operand) -> Tensor:
-        return _call("index_fill", self, dim, index, value)
-
-    # -- products -----------------------------------------------------------------------------------------------------
-    def matmul(self, other: Operand) -> Tensor: return _call("matmul", self, other)
-    def mm(self, mat2: Operand) -> Tensor: return _call("mm", self, mat2)
-    def bmm(self, mat2: Operand) -> Tensor: return _call("bmm", self, mat2)
-    def mv(self, vec: Operand) -> Tensor: return _call("mv", self, vec)
-    def dot(self, other: Operand) -> Tensor: return _call("dot", self, other)
-    def outer(self, vec2: Operand) -> Tensor: return _call("outer", self, vec2)
-
-
-def _call(name: str, *args: Any, **keywords: Any) -> Tensor:
-    return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
+    def __abs__(self) -> Tensor: return call("abs", self)
+    def __invert__(self) -> Tensor: return call("bitwise_not", self)
 
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:
     if not (is_operand(a) and is_operand(b)):
         return NotImplemented  # type: ignore[no-any-return]
     return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
-
-
-def _listed(sizes: tuple[Any, ...]) -> Any:
-    """`f(2, 3)` and `f((2, 3))` mean the same."""
-    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
 
 
 def is_operand(x: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -36,12 +36,12 @@ class Tracer(Tensor):
     A weak tracer stands for a Python number: it takes on the element type of what it meets.
     """
 
-    __slots__ = ("trace", "value", "weak")
+    __slots__ = ("owner", "value", "weak")
 
     def __init__(self, value: Value, trace: Trace, weak: bool = False) -> None:
         self._array = None
         self.value = value
-        self.trace = trace
+        self.owner = trace
         self.weak = weak
 
     @property
@@ -151,7 +151,7 @@ class Trace:
 
     def local(self, tracer: Tracer) -> Value:
         """The value of this function that a tracer of it, or of one around it, stands for."""
-        return self._captured(tracer.value, tracer.trace) if tracer.trace is not self else tracer.value
+        return self._captured(tracer.value, tracer.owner) if tracer.owner is not self else tracer.value
 
     def _captured(self, value: Value, owner: Trace) -> Value:
         if owner is self:
@@ -350,7 +350,16 @@ def check_call(f: Callable[..., Any], name: str, args: Sequence[Any], keywords: 
     try:
         signature.bind(*args, **keywords)
     except TypeError as error:
-        raise UserTypeError(f"{name}: {error}", code="MLC0321", loc=user_loc()) from None
+        known = signature.parameters
+        wrong = next((n for n in keywords if n not in known), None)
+        found = error if wrong is None else f"got an unexpected keyword argument {wrong!r}"
+        raise UserTypeError(f"{name}: {found}", code="MLC0321", loc=user_loc(),
+                            hint=f"it takes {_shown(known.values())}") from None
+
+
+def _shown(parameters: Iterable[inspect.Parameter]) -> str:
+    """Parameters as one writes them, without their types."""
+    return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"
 
 
 def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> UserError:

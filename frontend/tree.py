@@ -3,6 +3,9 @@
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
 tree without leaves; anything else is a leaf. Its structure is a flat tuple of tokens in textual order, so comparing
 and hashing one costs no Python code.
+
+A tensor that an `AttributeTree` and those inside it hold in several places is one leaf, the first, unless they are
+buffers: layers share a weight so.
 """
 
 from __future__ import annotations
@@ -20,9 +23,13 @@ MAX_DEPTH = 200
 
 
 class Leaf:
-    """Base of this package's own leaves: tensors and their specifications."""
+    """Base of this package's own leaves: tensors and their specifications.
+
+    shared   whether one object in several places of an `AttributeTree` is one leaf
+    """
 
     __slots__ = ()
+    shared = False
 
 
 class AttributeTree:
@@ -74,8 +81,16 @@ class _LeafToken:
 
 
 LEAF = _LeafToken()
+
+
+class Again:
+    """The kind of a token for a leaf that was there before: (Again, 0, its number)."""
+
+
 Token = Any
 """LEAF, or (kind, number of children, what else is needed to build it again)."""
+Seen = dict[int, int] | None
+"""Of the tensors met in an `AttributeTree`: number of the leaf by id. None where equal objects are different leaves."""
 
 
 class Structure(tuple[Token, ...]):
@@ -89,7 +104,7 @@ class Structure(tuple[Token, ...]):
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The tree of this structure with these leaves."""
-        return _build(iter(self), iter(leaves))
+        return _build(iter(self), iter(leaves), [])
 
 
 def is_data(x: Any) -> bool:
@@ -101,7 +116,7 @@ def flatten(tree: Any) -> tuple[list[Any], Structure]:
     """The leaves of a tree in order, and its structure."""
     leaves: list[Any] = []
     tokens: list[Token] = []
-    _take_apart(tree, leaves, tokens, 0)
+    _take_apart(tree, leaves, tokens, 0, None)
     return leaves, Structure(tokens)
 
 
@@ -130,21 +145,21 @@ def matching_leaves(structure: Structure, tree: Any) -> list[Any]:
 def paths(tree: Any, root: str = "") -> list[str]:
     """How Python reaches each leaf: `params['layers'][0].weight`."""
     out: list[str] = []
-    _walk_paths(tree, root, out, _steps)
+    _walk_paths(tree, root, out, _steps, None)
     return out
 
 
 def names(tree: Any) -> list[str]:
     """What saved states call each leaf: `layers.0.weight`."""
     out: list[str] = []
-    _walk_paths(tree, "", out, _dotted)
+    _walk_paths(tree, "", out, _dotted, None)
     return [name.removeprefix(".") for name in out]
 
 
 def trained(tree: Any) -> list[bool]:
     """For each leaf, whether it is differentiated: all but the buffers and frozen attributes of `AttributeTree`s."""
     out: list[bool] = []
-    _walk_trained(tree, True, out)
+    _walk_trained(tree, True, out, None)
     return out
 
 
@@ -244,9 +259,29 @@ def _make(token: Token, children: list[Any]) -> Any:
 
 
 # -- walks ------------------------------------------------------------------------------------------------------------
-def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int) -> None:
+def _before(x: Any, seen: Seen, number: int) -> int | None:
+    """The number of a leaf if it was met before; else it gets `number`."""
+    if seen is None or not isinstance(x, Leaf) or not x.shared:
+        return None
+    first = seen.setdefault(id(x), number)
+    return first if first != number else None
+
+
+def _scopes(x: Any, token: Token, seen: Seen) -> list[Seen]:
+    """Where each child of a container looks for leaves that were met before."""
+    if not isinstance(x, AttributeTree):
+        return [seen] * token[1]
+    around: Seen = {} if seen is None else seen
+    return [None if name in x._buffers else around for name in token[2][0]]
+
+
+def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen) -> None:
     found = None if isinstance(x, Leaf) or type(x) is np.ndarray else _children(x)
     if found is None:
+        if seen is not None and isinstance(x, Leaf) and x.shared:
+            if (first := seen.setdefault(id(x), len(leaves))) != len(leaves):
+                tokens.append((Again, 0, first))
+                return
         leaves.append(x)
         tokens.append(LEAF)
         return
@@ -255,19 +290,35 @@ def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int) -> N
                             loc=user_loc(), hint="does one contain itself?")
     token, children = found
     tokens.append(token)
-    for child in children:
-        _take_apart(child, leaves, tokens, depth + 1)
+    if isinstance(x, AttributeTree):
+        if x._buffers:
+            for child, scope in zip(children, _scopes(x, token, seen)):
+                _take_apart(child, leaves, tokens, depth + 1, scope)
+            return
+        seen = {} if seen is None else seen
+    for child in children:                                      # every call takes its arguments apart: be quick
+        _take_apart(child, leaves, tokens, depth + 1, seen)
 
 
-def _build(tokens: Iterator[Token], leaves: Iterator[Any]) -> Any:
+def _build(tokens: Iterator[Token], leaves: Iterator[Any], built: list[Any]) -> Any:
     token = next(tokens)
-    return next(leaves) if token is LEAF else _make(token, [_build(tokens, leaves) for _ in range(token[1])])
+    if token is LEAF:
+        built.append(next(leaves))
+        return built[-1]
+    if token[0] is Again:
+        return built[token[2]]
+    return _make(token, [_build(tokens, leaves, built) for _ in range(token[1])])
 
 
 def _match(tokens: Iterator[Token], x: Any, out: list[Any], path: str) -> None:
     token = next(tokens)
     if token is LEAF:
         out.append(x)
+        return
+    if token[0] is Again:
+        if x is not out[token[2]]:
+            raise UserTypeError(f"the trees differ at {path}: what is one tensor in one of them is two in the other",
+                                code="MLC0377", loc=user_loc())
         return
     found = _children(x)
     same = found is not None and token[0] is found[0][0] and token[1] == found[0][1]
@@ -308,21 +359,25 @@ def _dotted(token: Token) -> list[str]:
     return [f".{key}" for key in rest] if kind is dict else _steps(token)
 
 
-def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list[str]]) -> None:
+def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list[str]], seen: Seen) -> None:
     if (found := None if isinstance(x, Leaf) else _children(x)) is None:
-        out.append(path)
+        if _before(x, seen, len(out)) is None:
+            out.append(path)
         return
-    for step, child in zip(steps(found[0]), found[1]):
-        _walk_paths(child, path + step, out, steps)
+    for step, child, scope in zip(steps(found[0]), found[1], _scopes(x, found[0], seen)):
+        _walk_paths(child, path + step, out, steps, scope)
 
 
-def _walk_trained(x: Any, wanted: bool, out: list[bool]) -> None:
+def _walk_trained(x: Any, wanted: bool, out: list[bool], seen: Seen) -> None:
     if (found := None if isinstance(x, Leaf) else _children(x)) is None:
-        out.append(wanted)
+        if (first := _before(x, seen, len(out))) is None:
+            out.append(wanted)
+        else:
+            out[first] &= wanted                                # frozen if it is in one of its places
         return
     token, children = found
     fixed: tuple[str, ...] = ()
     if isinstance(x, AttributeTree):
         fixed = (*x._buffers, *x._frozen)
-    for i, child in enumerate(children):
-        _walk_trained(child, wanted and not (fixed and token[2][0][i] in fixed), out)
+    for i, (child, scope) in enumerate(zip(children, _scopes(x, token, seen))):
+        _walk_trained(child, wanted and not (fixed and token[2][0][i] in fixed), out, scope)

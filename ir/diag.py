@@ -84,6 +84,10 @@ class UserIndexError(UserError, IndexError):
     """As UserError, where Python's own convention is IndexError."""
 
 
+class UserAttributeError(UserError, AttributeError):
+    """As UserError, where Python's own convention is AttributeError: `hasattr` and `getattr` with a default work."""
+
+
 class BackendError(Error):
     """Code generation, linking or loading failed."""
 

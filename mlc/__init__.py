@@ -10,6 +10,7 @@ The names below are imported when they are first used: `import mlc` itself loads
 from __future__ import annotations
 
 import importlib
+import sys
 
 TYPE_CHECKING = False            # as typing's, which takes longer to import than all that `mlc --help` does
 if TYPE_CHECKING:
@@ -27,43 +28,45 @@ if TYPE_CHECKING:
         uint8,
     )
     from mlc.frontend.dtypes import bool_ as bool
+    from mlc.frontend.functions.compare import allclose, equal
     from mlc.frontend.functions.contract import (
-        addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, corrcoef, cov, cross, dot, einsum, ger,
-        inner, kron, matmul, mm, mv, outer, tensordot, trace, vdot,
+        addbmm, addmm, addmv, addr, baddbmm, bmm, cdist, chain_matmul, corrcoef, cov, cross, dot, einsum, inner,
+        kron, matmul, mm, mv, outer, tensordot, trace, vdot,
     )
     from mlc.frontend.functions.create import (
-        arange, asarray, eye, from_dlpack, from_numpy, full, full_like, linspace, ones, ones_like, tensor, zeros,
-        zeros_like,
+        arange, asarray, clone, contiguous, empty, empty_like, eye, from_dlpack, from_numpy, full, full_like, linspace,
+        ones, ones_like, tensor, zeros, zeros_like,
     )
     from mlc.frontend.functions.dynamic import dynamic_slice, dynamic_update_slice
     from mlc.frontend.functions.elementwise import (
-        abs, add, addcdiv, addcmul, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-        bitwise_xor, ceil, clamp, copysign, detach, div, eq, erf, erfc, exp, exp2, expm1, floor, floor_divide,
-        fmax, fmin, fmod, frac, ge, gt, heaviside, isclose, isfinite, isinf, isnan, ldexp, le, lerp, log, log10,
-        log1p, log2, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit, lt, masked_fill,
+        abs, add, addcdiv, addcmul, bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or,
+        bitwise_right_shift, bitwise_xor, ceil, clamp, clamp_max, clamp_min, copysign, detach, div, eq, erf,
+        erfc, exp, exp2, expm1, float_power, floor, floor_divide, fmax, fmin, fmod, frac, ge, gt, heaviside,
+        isclose, isfinite, isinf, isnan, isneginf, isposinf, ldexp, le, lerp, log, log10, log1p, log2,
+        logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, logit, lt, masked_fill,
         maximum, minimum, mul, nan_to_num, ne, neg, positive, pow, reciprocal, remainder, round, rsqrt, sigmoid,
-        sign, sqrt, square, sub, trunc, where, xlogy,
+        sign, signbit, sqrt, square, sub, trunc, where, xlogy,
     )
     from mlc.frontend.functions.elementwise import cast_to as cast
     from mlc.frontend.functions.fft import bartlett_window, blackman_window, hamming_window, hann_window
     from mlc.frontend.functions.grids import (
-        atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, column_stack, combinations, concat,
-        diag_embed, diagflat, dsplit, dstack, fliplr, flipud, hsplit, meshgrid, moveaxis, ravel, rot90, swapaxes,
-        swapdims, tensor_split, trapezoid, tril_indices, triu_indices, unravel_index, vander, vsplit,
+        atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, column_stack, combinations, diag_embed,
+        diagflat, dsplit, dstack, fliplr, flipud, hsplit, meshgrid, ravel, rot90, swapaxes, tensor_split,
+        trapezoid, tril_indices, triu_indices, unravel_index, vander, vsplit,
     )
     from mlc.frontend.functions.index import (
         diag, diagonal, embedding, gather, index_select, one_hot, take_along_dim,
     )
     from mlc.frontend.functions.index import take_flat as take
-    from mlc.frontend.functions.linalg import logdet
+    from mlc.frontend.functions.linalg import det, logdet, matrix_exp, matrix_power, slogdet
     from mlc.frontend.functions.neural import (
         celu, cosine_similarity, layer_norm, log_softmax, pairwise_distance, prelu, relu, rms_norm, selu, softmax,
         threshold,
     )
     from mlc.frontend.functions.random import erfinv
     from mlc.frontend.functions.reduce import (
-        all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, logsumexp, max, mean, min, norm, prod, std,
-        std_mean, sum, var, var_mean,
+        all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, dist, logsumexp, max, mean, min, nanmean,
+        nansum, norm, prod, std, std_mean, sum, var, var_mean,
     )
     from mlc.frontend.functions.scan import cummax, cummin, cumprod, cumsum, diff, logcumsumexp
     from mlc.frontend.functions.scatter import (
@@ -79,8 +82,37 @@ if TYPE_CHECKING:
         searchsorted, sort, topk,
     )
     from mlc.frontend.functions.trigonometry import (
-        acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, deg2rad, hypot, rad2deg, sin, sinh, tan, tanh,
+        acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, deg2rad, hypot, rad2deg, sin, sinc, sinh, tan,
+        tanh,
     )
+    from mlc.frontend.functions.contract import outer as ger
+    from mlc.frontend.functions.create import asarray as as_tensor
+    from mlc.frontend.functions.elementwise import abs as absolute
+    from mlc.frontend.functions.elementwise import clamp as clip
+    from mlc.frontend.functions.elementwise import div as divide
+    from mlc.frontend.functions.elementwise import trunc as fix
+    from mlc.frontend.functions.elementwise import gt as greater
+    from mlc.frontend.functions.elementwise import ge as greater_equal
+    from mlc.frontend.functions.elementwise import lt as less
+    from mlc.frontend.functions.elementwise import le as less_equal
+    from mlc.frontend.functions.elementwise import mul as multiply
+    from mlc.frontend.functions.elementwise import neg as negative
+    from mlc.frontend.functions.elementwise import ne as not_equal
+    from mlc.frontend.functions.elementwise import sub as subtract
+    from mlc.frontend.functions.elementwise import div as true_divide
+    from mlc.frontend.functions.linalg import inv as inverse
+    from mlc.frontend.functions.shape import cat as concat
+    from mlc.frontend.functions.shape import cat as concatenate
+    from mlc.frontend.functions.shape import movedim as moveaxis
+    from mlc.frontend.functions.shape import transpose as swapdims
+    from mlc.frontend.functions.shape import vstack as row_stack
+    from mlc.frontend.functions.trigonometry import acos as arccos
+    from mlc.frontend.functions.trigonometry import acosh as arccosh
+    from mlc.frontend.functions.trigonometry import asin as arcsin
+    from mlc.frontend.functions.trigonometry import asinh as arcsinh
+    from mlc.frontend.functions.trigonometry import atan as arctan
+    from mlc.frontend.functions.trigonometry import atan2 as arctan2
+    from mlc.frontend.functions.trigonometry import atanh as arctanh
     from mlc.frontend.tensor import Tensor
     from mlc.ir.diag import Error, UserError
     from mlc.nn.init import manual_seed
@@ -89,35 +121,41 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [                                  # noqa: RUF022 (in plain alphabetical order, to be read)
-    "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "acos", "acosh", "add", "addbmm", "addcdiv",
-    "addcmul", "addmm", "addmv", "addr", "all", "amax", "amin", "aminmax", "any", "arange", "argmax", "argmin",
-    "argsort", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "baddbmm", "bartlett_window", "bfloat16", "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "bool", "bool_",
-    "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist", "ceil", "celu",
-    "chain_matmul", "chunk", "clamp", "column_stack", "combinations", "compile", "concat", "copysign", "corrcoef",
-    "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum",
-    "deg2rad", "detach", "diag", "diag_embed", "diagflat", "diagonal", "diff", "div", "dot", "dsplit", "dstack",
-    "dynamic_slice", "dynamic_update_slice", "einsum", "embedding", "eq", "erf", "erfc", "erfinv", "exp", "exp2",
-    "expand", "expm1", "eye", "fft", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64",
-    "floor", "floor_divide", "fmax", "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like",
-    "gather", "ge", "ger", "get_num_threads", "grad", "gt", "hamming_window", "hann_window", "heaviside", "histc",
-    "hsplit", "hstack", "hypot", "index_add", "index_copy", "index_fill", "index_reduce", "index_select", "inner",
-    "int16", "int32", "int64", "int8", "isclose", "isfinite", "isin", "isinf", "isnan", "kron", "kthvalue",
-    "layer_norm", "ldexp", "le", "lerp", "linalg", "linspace", "load", "log", "log10", "log1p", "log2",
-    "log_softmax", "logaddexp", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logit", "logsumexp", "lower", "lt", "manual_seed", "masked_fill", "matmul", "max", "maximum", "mean", "median",
-    "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul", "mv", "nan_to_num",
-    "nanmedian", "nanquantile", "narrow", "native_entries", "ne", "neg", "nn", "norm", "one_hot", "ones",
-    "ones_like", "optim", "outer", "pad", "pairwise_distance", "permute", "positive", "pow", "prelu", "prod",
-    "quantile", "rad2deg", "random", "ravel", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
-    "rms_norm", "roll", "rot90", "round", "rsqrt", "save", "scatter", "scatter_add", "scatter_reduce",
-    "searchsorted", "select", "selu", "set_num_threads", "sigmoid", "sign", "sin", "sinh", "softmax", "sort",
-    "spec", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "sum", "swapaxes", "swapdims",
-    "t", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile",
-    "topk", "trace", "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "trunc", "uint16",
-    "uint32", "uint64", "uint8", "unbind", "unflatten", "unravel_index", "unsqueeze", "value_and_grad", "vander",
-    "var", "var_mean", "vdot", "vjp", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like",
+    "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "absolute", "acos", "acosh", "add", "addbmm",
+    "addcdiv", "addcmul", "addmm", "addmv", "addr", "all", "allclose", "amax", "amin", "aminmax", "any",
+    "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin",
+    "argsort", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d",
+    "atleast_3d", "baddbmm", "bartlett_window", "bfloat16", "bincount", "bitwise_and", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm",
+    "bool", "bool_", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist",
+    "ceil", "celu", "chain_matmul", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack",
+    "combinations", "compile", "concat", "concatenate", "contiguous", "copysign", "corrcoef", "cos", "cosh",
+    "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "deg2rad",
+    "det", "detach", "diag", "diag_embed", "diagflat", "diagonal", "diff", "dist", "div", "divide", "dot",
+    "dsplit", "dstack", "dynamic_slice", "dynamic_update_slice", "einsum", "embedding", "empty", "empty_like",
+    "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fft", "fix", "flatten",
+    "flip", "fliplr", "flipud", "float16", "float32", "float64", "float_power", "floor", "floor_divide", "fmax",
+    "fmin", "fmod", "frac", "from_dlpack", "from_numpy", "full", "full_like", "gather", "ge", "ger",
+    "get_num_threads", "grad", "greater", "greater_equal", "gt", "hamming_window", "hann_window", "heaviside",
+    "histc", "hsplit", "hstack", "hypot", "index_add", "index_copy", "index_fill", "index_reduce",
+    "index_select", "inner", "int16", "int32", "int64", "int8", "inverse", "isclose", "isfinite", "isin",
+    "isinf", "isnan", "isneginf", "isposinf", "kron", "kthvalue", "layer_norm", "ldexp", "le", "lerp", "less",
+    "less_equal", "linalg", "linspace", "load", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
+    "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logsumexp", "lower", "lt", "manual_seed", "masked_fill", "matmul", "matrix_exp", "matrix_power", "max",
+    "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort",
+    "mul", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow",
+    "native_entries", "ne", "neg", "negative", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like",
+    "optim", "outer", "pad", "pairwise_distance", "permute", "positive", "pow", "prelu", "prod", "quantile",
+    "rad2deg", "random", "ravel", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape", "rms_norm",
+    "roll", "rot90", "round", "row_stack", "rsqrt", "save", "scatter", "scatter_add", "scatter_reduce",
+    "searchsorted", "select", "selu", "set_num_threads", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh",
+    "slogdet", "softmax", "sort", "spec", "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean",
+    "sub", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "tensor",
+    "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "trapezoid", "tril",
+    "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "uint16", "uint32", "uint64", "uint8",
+    "unbind", "unflatten", "unravel_index", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
+    "vjp", "vsplit", "vstack", "where", "xlogy", "zeros", "zeros_like",
 ]
 
 _ELSEWHERE = {
@@ -132,7 +170,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module("mlc." + name)
     if name not in __all__:
-        raise AttributeError(f"module 'mlc' has no attribute {name!r}")
+        raise _absent(name)
     value = _find(name)
     globals()[name] = value
     return value
@@ -147,6 +185,13 @@ def _find(name: str) -> Any:
     if name in api.OPERATIONS:
         return api.OPERATIONS[name]
     return getattr(importlib.import_module("mlc.frontend.dtypes"), "bool_" if name == "bool" else name)
+
+
+def _absent(name: str) -> AttributeError:
+    if name.startswith("_"):                               # of Python's own protocols
+        return AttributeError(f"module 'mlc' has no attribute {name!r}", name=name)
+    absent = importlib.import_module("mlc.frontend.absent")
+    return absent.error("mlc", name, absent.PACKAGE.get(name), sys.modules[__name__])  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

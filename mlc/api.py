@@ -25,6 +25,7 @@ from mlc.frontend.signature import (
     Arguments,
     Recorded,
     Spec,
+    at_the_call,
     consume,
     name_of,
     parameters,
@@ -202,7 +203,7 @@ class Compiled:
             consume(arguments.given, donated, user_loc(), name_of(self.f))
             raise
         except UserError as error:                         # an argument does not fit
-            error.loc = user_loc()
+            at_the_call(error)
             raise
         if donated:
             consume(arguments.given, donated, user_loc(), name_of(self.f))

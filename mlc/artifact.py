@@ -8,6 +8,7 @@ machine code that is run: load files from people whose programs you would run, t
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from mlc.backends.sealed import Broken, seal, unseal, write_whole
 from mlc.backends.target import host
 from mlc.frontend import tree
 from mlc.frontend.location import user_loc
-from mlc.frontend.signature import Arguments, consume, name_of
+from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.weights import Unreadable, from_bytes, to_bytes
@@ -56,6 +57,11 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords
     signatures, pieces = [], dict[str, bytes]()
     for i, variant in enumerate(variants):
         signatures.append(_signature_data(variant))
+        if new := [buffers[b] for b in variant.recorded.assigned if buffers[b] not in numbers]:
+            raise UserError(f"the call gives a value to the buffer {new[0]}, which is None: the next one would be "
+                            "another function", code="MLC0570", loc=user_loc(),
+                            hint="call the module once before it is compiled and saved, or give the buffer a value in "
+                                 "register_buffer")
         signatures[-1]["assigned"] = [[numbers[buffers[b]], r] for b, r in variant.recorded.assigned.items()]
         if variant.made is not None:
             signatures[-1]["image"] = variant.made.linked.head()
@@ -186,6 +192,13 @@ class Signature:
     image: Image | None
     entry: Entry | None = field(default=None, repr=False)
 
+    def specifications(self) -> list[Spec | None]:
+        """Per leaf: the type of an array whose place a Python number may take."""
+        if self.entry is None:
+            return [None] * len(self.leaves)
+        types = iter(zip(self.entry.interface.inputs[-len(self.weak):], self.weak))
+        return [None if known is not None or (found := next(types))[1] else Spec(found[0]) for known in self.leaves]
+
     def matches(self, leaves: Sequence[Any], slots: Sequence[bool]) -> bool:
         """Whether these leaves are arrays where arrays belong, and equal elsewhere."""
         return all(slot if known is None else tree.frozen_leaf(known[0]) == tree.frozen_leaf(x)
@@ -195,9 +208,8 @@ class Signature:
         """Whether arrays are of the types that the code is for, as far as numbers and symbols tell at once."""
         if self.entry is None or arguments.weak != self.weak:
             return self.entry is None
-        interface, env = self.entry.interface, dict[str, int]()
-        types = interface.inputs[len(interface.inputs) - len(arguments.arrays):]
-        for type, array in zip(types, arguments.arrays):
+        env = dict[str, int]()
+        for type, array in zip(self.entry.interface.inputs[-len(self.weak):], arguments.arrays):
             if type.rank != array.ndim or str(type.dtype) != _element(array):
                 return False
             if any(env.setdefault(str(d), n) != n if not isinstance(d, int) else d != n
@@ -287,7 +299,7 @@ class Loaded:
                 consume(arguments.given, donated, user_loc(), self.name)
                 raise
             except UserError as error:
-                error.loc = user_loc()
+                at_the_call(error)
                 raise
             consume(arguments.given, donated, user_loc(), self.name)
         for weight, result in signature.assigned:
@@ -297,21 +309,31 @@ class Loaded:
         return signature.results.unflatten(leaves)
 
     def _find(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Signature, Arguments]:
-        """The signature for these arguments; if there is but one in question, its code says what does not fit."""
-        possible = []
-        for signature in self._signatures:
+        """The signature for these arguments; if there is but one in question, its code says what does not fit.
+
+        A number is one first, then what stands in the place of an array that was specified.
+        """
+        possible, misfit = [], None
+        for specified, signature in itertools.product((False, True), self._signatures):
             try:
                 leaves = tree.matching_leaves(signature.structure, (args, keywords))
             except UserTypeError:
                 continue
-            arguments = Arguments([x if known is None else None for x, known in zip(leaves, signature.leaves)],
-                                  signature.structure)
+            try:
+                arguments = Arguments([x if known is None else None for x, known in zip(leaves, signature.leaves)],
+                                      signature.structure, signature.specifications() if specified else None)
+            except UserTypeError as error:                 # a number that is none of the type it should have
+                misfit = error
+                continue
             if signature.matches(leaves, arguments.slots):
                 if signature.fits(arguments):
                     return signature, arguments
-                possible.append((signature, arguments))
+                if specified:
+                    possible.append((signature, arguments))
         if len(possible) == 1:
             return possible[0]
+        if misfit is not None and not possible:
+            raise misfit
         raise UserTypeError(f"{self.name} was not saved for such arguments", code="MLC0572", loc=user_loc(),
                             notes=tuple(f"it was saved for {s}" for s in self._signatures))
 

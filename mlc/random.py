@@ -16,11 +16,17 @@ from mlc.frontend.functions.random import (
     normal,
     permutation,
     rademacher,
+    rand,
+    rand_like,
     randint,
+    randn,
+    randn_like,
+    randperm,
     split,
     truncated_normal,
     uniform,
 )
 
 __all__ = ["bernoulli", "bits", "categorical", "cauchy", "choice", "dropout", "exponential", "fold_in", "gumbel",
-           "key", "laplace", "normal", "permutation", "rademacher", "randint", "split", "truncated_normal", "uniform"]
+           "key", "laplace", "normal", "permutation", "rademacher", "rand", "rand_like", "randint", "randn",
+           "randn_like", "randperm", "split", "truncated_normal", "uniform"]

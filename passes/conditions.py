@@ -41,6 +41,8 @@ def _of_call(call: func.Call, inputs: Sequence[Type], conditions: Conditions) ->
     env = bind_symbols(inputs, [v.type for v in call.args])
     for size, site in conditions.items():
         here = sizes.substitute(size, env)
+        told = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
+        site = f"{site} ({told} in this call)" if told else site
         if isinstance(here, int) and here < 0:
             raise UserError(f"@{call.callee} cannot be called with these sizes: {site}", code="MLC0328",
                             loc=call.loc)

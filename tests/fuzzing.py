@@ -29,7 +29,7 @@ from mlc.dialects.tensor.elementwise import Unary
 from mlc.ir.core import REGISTRY, Op, Value, at_end, before
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Step
+from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
@@ -403,6 +403,14 @@ def check(program: Program, target: Target | None = None, vector_bits: int | Non
     between  edits the module after a pass
     """
     target = target or host()
+    steps = pipeline.build("llvm", vector_bits or target.vector_bits)
+    lowered, wanted = lower(program, steps, between)
+    same(native(lowered, program.arguments, target), wanted, "native code")
+
+
+def lower(program: Program, steps: Pipeline, between: Callable[[Step, Module], None] | None = None
+          ) -> tuple[Module, list[Array]]:
+    """The program after the last pass, and its results; AssertionError unless they are the same after every pass."""
     lowered = program.module()
     wanted = run_function(lowered, "main", program.arguments)
 
@@ -418,8 +426,8 @@ def check(program: Program, target: Target | None = None, vector_bits: int | Non
             wanted = found
         same(found, wanted, str(step))
 
-    pipeline.build("llvm", vector_bits or target.vector_bits).run(lowered, Instruments(after=after))
-    same(native(lowered, program.arguments, target), wanted, "native code")
+    steps.run(lowered, Instruments(after=after))
+    return lowered, wanted
 
 
 def reschedule(module: Module, rng: random.Random) -> None:
@@ -460,10 +468,11 @@ def pack_panels(module: Module, rng: random.Random) -> None:
             target = next((op for op in around if op.dim not in dims), None)
             if target is None or rng.random() < 0.3:
                 continue
-            walked = {op.dim for op in around[around.index(target):]} & {*dims}
-            own = [d for d in walked if n not in dims and (kernel.tile[d] % 2 == 0 or d >= kernel.parallel)]
+            outside, inside = around[: around.index(target)], around[around.index(target):]
+            blocks = dict(enumerate(kernel.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
+            own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
             steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
-                       2 if own else rng.choice((0, 2)))
+                       2 if own else rng.choice((0, 2)) if n in dims else 0)
         if rng.random() < 0.3:
             steps.unroll(kernel, k, 2)
 

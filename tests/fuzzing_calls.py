@@ -22,14 +22,13 @@ from mlc.dialects.func import Func, Return, function
 from mlc.dialects.tensor.control import cond, for_loop
 from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end
-from mlc.ir.interp import run_function
-from mlc.ir.passes import Instruments, Pipeline, Step, find_pass
+from mlc.ir.passes import Pipeline, Step, find_pass
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, sym, symbols
 from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from tests.fuzzing import DTYPES, MOST_ELEMENTS, NUMBERS, ROUNDS, WEIGHTS, Generator, Program, random_array, same
+from tests.fuzzing import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, lower, random_array, same
 
 DEEPEST, MOST_FUNCTIONS, MOST_LOOPS = 3, 6, 2
 """Limits of calls within calls, of functions in a module, and of loops within loops."""
@@ -238,19 +237,7 @@ def check(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
     small = (("worth", rng.choice((0, 0, 5))),)
     steps = [Step(s.transform, small) if s.transform is find_pass("parallelize") else s
              for s in pipeline.steps("llvm", host().vector_bits) if s.transform is not skipped]
-    lowered = program.module()
-    wanted = run_function(lowered, "main", program.arguments)
-
-    def after(step: Step, module: Op) -> None:
-        nonlocal wanted
-        verify(module)
-        found = run_function(module, "main", program.arguments)
-        if step.transform.name in ROUNDS:
-            assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in wanted]
-            wanted = found
-        same(found, wanted, str(step))
-
-    Pipeline(steps).run(lowered, Instruments(after=after))
+    lowered, wanted = lower(program, Pipeline(steps))
     entry = build(lowered, host()).entry("main")
     before = mlc.get_num_threads()
     try:

@@ -379,6 +379,24 @@ def test_public_names() -> None:
         {f.__module__ for f in OPERATIONS.values()} == {m.__name__ for m in functions.MODULES})
 
 
+def test_sizes_that_do_not_fit_name_both_places() -> None:
+    def f(x: Any) -> Any:
+        return x[5:] * 2
+
+    with pytest.raises(UserError, match=r"MLC0328.*where N = 3") as caught:
+        mlc.compile(f, args=[mlc.spec("N")])(np.ones(3, np.float32))
+    line = f.__code__.co_firstlineno
+    assert caught.value.loc.line > line + 1 and any(f":{line + 1}:" in note for note in caught.value.notes)
+
+
+@pytest.mark.parametrize("module", [mlc, mlc.nn, mlc.nn.functional, mlc.nn.init, mlc.optim, mlc.linalg, mlc.fft,
+                                    mlc.random], ids=lambda m: m.__name__)
+def test_public_names_are_explained(module: Any) -> None:
+    names = getattr(module, "__all__", None) or [n for n in dir(module) if not n.startswith("_")]
+    public = {n: x for n in names if callable(x := getattr(module, n))}
+    assert public and not [n for n, x in public.items() if not x.__doc__]
+
+
 def test_import_is_light() -> None:
     code = ("import sys, mlc; print([m for m in ('numpy', 'llvmlite', 'lark', 'torch', 'ml_dtypes') if m in "
             "sys.modules]); mlc.compile; print('llvmlite' in sys.modules, 'torch' in sys.modules)")

@@ -233,6 +233,36 @@ def test_numbers_and_arrays_of_one_element_differ(path: Path) -> None:
     assert [g(counts, s).dtype for s in scales] == want and len(set(want)) > 2
 
 
+def test_numbers_where_arrays_are_specified(path: Path) -> None:
+    mlc.save(mlc.compile(lambda x, s, n: x * s + n), path,
+             args=[mlc.spec("B", 4), mlc.spec(), mlc.spec(dtype="int64")])
+    g = mlc.load(path)
+    assert np.array_equal(g(X, 2.0, 3).numpy(), X * 2 + 3) and np.array_equal(g(X, 2, np.int64(3)).numpy(), X * 2 + 3)
+    with pytest.raises(TypeError, match=r"2\.5 is no int64"):
+        g(X, 2.0, 2.5)
+
+
+class Lazy(mlc.nn.Module):
+    """A module with a buffer that the first call makes."""
+
+    def __init__(self) -> None:
+        self.register_buffer("total", None)
+
+    def forward(self, x: Any) -> Any:
+        self.total: Any = x.sum() if self.total is None else self.total + x.sum()
+        return x + self.total
+
+
+def test_buffers_without_a_value(path: Path) -> None:
+    net = Lazy()
+    f = mlc.compile(net)
+    with pytest.raises(mlc.UserError, match=r"MLC0570.*total, which is None"):
+        mlc.save(f, path, args=[X])
+    f(X)
+    mlc.save(f, path, args=[X])
+    np.testing.assert_allclose(mlc.load(path)(X), X + 2 * X.sum(), atol=1e-5)
+
+
 def test_what_cannot_be_saved(path: Path) -> None:
     with pytest.raises(TypeError, match="MLC0570"):
         mlc.save(lambda x: x, path)

@@ -141,6 +141,25 @@ func.func @f(%x: tensor<(N + 3)xf32>) -> tensor<(N + 1)xf32> {
     assert size_conditions(next(module.inside(Func))) == {}
 
 
+CALLS = """
+func.func private @g(%x: tensor<Sxf32>) -> tensor<(S - 5)xf32> {
+  %0 = tensor.slice %x {starts = [5], stops = ["S"], steps = [1]} : (tensor<Sxf32>) -> tensor<(S - 5)xf32>
+  func.return %0 : tensor<(S - 5)xf32>
+}
+func.func @f(%x: tensor<(2*N)xf32>) -> tensor<(2*N - 5)xf32> {
+  %0 = func.call @g(%x) : (tensor<(2*N)xf32>) -> tensor<(2*N - 5)xf32>
+  func.return %0 : tensor<(2*N - 5)xf32>
+}
+"""
+
+
+def test_sizes_of_a_call_are_the_callers() -> None:
+    module = parse_module(CALLS)
+    g, f = module.inside(Func)
+    site, = size_conditions(f, {"g": ([a.type for a in g.args], size_conditions(g))}).values()
+    assert site.endswith("does not lie within size S (S = 2*N in this call)")
+
+
 def test_each_condition_once() -> None:
     function = next(parse_module(TEMPORARY).inside(Func))
     assert list(size_conditions(function)) == [sizes.parse("N - 10")]

@@ -240,13 +240,64 @@ def test_seeds() -> None:
         np.testing.assert_array_equal(x.numpy(), y.numpy())
 
 
-def test_one_tensor_in_two_places_stays_one() -> None:
-    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
-    m[1].weight = m[0].weight
+class Tied(nn.Module):
+    """Two layers with one weight."""
+
+    def __init__(self) -> None:
+        self.inner = nn.Linear(4, 4, bias=False)
+        self.out = nn.Linear(4, 4, bias=False)
+        self.out.weight = self.inner.weight
+
+    def forward(self, x: Any) -> Any:
+        return self.out(mlc.tanh(self.inner(x)))
+
+
+def test_a_shared_weight_is_one_parameter() -> None:
+    m = Tied()
+    assert list(m.state_dict()) == ["inner.weight", "out.weight"]
+    assert [name for name, _ in m.named_parameters()] == ["inner.weight"] and m.num_parameters() == 16
+    for other in (copy.deepcopy(m), m.double(), m.float()):
+        assert other.out.weight is other.inner.weight
+    m.freeze(lambda name: name.startswith("out"))
+    assert m.num_parameters(trained=True) == 0 and mlc.grad(lambda m: m(mlc.ones(4)).sum())(m).inner.weight is None
+
+
+def test_states_of_a_shared_weight() -> None:
+    m, new = Tied(), np.ones((4, 4), np.float32)
     m.load_state_dict({name: x.numpy() for name, x in m.state_dict().items()})
-    assert m[1].weight is m[0].weight and m[1].bias is not m[0].bias
-    with pytest.raises(UserError, match=r"MLC0378.*0\.weight and 1\.weight"):
-        mlc.optim.SGD().init(m)
+    assert m.out.weight is m.inner.weight
+    m.load_state_dict({"out.weight": new}, strict=False)
+    assert m.out.weight is m.inner.weight and m.inner.weight.numpy().all()
+    with pytest.raises(UserError, match=r"MLC0382.*inner\.weight and out\.weight are one parameter, and differ"):
+        m.load_state_dict({"inner.weight": new, "out.weight": 2 * new})
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_training_a_shared_weight(compiled: bool) -> None:
+    torch = pytest.importorskip("torch")
+    m, x, opt = Tied(), np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), mlc.optim.AdamW(1e-2)
+    w = torch.nn.Parameter(torch.tensor(m.inner.weight.numpy()))
+    theirs = torch.optim.AdamW([w], lr=1e-2)
+
+    def step(m: Tied, state: Any, x: Any) -> Any:
+        return opt.update(mlc.grad(lambda m: m(x).sum())(m), state, m)
+
+    run, state = mlc.compile(step, donate="state") if compiled else step, opt.init(m)
+    for _ in range(3):
+        theirs.zero_grad()
+        (torch.tanh(torch.tensor(x) @ w.T) @ w.T).sum().backward()
+        theirs.step()
+        m, state = run(m, state, x)
+        assert m.out.weight is m.inner.weight
+    np.testing.assert_allclose(m.inner.weight, w.detach(), atol=1e-6)
+
+
+def test_gradients_of_a_shared_weight_are_one_tensor() -> None:
+    m, opt = Tied(), mlc.optim.SGD(0.1)
+    apart = Tied()
+    apart.out.weight = mlc.ones(4, 4)
+    with pytest.raises(TypeError, match=r"MLC0377.*at tree\.out\.weight: what is one tensor"):
+        opt.update(apart, opt.init(m), m)
 
 
 def test_a_model_in_half_precision_within_a_recorded_step() -> None:

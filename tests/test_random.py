@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc import random
 from mlc.dialects.tensor.random import threefry_arrays
 from mlc.ir.diag import UserError
 
@@ -143,3 +144,15 @@ def test_symbolic_shape() -> None:
 def test_refused(wrong: Callable[[], Any]) -> None:
     with pytest.raises(UserError):
         wrong()
+
+
+def test_names_of_pytorch() -> None:
+    key, x = random.key(3), mlc.zeros(2, 3, dtype="float64")
+    same = {"rand": (random.rand(key, 2, 3), random.uniform(key, (2, 3))),
+            "rand, a tuple": (random.rand(key, (2, 3)), random.uniform(key, (2, 3))),
+            "randn": (random.randn(key, 4, dtype="float64"), random.normal(key, (4,), dtype="float64")),
+            "rand_like": (random.rand_like(key, x), random.uniform(key, (2, 3), dtype="float64")),
+            "randn_like": (random.randn_like(key, x, dtype="float32"), random.normal(key, (2, 3))),
+            "randperm": (random.randperm(key, 7), random.permutation(key, 7))}
+    for name, (found, wanted) in same.items():
+        assert found.dtype is wanted.dtype and np.array_equal(found, wanted), name

@@ -26,12 +26,11 @@ class _Window(SizedOp, CopyOp):
     x: Value
     axis: int
 
-    def check_window(self, size: Dim, stride: int, dilation: int) -> None:
+    def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
+        """How many windows there are in an axis of size n."""
         for what, number in (("size", size), ("stride", stride), ("dilation", dilation)):
             if less(number, 1):
                 self.refuse(f"the {what} {number} is not positive", "MLC0116")
-
-    def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
         found = window_count(n, size, stride, dilation)
         if less(found, 0):
             self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",
@@ -67,7 +66,6 @@ class Windows(_Window, name="tensor.windows"):
     def infer(self) -> TensorType:
         x, = self.tensors()
         self.check_axis(self.axis, x.rank)
-        self.check_window(self.size, self.stride, self.dilation)
         windows = self.windows_in(x.shape[self.axis], self.size, self.stride, self.dilation)
         return x.with_shape((*x.shape[: self.axis], windows, self.size, *x.shape[self.axis + 1:]))
 
@@ -99,7 +97,6 @@ class Place(_Window, name="tensor.place"):
     def infer(self) -> TensorType:
         x = self.spread_types()
         windows, inside = x.shape[self.axis: self.axis + 2]
-        self.check_window(1, self.stride, self.dilation)
         if windows != self.windows_in(self.size, inside, self.stride, self.dilation):
             self.refuse(f"{windows} is not the number of windows of {inside} elements in size {self.size}", "MLC0115")
         return x.with_shape((*x.shape[: self.axis], self.size, *x.shape[self.axis + 1:]))
@@ -130,7 +127,6 @@ class Pick(_Window, name="tensor.pick"):
     def infer(self) -> TensorType:
         x = self.spread_types()
         n, inside = x.shape[self.axis: self.axis + 2]
-        self.check_window(1, self.stride, self.dilation)
         windows = self.windows_in(n, inside, self.stride, self.dilation)
         return x.with_shape((*x.shape[: self.axis], windows, *x.shape[self.axis + 1:]))
 

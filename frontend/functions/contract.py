@@ -21,17 +21,12 @@ from mlc.ir.diag import UserError
 Pairs = tuple[tuple[int, int], ...]
 
 
-def _numbers(a: Operand, b: Operand) -> list[Tracer]:
-    xs = together(a, b)
-    return xs
-
-
 def dot_general(a: Tracer, b: Tracer, batch: Pairs, contract: Pairs) -> Tracer:
     """Batch dimensions, then what is free of a, then what is free of b."""
     return typed(Tracer, emit(T.DotGeneral, a, b, batch, contract))
 
 
-def _need(name: str, *wanted: tuple[Tracer, int]) -> None:
+def _need(*wanted: tuple[Tracer, int]) -> None:
     for i, (x, rank) in enumerate(wanted):
         if x.ndim != rank:
             raise UserError(f"operand {i} has {x.ndim} dimensions, expected {rank}", code="MLC0364")
@@ -44,8 +39,8 @@ def _inner(a: Any, b: Any) -> None:
 
 @operation()
 def matmul(input: Operand, other: Operand) -> Tensor:
-    """The matrix product of the last two dimensions; vectors are rows on the left and columns on the right."""
-    a, b = _numbers(input, other)
+    """result[..., i, j] = sum_k input[..., i, k] * other[..., k, j]; a vector is a row or a column"""
+    a, b = together(input, other)
     if not a.ndim or not b.ndim:
         raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
     _inner(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
@@ -66,17 +61,17 @@ def matmul(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
-    """The product of two matrices."""
-    a, b = _numbers(input, mat2)
-    _need("mm", (a, 2), (b, 2))
+    """result[i, j] = sum_k input[i, k] * mat2[k, j]"""
+    a, b = together(input, mat2)
+    _need((a, 2), (b, 2))
     return matmul(a, b)
 
 
 @operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
-    """The products of two batches of matrices."""
-    a, b = _numbers(input, mat2)
-    _need("bmm", (a, 3), (b, 3))
+    """result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j]"""
+    a, b = together(input, mat2)
+    _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
         raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
     return matmul(a, b)
@@ -84,30 +79,30 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
 
 @operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
-    """The product of a matrix and a vector."""
-    a, b = _numbers(input, vec)
-    _need("mv", (a, 2), (b, 1))
+    """result[i] = sum_k input[i, k] * vec[k]"""
+    a, b = together(input, vec)
+    _need((a, 2), (b, 1))
     return matmul(a, b)
 
 
 @operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
-    """The sum of the products of two vectors' elements."""
-    a, b = _numbers(input, tensor)
-    _need("dot", (a, 1), (b, 1))
+    """sum_i input[i] * tensor[i]"""
+    a, b = together(input, tensor)
+    _need((a, 1), (b, 1))
     return matmul(a, b)
 
 
 @operation()
 def vdot(input: Operand, other: Operand) -> Tensor:
-    """As dot: there are no complex numbers to conjugate."""
+    """sum_i input[i] * other[i]: as dot, since there are no complex numbers to conjugate"""
     return dot(input, other)
 
 
 @operation()
 def inner(input: Operand, other: Operand) -> Tensor:
-    """Products summed over the last dimension of both."""
-    a, b = _numbers(input, other)
+    """result[i..., j...] = sum_k input[i..., k] * other[j..., k]"""
+    a, b = together(input, other)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
     _inner(a.shape[-1], b.shape[-1])
@@ -117,29 +112,34 @@ def inner(input: Operand, other: Operand) -> Tensor:
 @operation()
 def outer(input: Operand, vec2: Operand) -> Tensor:
     """result[i, j] = input[i] * vec2[j]"""
-    a, b = _numbers(input, vec2)
-    _need("outer", (a, 1), (b, 1))
+    a, b = together(input, vec2)
+    _need((a, 1), (b, 1))
     return E.mul(reshape(a, [a.shape[0], 1]), b)
+
+
+def _weighted(input: Operand, product: Operand, beta: float, alpha: float) -> Tensor:
+    """beta * input + alpha * product"""
+    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
 
 
 @operation()
 def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)"""
-    product = mm(mat1, mat2)
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    return _weighted(input, mm(mat1, mat2), beta, alpha)
 
 
 @operation()
 def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (batch1 @ batch2)"""
-    product = bmm(batch1, batch2)
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    return _weighted(input, bmm(batch1, batch2), beta, alpha)
 
 
 @operation()
 def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
-    """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions."""
-    x, y = _numbers(a, b)
+    """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions.
+
+    The result has the other dimensions of a, then those of b."""
+    x, y = together(a, b)
     if isinstance(dims, int):
         if not 0 <= dims <= min(x.ndim, y.ndim):
             raise UserError(f"dims = {dims} for {x.ndim} and {y.ndim} dimensions", code="MLC0356")
@@ -155,8 +155,8 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
 
 @operation()
 def kron(input: Operand, other: Operand) -> Tensor:
-    """The Kronecker product: every element of input times the whole of other."""
-    a, b = _numbers(input, other)
+    """result[i * m + k, j * n + l] = input[i, j] * other[k, l] for an other of shape (m, n); so for any dimensions"""
+    a, b = together(input, other)
     rank = max(a.ndim, b.ndim)
     left, right = [1] * (rank - a.ndim) + list(a.shape), [1] * (rank - b.ndim) + list(b.shape)
     out = E.mul(reshape(a, [d for n in left for d in (n, 1)]), reshape(b, [d for n in right for d in (1, n)]))
@@ -165,47 +165,38 @@ def kron(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def trace(input: Operand) -> Tensor:
-    """The sum of a matrix's diagonal."""
+    """sum_i input[i, i]"""
     x = tracer(input)
-    _need("trace", (x, 2))
+    _need((x, 2))
     from mlc.frontend.functions.shape import coordinates
     return R.sum(E.where(coordinates(x, 0) == coordinates(x, 1), x, 0 if not R.is_float(x) else 0.0))
 
 
 @operation()
-def ger(input: Operand, vec2: Operand) -> Tensor:
-    """result[i, j] = input[i] * vec2[j]"""
-    return outer(input, vec2)
-
-
-@operation()
 def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec)"""
-    product = mv(mat, vec)
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    return _weighted(input, mv(mat, vec), beta, alpha)
 
 
 @operation()
 def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2)"""
-    product = outer(vec1, vec2)
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    return _weighted(input, outer(vec1, vec2), beta, alpha)
 
 
 @operation()
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2"""
-    a, b = _numbers(batch1, batch2)
-    _need("addbmm", (a, 3), (b, 3))
+    a, b = together(batch1, batch2)
+    _need((a, 3), (b, 3))
     for i, j in ((0, 0), (2, 1)):
         _inner(a.shape[i], b.shape[j])
-    product = dot_general(a, b, (), ((0, 0), (2, 1)))
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    return _weighted(input, dot_general(a, b, (), ((0, 0), (2, 1))), beta, alpha)
 
 
 @operation()
 def chain_matmul(*matrices: Operand) -> Tensor:
-    """The product of matrices in the order that takes the fewest multiplications."""
+    """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications"""
     from mlc.frontend.functions.linalg import multi_dot
     return tracer(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
@@ -213,7 +204,7 @@ def chain_matmul(*matrices: Operand) -> Tensor:
 @operation()
 def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
     """The vector product along a dimension of size 3: `dim`, or the first that has it."""
-    a, b = _numbers(input, other)
+    a, b = together(input, other)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
     at = axis(next((i for i, n in enumerate(shape) if n == 3), -1) if dim is None else dim, a.ndim)
@@ -228,7 +219,7 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
 @operation()
 def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
     """result[i, j] = the distance of row i of x1 from row j of x2, (sum |x1 - x2| ** p) ** (1 / p)"""
-    a, b = _numbers(x1, x2)
+    a, b = together(x1, x2)
     if a.ndim < 2 or b.ndim < 2:
         raise UserError("cdist takes matrices of points", code="MLC0364")
     _inner(a.shape[-1], b.shape[-1])

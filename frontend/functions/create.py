@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from mlc.dialects import tensor as T
-from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
+from mlc.frontend.dtypes import DType, as_dtype, as_ir, check_device, float32, int64
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
 from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Operand, Tensor, as_array, is_operand, wrap
@@ -24,18 +24,20 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, i64, to_numpy
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 MAX_ELEMENTS = 1 << 58
 """More are refused before numpy counts their bytes in 64 bits."""
 
 
-def creation(f: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """Make `f` public; errors name the user's line."""
+def creation(f: Callable[P, R]) -> Callable[P, R]:
+    """Make `f` public; errors name the user's line. Where it takes a device, that is the CPU."""
 
     @functools.wraps(f)
-    def public(*args: P.args, **keywords: P.kwargs) -> Tensor:
+    def public(*args: P.args, **keywords: P.kwargs) -> R:
         loc = user_loc()
         try:
+            check_device(keywords.get("device"))
             if state.trace is None or state.in_operation:
                 return f(*args, **keywords)
             with located(loc):
@@ -78,19 +80,25 @@ def _of(value: Any) -> DType:
 
 
 @creation
-def zeros(*size: Any, dtype: DTypeLike = float32) -> Tensor:
+def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """result[i] = 0"""
     return _filled(_sizes(size), 0, as_ir(dtype))
 
 
 @creation
-def ones(*size: Any, dtype: DTypeLike = float32) -> Tensor:
+def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """result[i] = 1"""
     return _filled(_sizes(size), 1, as_ir(dtype))
 
 
 @creation
-def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None) -> Tensor:
+def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+    """A tensor of this shape whose elements are to be replaced: result[i] = 0"""
+    return _filled(_sizes(size), 0, as_ir(dtype))
+
+
+@creation
+def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
     """result[i] = fill_value"""
     shape = _sizes((tuple(size),))
     if isinstance(fill_value, Tensor):
@@ -106,25 +114,32 @@ def _like(input: Operand, value: Number, dtype: DTypeLike) -> Tensor:
 
 
 @creation
-def zeros_like(input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
     """Zeros of the shape and element type of input."""
     return _like(input, 0, dtype)
 
 
 @creation
-def ones_like(input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
     """Ones of the shape and element type of input."""
     return _like(input, 1, dtype)
 
 
 @creation
-def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None) -> Tensor:
+def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
+    """As `empty`, of the shape and element type of input."""
+    return _like(input, 0, dtype)
+
+
+@creation
+def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
     """`fill_value` in the shape and element type of input."""
     return _like(input, fill_value, dtype)
 
 
 @creation
-def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None) -> Tensor:
+def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None,
+           device: Any = None) -> Tensor:
     """result[i] = start + i * step, below end; arange(n) counts from 0"""
     first, last = (0, start) if end is None else (0 if start is None else start, end)
     if last is None:
@@ -145,7 +160,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 
 
 @creation
-def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32) -> Tensor:
+def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """`steps` numbers from start to end, both included"""
     if plain_int(steps, "steps") < 0:
         raise UserError(f"steps = {steps}, expected at least 0", code="MLC0358")
@@ -153,8 +168,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
 
 
 @creation
-def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32) -> Tensor:
-    """The matrix with ones on the diagonal and zeros elsewhere."""
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+    """The matrix of n rows and m columns with ones on the diagonal, result[i, j] = (i == j)."""
     return _known(np.eye(plain_int(n, "n"), None if m is None else plain_int(m, "m"), dtype=to_numpy(as_ir(dtype))))
 
 
@@ -166,7 +181,7 @@ def _known(array: Array) -> Tensor:
 
 
 @creation
-def tensor(data: Any, dtype: DTypeLike = None) -> Tensor:
+def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
     """A tensor with a copy of the data: nested lists, numbers, arrays. Python floats are float32."""
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
@@ -185,7 +200,7 @@ def _numbers(x: Any) -> Any:
 
 
 @creation
-def asarray(data: Any, dtype: DTypeLike = None) -> Tensor:
+def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
     """As `tensor`, sharing the memory of what is an array already."""
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
@@ -193,8 +208,21 @@ def asarray(data: Any, dtype: DTypeLike = None) -> Tensor:
 
 
 @creation
+def clone(input: Operand) -> Tensor:
+    """input, in memory of its own"""
+    return input if isinstance(input, Tracer) else Tensor(np.array(as_array(input), order="C"))
+
+
+@creation
+def contiguous(input: Operand) -> Tensor:
+    """input, copied if its elements do not lie in row-major order"""
+    return input if isinstance(input, Tensor) and (isinstance(input, Tracer) or input.array.flags.c_contiguous) else \
+        Tensor(np.array(as_array(input), order="C"))
+
+
+@creation
 def from_numpy(array: Array) -> Tensor:
-    """A tensor that shares the memory of a numpy array."""
+    """A tensor of the shape and element type of a numpy array, which shares its memory."""
     if not isinstance(array, np.ndarray):
         raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
     return wrap(as_array(array))

@@ -91,19 +91,19 @@ def expm1(input: Operand) -> Tensor:
 
 @operation()
 def log(input: Operand) -> Tensor:
-    """The natural logarithm."""
+    """The natural logarithm: e ** log(x) = x; NaN below 0."""
     return _one(T.Log, floating(input))
 
 
 @operation()
 def log2(input: Operand) -> Tensor:
-    """The logarithm to base 2."""
+    """The logarithm to base 2: 2 ** log2(x) = x; NaN below 0."""
     return _one(T.Log2, floating(input))
 
 
 @operation()
 def log10(input: Operand) -> Tensor:
-    """The logarithm to base 10."""
+    """The logarithm to base 10: 10 ** log10(x) = x; NaN below 0."""
     return log2(input) * math.log10(2)
 
 
@@ -115,7 +115,7 @@ def log1p(input: Operand) -> Tensor:
 
 @operation()
 def sqrt(input: Operand) -> Tensor:
-    """The square root."""
+    """input ** 0.5; NaN below 0"""
     return _one(T.Sqrt, floating(input))
 
 
@@ -154,7 +154,7 @@ def logit(input: Operand, eps: float | None = None) -> Tensor:
 
 @operation()
 def erf(input: Operand) -> Tensor:
-    """The error function."""
+    """The error function: 2 / sqrt(pi) * the integral of e ** -t**2 for t from 0 to input"""
     return _one(T.Erf, floating(input))
 
 
@@ -210,23 +210,42 @@ def frac(input: Operand) -> Tensor:
 
 @operation()
 def isnan(input: Operand) -> Tensor:
-    """Whether an element is not a number."""
+    """input != input: whether an element is not a number"""
     x = tracer(input)
     return _one(T.IsNan, x) if x.type.dtype.is_float else x != x
 
 
 @operation()
 def isinf(input: Operand) -> Tensor:
-    """Whether an element is infinite."""
+    """|input| == inf"""
     x = tracer(input)
     return abs(x) == math.inf if x.type.dtype.is_float else x != x
 
 
 @operation()
 def isfinite(input: Operand) -> Tensor:
-    """Whether an element is neither infinite nor NaN."""
+    """|input| < inf: neither infinite nor NaN"""
     x = tracer(input)
     return abs(x) < math.inf if x.type.dtype.is_float else x == x
+
+
+@operation()
+def isposinf(input: Operand) -> Tensor:
+    """input == inf"""
+    return tracer(input) == math.inf
+
+
+@operation()
+def isneginf(input: Operand) -> Tensor:
+    """input == -inf"""
+    return tracer(input) == -math.inf
+
+
+@operation()
+def signbit(input: Operand) -> Tensor:
+    """Whether an element is negative; -0.0 is"""
+    x = tracer(input)
+    return (x < 0) | ((x == 0) & (reciprocal(x) < 0)) if x.type.dtype.is_float else x < 0
 
 
 @operation()
@@ -343,13 +362,13 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
 
 @operation()
 def maximum(input: Operand, other: Operand) -> Tensor:
-    """The greater of two; NaN if either is."""
+    """The greater of two, max(input, other); NaN if either is."""
     return _two(T.Maximum, input, other)
 
 
 @operation()
 def minimum(input: Operand, other: Operand) -> Tensor:
-    """The smaller of two; NaN if either is."""
+    """The smaller of two, min(input, other); NaN if either is."""
     return _two(T.Minimum, input, other)
 
 
@@ -375,6 +394,19 @@ def logaddexp(input: Operand, other: Operand) -> Tensor:
     same = a == b                                          # also where both are the same infinity
     distance = where(same, 0.0, -abs(a - b))
     return most + log1p(exp(distance))
+
+
+@operation()
+def logaddexp2(input: Operand, other: Operand) -> Tensor:
+    """log2(2 ** input + 2 ** other)"""
+    scale = math.log(2)
+    return logaddexp(mul(input, scale), mul(other, scale)) / scale
+
+
+@operation()
+def float_power(input: Operand, exponent: Operand) -> Tensor:
+    """input ** exponent in float64"""
+    return pow(cast(tracer(input), f64), cast(tracer(exponent), f64))
 
 
 @operation()
@@ -455,19 +487,19 @@ def logical_not(input: Operand) -> Tensor:
 
 @operation()
 def logical_and(input: Operand, other: Operand) -> Tensor:
-    """Whether neither is zero."""
+    """input != 0 and other != 0"""
     return _two(T.And, boolean(input), boolean(other))
 
 
 @operation()
 def logical_or(input: Operand, other: Operand) -> Tensor:
-    """Whether one is not zero."""
+    """input != 0 or other != 0"""
     return _two(T.Or, boolean(input), boolean(other))
 
 
 @operation()
 def logical_xor(input: Operand, other: Operand) -> Tensor:
-    """Whether exactly one is not zero."""
+    """(input != 0) != (other != 0)"""
     return _two(T.Xor, boolean(input), boolean(other))
 
 
@@ -553,6 +585,18 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
     if min is not None:
         out = tracer(maximum(out, min))
     return out if max is None else minimum(out, max)
+
+
+@operation()
+def clamp_min(input: Operand, min: Operand) -> Tensor:
+    """max(input, min); NaN stays"""
+    return clamp(input, min)
+
+
+@operation()
+def clamp_max(input: Operand, max: Operand) -> Tensor:
+    """min(input, max); NaN stays"""
+    return clamp(input, None, max)
 
 
 @operation()

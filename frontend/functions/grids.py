@@ -15,7 +15,7 @@ from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import cat, coordinates, flip, movedim, sliced, stack, transpose
 from mlc.frontend.operands import axis, broadcast_to, full, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import Dims, Operand, Tensor, wrap
+from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
@@ -285,28 +285,10 @@ def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
 
 
 @operation()
-def swapdims(input: Operand, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions swapped."""
-    return transpose(input, dim0, dim1)
-
-
-@operation()
-def moveaxis(input: Operand, source: Dims, destination: Dims) -> Tensor:
-    """Dimensions moved to other places; the rest keep their order."""
-    return movedim(input, source, destination)
-
-
-@operation()
 def ravel(input: Operand) -> Tensor:
     """All elements in row-major order, as a vector."""
     x = tracer(input)
     return reshape(x, [sizes.product(x.shape)])
-
-
-@operation()
-def concat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
-    """Tensors one after the other along `dim`."""
-    return cat(tensors, dim)
 
 
 @operation()

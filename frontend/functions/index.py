@@ -53,7 +53,7 @@ def take(x: Tracer, index: Operand, at: int, what: str = "index") -> Tracer:
 
 @operation()
 def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
-    """The slices of `dim` at the indices of a vector."""
+    """The slices of `dim` at the indices of a vector: result[i, j] = input[index[i], j]."""
     x, i = tracer(input), tracer(index)
     if i.ndim > 1:
         raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
@@ -95,7 +95,7 @@ def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> 
 
 @operation(name="take")
 def take_flat(input: Operand, index: Operand) -> Tensor:
-    """The elements of the flattened input at the indices."""
+    """The elements of the flattened input at the indices, result[i] = input.flatten()[index[i]], in their shape."""
     x = tracer(input)
     return take(reshape(x, [sizes.product(x.shape)]), index, 0)
 
@@ -115,7 +115,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
 
 @operation()
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
-    """The rows of weight at the indices in input. The row padding_idx has no gradient."""
+    """result[i, j] = weight[input[i], j]: rows of weight. The row padding_idx has no gradient."""
     table = tracer(weight)
     if table.ndim != 2:
         raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
@@ -148,7 +148,7 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
 
 @operation()
 def diag(input: Operand, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix that has a vector as its diagonal."""
+    """The diagonal of a matrix, result[i] = input[i, i], or the matrix that has a vector as its diagonal."""
     x = tracer(input)
     if x.ndim == 2:
         return _diagonal(x, diagonal)

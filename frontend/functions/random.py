@@ -24,7 +24,8 @@ from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import stack
 from mlc.frontend.functions.trigonometry import tan
-from mlc.frontend.operands import axis, broadcast_shapes, cast, floating, plain_int, shape_of, tracer
+from mlc.frontend.methods import listed
+from mlc.frontend.operands import axis, broadcast_shapes, cast, floating, plain_int, shape_of, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -145,6 +146,32 @@ def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 
     return cast(tracer(E.add(E.mul(drawn, std), mean)), wanted)
 
 
+@operation(name="random.rand")
+def rand(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
+    """uniform(key, size): numbers in [0, 1); rand(key, 2, 3) and rand(key, (2, 3)) mean the same"""
+    return uniform(key, listed(size), dtype=dtype)
+
+
+@operation(name="random.randn")
+def randn(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
+    """normal(key, size): numbers of mean 0 and deviation 1; randn(key, 2, 3) and randn(key, (2, 3)) mean the same"""
+    return normal(key, listed(size), dtype=dtype)
+
+
+@operation(name="random.rand_like")
+def rand_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+    """Numbers in [0, 1) in the shape and element type of input."""
+    x = tracer(input)
+    return uniform(key, x.shape, dtype=x.dtype if dtype is None else dtype)
+
+
+@operation(name="random.randn_like")
+def randn_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
+    """Numbers of mean 0 and deviation 1 in the shape and element type of input."""
+    x = tracer(input)
+    return normal(key, x.shape, dtype=x.dtype if dtype is None else dtype)
+
+
 @operation(name="random.truncated_normal")
 def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape = (),
                      dtype: DTypeLike = float32) -> Tensor:
@@ -239,6 +266,12 @@ def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
     y = tracer(x)
     at = axis(dim, y.ndim)
     return index_select(y, at, _order(key, y.shape[at]))
+
+
+@operation(name="random.randperm")
+def randperm(key: Operand, n: int) -> Tensor:
+    """permutation(key, n): the numbers below n in random order, int64"""
+    return _order(key, size(n, "n"))
 
 
 def _order(key: Operand, n: Any) -> Tracer:

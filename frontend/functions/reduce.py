@@ -58,7 +58,7 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
 
 @operation()
 def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The greatest element over `dim`; equal ones share the derivative."""
+    """The greatest element over `dim`, result[i] = max_j input[i, j]; equal ones share the derivative."""
     x = tracer(input)
     _not_empty(x, axes(dim, x.ndim), "maximum")
     if x.type.dtype.is_bool:
@@ -68,7 +68,7 @@ def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 @operation()
 def amin(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The smallest element over `dim`; equal ones share the derivative."""
+    """The smallest element over `dim`, result[i] = min_j input[i, j]; equal ones share the derivative."""
     x = tracer(input)
     _not_empty(x, axes(dim, x.ndim), "minimum")
     if x.type.dtype.is_bool:
@@ -160,10 +160,24 @@ def float_only(x: Tracer, name: str) -> Tracer:
 
 @operation()
 def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """The sum over `dim` divided by the number of elements."""
+    """sum_i input[i] / n over the n elements of `dim`"""
     x = tracer(input)
     x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
     return _reduce(T.Mean, x, dim, keepdim)
+
+
+@operation()
+def nansum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """sum_i input[i] over `dim`, where input[i] is not NaN"""
+    return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+@operation()
+def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """The sum over `dim` of the elements that are not NaN, divided by their number."""
+    x = tracer(input)
+    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
+    return nansum(x, dim, keepdim) / cast(tracer(sum(E.logical_not(E.isnan(x)), dim, keepdim)), x.type.dtype)
 
 
 @operation()
@@ -196,19 +210,19 @@ def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: 
 
 @operation()
 def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether an element over `dim` is not zero."""
+    """Whether an element over `dim` is not zero: a bool, of the shape without `dim`."""
     return _reduce(T.ReduceAny, boolean(input), dim, keepdim)
 
 
 @operation()
 def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether no element over `dim` is zero."""
+    """Whether no element over `dim` is zero: a bool, of the shape without `dim`."""
     return _reduce(T.ReduceAll, boolean(input), dim, keepdim)
 
 
 @operation()
 def count_nonzero(input: Operand, dim: Dims = None) -> Tensor:
-    """How many elements over `dim` are not zero."""
+    """How many elements over `dim` are not zero, as int64."""
     return sum(boolean(input), dim)
 
 
@@ -244,6 +258,12 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         zero = total == 0
         return E.where(zero, 0.0, E.sqrt(E.where(zero, 1.0, total)))
     return E.pow(sum(E.pow(E.abs(x), p), dim, keepdim), 1 / p)
+
+
+@operation()
+def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
+    """norm(input - other, p)"""
+    return norm(E.sub(input, other), p)
 
 
 def is_float(x: Tracer) -> bool:

@@ -77,7 +77,7 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
 
 @operation()
 def t(input: Operand) -> Tensor:
-    """A matrix transposed; a vector or number as it is."""
+    """result[i, j] = input[j, i]; a vector or number as it is"""
     x = tracer(input)
     if x.ndim > 2:
         raise UserError(f"t needs at most 2 dimensions, found {x.ndim}", code="MLC0364", hint="use x.mT")
@@ -118,7 +118,7 @@ def unsqueeze(input: Operand, dim: int) -> Tensor:
 
 @operation()
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dimensions from start_dim to end_dim made one."""
+    """The dimensions from start_dim to end_dim made one: (a, b, c) becomes (a * b, c) for 0 and 1."""
     x = tracer(input)
     a, b = axis(start_dim, x.ndim, "start_dim"), axis(end_dim, x.ndim, "end_dim")
     if a > b:
@@ -163,7 +163,7 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
 
 @operation()
 def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
-    """Tensors one after the other along `dim`."""
+    """Tensors one after the other along `dim`: their sizes there add up, all others are equal."""
     xs = _several(tensors, "cat")
     if any(x.ndim == 0 for x in xs):
         raise UserError("0-d tensors cannot be joined", code="MLC0364", hint="use mlc.stack")
@@ -217,7 +217,7 @@ def _known(x: Tracer, at: int, name: str) -> int:
 
 @operation()
 def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces along `dim`: of one size but for the last, or of the sizes in a list."""
+    """Pieces along `dim`, result[k][i] = input[k * size + i]: of one size but for the last, or of those in a list."""
     x = tracer(tensor)
     at = axis(dim, x.ndim)
     if isinstance(split_size_or_sections, tuple | list):
@@ -245,7 +245,7 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation()
 def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along a dimension, without it."""
+    """The slices along a dimension, without it: n tensors, result[k][i] = input[k, i]."""
     x = tracer(input)
     if not x.ndim:
         raise UserError("a 0-d tensor has no slices", code="MLC0364")
@@ -255,7 +255,7 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation()
 def select(input: Operand, dim: int, index: int) -> Tensor:
-    """The slice at one index of a dimension, without it."""
+    """The slice at one index of a dimension, without it: result[i] = input[index, i]."""
     x = tracer(input)
     at = axis(dim, x.ndim)
     n, i = x.shape[at], size(index, "index")
@@ -283,7 +283,7 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
 
 @operation()
 def flip(input: Operand, dims: Dims) -> Tensor:
-    """The order along `dims` reversed."""
+    """The order along `dims` reversed: result[i] = input[n - 1 - i]."""
     x = tracer(input)
     over = axes(dims, x.ndim) if dims not in ((), []) else ()
     return emit(T.Reverse, x, over) if over else x
@@ -291,7 +291,7 @@ def flip(input: Operand, dims: Dims) -> Tensor:
 
 @operation()
 def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
-    """Elements moved `shifts` places along `dims`, around the end; without `dims`, in the flattened tensor."""
+    """result[i] = input[(i - shifts) mod n] along `dims`; without `dims`, in the flattened tensor."""
     x = tracer(input)
     if dims is None:
         return to_shape(tracer(roll(to_shape(x, [sizes.product(x.shape)]), shifts, 0)), x.shape)
@@ -324,7 +324,7 @@ def tile(input: Operand, dims: Sequence[int]) -> Tensor:
 
 @operation()
 def repeat_interleave(input: Operand, repeats: Any, dim: int | None = None) -> Tensor:
-    """Each element `repeats` times in a row along `dim`, or in the flattened tensor."""
+    """Each element `repeats` times in a row along `dim`, or in the flattened tensor: result[i] = input[i // repeats]"""
     if is_tensor(repeats) and repeats.ndim:
         raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                         hint="use mlc.index_select with an index that names each element as often as it occurs")

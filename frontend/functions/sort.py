@@ -51,7 +51,7 @@ def _like(found: ValuesAndIndices, input: Operand) -> ValuesAndIndices:
 
 @operation()
 def argsort(input: Operand, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The positions of the elements along `dim` in order; equal elements keep their order"""
+    """The positions of the elements along `dim` in order, input[result[i]] <= input[result[i + 1]]; it is stable"""
     return sort(input, dim, descending).indices
 
 

@@ -39,6 +39,14 @@ def cos(input: Operand) -> Tensor:
 
 
 @operation()
+def sinc(input: Operand) -> Tensor:
+    """sin(pi * x) / (pi * x), 1 at 0"""
+    x = floating(input) * math.pi
+    zero = x == 0
+    return where(zero, 1.0, sin(x) / where(zero, 1.0, x))
+
+
+@operation()
 def tan(input: Operand) -> Tensor:
     """sin / cos"""
     x = floating(input)
@@ -83,7 +91,7 @@ def atanh(input: Operand) -> Tensor:
 
 @operation()
 def tanh(input: Operand) -> Tensor:
-    """The hyperbolic tangent."""
+    """(e ** x - e ** -x) / (e ** x + e ** -x)"""
     return _one(T.Tanh, floating(input))
 
 

@@ -41,13 +41,13 @@ def default_generator() -> Generator:
 # -- without structure ------------------------------------------------------------------------------------------------
 def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32",
             generator: Generator | None = None) -> Tensor:
-    """Numbers between low and high, all equally likely."""
+    """Numbers in [low, high), all equally likely."""
     return _tensor((generator or _default.generator).uniform(low, high, sizes(shape)), dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
            generator: Generator | None = None) -> Tensor:
-    """Normally distributed numbers."""
+    """Numbers with density e ** (-((x - mean) / std) ** 2 / 2) / (std * sqrt(2 * pi)), in this shape."""
     return _tensor((generator or _default.generator).normal(mean, std, sizes(shape)), dtype)
 
 
@@ -74,10 +74,12 @@ def constant(shape: Shape, value: float, dtype: DTypeLike = "float32") -> Tensor
 
 
 def zeros(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
+    """result[i] = 0"""
     return constant(shape, 0.0, dtype)
 
 
 def ones(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
+    """result[i] = 1"""
     return constant(shape, 1.0, dtype)
 
 

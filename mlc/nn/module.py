@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from mlc.frontend import tree
-from mlc.frontend.dtypes import as_dtype
+from mlc.frontend import absent, tree
+from mlc.frontend.dtypes import target_dtype
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Tensor, as_array
@@ -48,9 +48,8 @@ class Module(tree.AttributeTree):
 
     `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch.
 
-    A parameter has one place: a tensor in two attributes would be trained as two, which optimisers refuse. Where one
-    layer should work with the weight of another, `forward` takes it from there:
-    `mlc.nn.functional.linear(x, self.embedding.weight)`.
+    Layers share a weight by holding the same tensor, `self.out.weight = self.embedding.weight`: that is one parameter,
+    with one gradient, which `state_dict` has under both names.
     """
 
     training = True
@@ -74,6 +73,9 @@ class Module(tree.AttributeTree):
         except TypeError:
             check_call(self.forward, type(self).__name__, args, keywords)
             raise
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent.error(type(self).__name__, name, absent.MODULE.get(name), self)
 
     # -- what is inside -----------------------------------------------------------------------------------------------
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -103,8 +105,9 @@ class Module(tree.AttributeTree):
                         hint="it has " + ", ".join(name for name, _ in self.named_modules() if name))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of every parameter, such as ("layers.0.weight", ...); frozen ones too."""
-        return ((name, x) for name, owner, attribute, x in self._tensors() if attribute not in owner._buffers)
+        """(name, tensor) of every parameter, such as ("layers.0.weight", ...); frozen ones too, shared ones once."""
+        names = {id(x): name for name, x in reversed(self._ties().items())}
+        return ((name, x) for name, x in self._ties().items() if names[id(x)] == name)
 
     def parameters(self) -> list[Tensor]:
         return [x for _, x in self.named_parameters()]
@@ -118,8 +121,8 @@ class Module(tree.AttributeTree):
 
     def num_parameters(self, trained: bool = False) -> int:
         """How many numbers the parameters are; with `trained`, without the frozen ones."""
-        return sum(x.numel() for _, owner, attribute, x in self._tensors()
-                   if attribute not in owner._buffers and not (trained and attribute in owner._frozen))
+        frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in owner._frozen}
+        return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make an attribute that is state, and no parameter; one that is not persistent is not in `state_dict`."""
@@ -141,6 +144,10 @@ class Module(tree.AttributeTree):
             for name, x in owner._held():
                 if isinstance(x, Tensor):
                     yield f"{prefix}.{name}" if prefix else name, owner, name.split(".")[0], x
+
+    def _ties(self) -> dict[str, Tensor]:
+        """Every parameter under each of its names."""
+        return {name: x for name, owner, attribute, x in self._tensors() if attribute not in owner._buffers}
 
     # -- changing it --------------------------------------------------------------------------------------------------
     def train(self: M, mode: bool = True) -> M:
@@ -183,13 +190,15 @@ class Module(tree.AttributeTree):
                     owner._frozen = frozen
         return self
 
-    def to(self: M, dtype: DTypeLike) -> M:
-        """Make the parameters and buffers that are floats of this float type; itself."""
-        try:
-            wanted = as_dtype(dtype)
-        except Error as error:
-            error.loc = user_loc()
-            raise
+    def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
+           non_blocking: bool = False) -> M:
+        """Make the parameters and buffers that are floats of the float type `dtype`; itself.
+
+        target   an element type, a tensor that has it, or the device "cpu", which changes nothing
+        """
+        wanted = target_dtype(target, dtype, device)
+        if wanted is None:
+            return self
         if not wanted.is_floating_point:
             raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
                                 hint="use float16, bfloat16, float32 or float64")
@@ -197,8 +206,31 @@ class Module(tree.AttributeTree):
                       for name, _, _, x in self._tensors() if x.dtype.is_floating_point})
         return self
 
+    def float(self: M) -> M:
+        """to(float32)"""
+        return self.to("float32")
+
+    def double(self: M) -> M:
+        """to(float64)"""
+        return self.to("float64")
+
+    def half(self: M) -> M:
+        """to(float16)"""
+        return self.to("float16")
+
+    def bfloat16(self: M) -> M:
+        """to(bfloat16)"""
+        return self.to("bfloat16")
+
+    def cpu(self: M) -> M:
+        """Itself: that is where it is."""
+        return self
+
     def _assign(self, new: Mapping[str, Tensor]) -> None:
-        """Put new tensors in place of those of these names."""
+        """Put new tensors in place of those of these names; a shared parameter takes that of its first name."""
+        ties = self._ties()
+        first = {id(x): new[name] for name, x in reversed(ties.items()) if name in new}
+        new = {**new, **{name: first[id(x)] for name, x in ties.items() if id(x) in first}}
         for prefix, owner in self.named_modules():
             start = f"{prefix}." if prefix else ""
             for name, x in list(vars(owner).items()):
@@ -214,7 +246,7 @@ class Module(tree.AttributeTree):
         """Take over copies of the arrays in `state_dict`, by name; what the two do not share.
 
         An array has the shape of what it replaces, and its element type or another of the same kind. With strict,
-        both have the same names.
+        both have the same names. What is under several names of one parameter must be equal.
         """
         if not isinstance(state_dict, Mapping):
             raise UserTypeError(f"a state is a dict of arrays by name, found {type(state_dict).__name__}",
@@ -222,10 +254,9 @@ class Module(tree.AttributeTree):
         own = self.state_dict()
         missing = [name for name in own if name not in state_dict]
         unexpected = [name for name in state_dict if name not in own]
-        report = [f"{what} {', '.join(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
+        report = [f"{what} {_some(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
                   if names and strict]
         new: dict[str, Tensor] = {}
-        shared: dict[int, Tensor] = {}
         misfits = 0
         for name, old in own.items():
             if name not in state_dict:
@@ -237,9 +268,11 @@ class Module(tree.AttributeTree):
                 misfits += 1
             else:
                 new[name] = Tensor(np.array(array, old.array.dtype, order="C"))
-                same = shared.setdefault(id(old), new[name])         # one tensor in two places stays one
-                if same is not new[name] and np.array_equal(same.array, new[name].array):
-                    new[name] = same
+        first: dict[int, str] = {}
+        for name, x in self._ties().items():
+            other = first.setdefault(id(x), name) if name in new else name
+            if other != name and new[other].array.tobytes() != new[name].array.tobytes():
+                report.append(f"{other} and {name} are one parameter, and differ")
         if report:
             kind = UserTypeError if misfits == len(report) else UserError
             raise kind("the state does not fit the module: " + "; ".join(report), code="MLC0382", loc=user_loc())
@@ -253,6 +286,10 @@ class Module(tree.AttributeTree):
         if len(flat) < 80 and "\n" not in flat:
             return f"{type(self).__name__}({flat})"
         return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _blamed(init: Callable[..., None]) -> Callable[..., None]:

@@ -43,7 +43,10 @@ def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
             pass
         with open(file, "rb") as stream:
             mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)     # written to, only this process sees it
-    except (OSError, safetensors.SafetensorError, ValueError) as error:
+    except OSError as error:
+        reason = str(error).removesuffix(f": {file}")
+        raise UserError(f"cannot read {file}: {reason}", code="MLC0392", loc=user_loc()) from None
+    except (safetensors.SafetensorError, ValueError) as error:
         raise UserError(f"{file} is no safetensors file: {error}", code="MLC0387", loc=user_loc()) from None
     start = 8 + int.from_bytes(mapped[:8], "little")
     header = json.loads(mapped[8:start])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
-from mlc.frontend import tree
+from mlc.frontend import absent, tree
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import call
 from mlc.frontend.trace import state as recording
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 Schedule = Callable[[Any], Any]
 """The learning rate of a step: a function of the number of steps already made, which may be a tensor."""
@@ -34,6 +34,13 @@ class Optimizer:
 
     slots: tuple[str, ...] = ()
 
+    def __new__(cls, *args: Any, **keywords: Any) -> Self:
+        if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
+            raise UserTypeError(f"{cls.__name__} takes a learning rate, found {type(args[0]).__name__}", code="MLC0383",
+                                loc=user_loc(), hint="parameters are given to init and update: "
+                                                     f"opt = {cls.__name__}(...); state = opt.init(model)")
+        return super().__new__(cls)
+
     def __init__(self, lr: Rate, groups: Sequence[Group] = ()) -> None:
         if isinstance(lr, int | float):
             self.check("lr", lr)
@@ -48,6 +55,9 @@ class Optimizer:
             other.validate()
             self.groups.append((chosen, other))
         self.validate()
+
+    def __getattr__(self, name: str) -> Any:
+        raise absent.error(type(self).__name__, name, absent.OPTIMIZER.get(name), self)
 
     @staticmethod
     def check(name: str, value: Any, below: float = float("inf")) -> None:
@@ -90,7 +100,10 @@ class Optimizer:
     def update(self, grads: Any, state: dict[str, Any], params: Any, lr: Operand = None) -> tuple[Any, dict[str, Any]]:
         """(new parameters, new state). `lr` stands in for the optimiser's own; groups that have one of their own keep
         their ratio to it."""
-        structure, rows = leaves_of(params, grads, *(state[slot] for slot in self.slots))
+        if missing := [slot for slot in ("step", *self.slots) if slot not in state]:
+            raise UserError(f"the state has no {missing[0]!r}, so that it is not one of {type(self).__name__}",
+                            code="MLC0377", loc=user_loc(), hint="pass what init or the last update returned")
+        structure, rows = leaves_of(params, grads=grads, **{slot: state[slot] for slot in self.slots})
         t = state["step"] + 1
         rate = lr if lr is not None else self.rate(self.lr, state["step"])
         known: dict[int, tuple[Any, tuple[Any, ...]]] = {}
@@ -122,10 +135,17 @@ def _like(new: Tensor, old: Tensor) -> Tensor:
     return new if new.dtype is old.dtype else E.cast_to(new, old.dtype)
 
 
-def leaves_of(params: Any, *trees: Any) -> tuple[tree.Structure, list[tuple[Tensor, ...]]]:
+def leaves_of(params: Any, **trees: Any) -> tuple[tree.Structure, list[tuple[Tensor, ...]]]:
     """The structure of what is trained, and the leaves that belong together, one tuple for each parameter."""
     first, structure = tree.flatten(tree.trained_part(params))
-    return structure, list(zip(first, *(tree.matching_leaves(structure, t) for t in trees)))
+    rows = [first]
+    for name, t in trees.items():
+        try:
+            rows.append(tree.matching_leaves(structure, t))
+        except UserTypeError as error:
+            error.message = f"{name} is not a tree like the parameters, {error.message}"
+            raise
+    return structure, list(zip(*rows))
 
 
 def trees_of(structure: tree.Structure, rows: Sequence[tuple[Any, ...]], count: int) -> list[Any]:
@@ -147,8 +167,8 @@ def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:
         other = first.setdefault(id(p), name)
         if other != name and isinstance(p, Tensor):
             raise UserError(f"{other} and {name} are one tensor, but would be trained apart", code="MLC0378",
-                            loc=user_loc(), hint="keep it in one place, from which forward takes it wherever it is "
-                                                 "used; or give each its own: mlc.tensor(x)")
+                            loc=user_loc(), hint="put both into one mlc.nn.Module, in which layers may share a tensor; "
+                                                 "or give each its own: mlc.tensor(x)")
 
 
 def _trained_names(params: Any) -> list[str]:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.tools.bench.startup import environment, processor_seconds
+from mlc.tools.bench.startup import MODEL, environment, processor_seconds
 
 PROGRAM = """
 import time
@@ -28,21 +28,7 @@ import mlc
 import mlc.nn.functional as F
 mlc.Tensor
 imported = time.perf_counter()
-rng = np.random.default_rng(0)
-params = [(rng.standard_normal((i, o)).astype("f4") * 0.1, np.zeros(o, "f4"))
-          for i, o in ((64, 128), (128, 64), (64, 10))]
-opt = mlc.optim.AdamW(lr=1e-3)
-def loss(params, x, y):
-    for k, (w, b) in enumerate(params):
-        x = x @ w + b
-        x = mlc.relu(x) if k < 2 else x
-    return F.cross_entropy(x, y)
-def step(params, state, x, y):
-    value, grads = mlc.value_and_grad(loss)(params, x, y)
-    params, state = opt.update(grads, state, params)
-    return params, state, value
-x, y = rng.standard_normal((64, 64)).astype("f4"), rng.integers(0, 10, 64)
-state = opt.init(params)
+""" + MODEL + """
 made = time.perf_counter()
 compiled = mlc.compile(step, donate=("params", "state"))
 wrapped = time.perf_counter()

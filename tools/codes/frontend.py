@@ -77,6 +77,20 @@ example python:
     mlc.compile(lambda x, y: x + y, donate="x")(x, x)
 fix: pass a copy of one of them.
 
+MLC0337 There is no such device.
+Tensors are in the CPU's memory, and functions are compiled for its processor.
+example python:
+    import mlc
+    mlc.zeros(3, device="cuda")
+fix: leave the device out, or use "cpu".
+
+MLC0338 A name of PyTorch is looked up that mlc does not have, for a reason.
+Tensors never change and record nothing: in-place methods and `backward` could not do here what they do there.
+example python:
+    import mlc
+    mlc.ones(3).add_(1)
+fix: the message says what to write in its place.
+
 MLC0340 An index is out of range.
 Found while the program runs; the location is the line of the operation that indexes.
 example python:
@@ -310,12 +324,12 @@ example text:
 fix: pass gradients and state of the same structure as the parameters.
 
 MLC0378 One tensor is two parameters.
-A module is a tree: its parameters have gradients and updates of their own, one for each place that a tensor is in.
+Within a module, layers may share a tensor. In lists and dicts, each place has a gradient and updates of its own.
 example python:
     import mlc
     w = mlc.ones(3)
     mlc.optim.SGD(0.1).init({"encoder": w, "decoder": w})
-fix: keep it in one place, and take it from there wherever it is used; or make a copy with mlc.tensor.
+fix: put both into one mlc.nn.Module, or make a copy with mlc.tensor.
 
 MLC0379 The number of threads is no number of threads.
 example python:

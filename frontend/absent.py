@@ -1,0 +1,119 @@
+"""What PyTorch has and mlc has not: for each name the reason, and what to write in its place.
+
+Looking one up is an AttributeError, as for every name that is not there, so that `hasattr` says no.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserAttributeError, UserTypeError
+
+Why = tuple[str, str]
+"""(the reason, the way out)"""
+
+_GRADIENT: Why = ("a tensor records no operations, and derivatives are taken of functions",
+                  "value, gradient = mlc.value_and_grad(loss)(params, x)")
+_STEP: Why = ("an optimiser holds no parameters, it makes new ones of those it is given",
+              "state = opt.init(params); params, state = opt.update(gradients, state, params)")
+_STATE: Why = ("the state of an optimiser is the dict of arrays that `init` and `update` return", "save that")
+_GROUPS: Why = ("an optimiser does not hold parameters, and its groups are settings by name",
+                'AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])')
+_DEVICE: Why = ("everything is in the CPU's memory", "leave the call out")
+_COUNT: Why = ("how many elements there are would depend on the data, and the sizes of results do not",
+               "mlc.where(mask, x, 0) keeps the shape; outside compiled functions, x.numpy() has all of numpy")
+_COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
+_STORAGE: Why = ("a tensor never changes, so that nobody can tell which share memory",
+                 "x.numpy() is the array, with its strides and its address")
+_NO_TAPE: Why = ("nothing is recorded for derivatives unless mlc.grad asks for it", "leave it out; x.detach() is there")
+_HOOK: Why = ("what a hook would see is a value in `forward`", "return it from forward")
+_DRAW: Why = ("random numbers are functions of a key, so that a program gives the same ones compiled or not",
+              "key = mlc.random.key(0); mlc.random has the functions, and takes the key first")
+
+
+def _each(names: str, why: Why) -> dict[str, Why]:
+    return dict.fromkeys(names.split(), why)
+
+
+TENSOR: dict[str, Why] = {
+    **_each("backward grad grad_fn requires_grad is_leaf retain_grad retains_grad register_hook requires_grad_",
+            _GRADIENT),
+    "data": ("a tensor never changes", "x itself, or x.detach() where no derivative should pass"),
+    **_each("cuda xpu pin_memory get_device", _DEVICE),
+    **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
+    **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
+    **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
+    "type": ("element types are objects here", "x.dtype says which it is, x.to(dtype) changes it"),
+    "zero_": ("a tensor never changes", "x = mlc.zeros_like(x)"),
+    "fill_": ("a tensor never changes", "x = mlc.full_like(x, value)"),
+    "copy_": ("a tensor never changes", "x = other.expand_as(x)"),
+    "set_": ("a tensor never changes", "x = other"),
+    "detach_": ("a tensor never changes", "x = x.detach()"),
+    **{name: (_DRAW[0], f"key = mlc.random.key(0); x = mlc.random.{to}(key, x.shape)") for name, to in (
+        ("normal_", "normal"), ("uniform_", "uniform"), ("random_", "randint"), ("bernoulli_", "bernoulli"),
+        ("exponential_", "exponential"), ("cauchy_", "cauchy"))},
+    "bernoulli": (_DRAW[0], "mlc.random.bernoulli(key, x)"),
+    "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
+}
+MODULE: dict[str, Why] = {
+    **_each("cuda xpu", _DEVICE),
+    **_each("zero_grad", ("a module holds no gradients, mlc.grad returns them", "leave the call out")),
+    **_each("requires_grad_", ("whether a parameter is trained is said by name", "model.freeze(), model.unfreeze()")),
+    **_each("register_parameter", ("a parameter is an attribute that is a tensor", "self.weight = mlc.zeros(3)")),
+    **_each("add_module register_module", ("a module inside is an attribute", "self.layer = nn.Linear(3, 4)")),
+    **_each("register_forward_hook register_forward_pre_hook register_full_backward_hook", _HOOK),
+}
+OPTIMIZER: dict[str, Why] = {
+    **_each("step zero_grad", _STEP), **_each("state_dict load_state_dict state", _STATE),
+    **_each("param_groups add_param_group", _GROUPS),
+}
+PACKAGE: dict[str, Why] = {
+    **{name: (_DRAW[0], f"key = mlc.random.key(0); mlc.random.{name}(key, ...)") for name in (
+        "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "bernoulli")},
+    "normal": (_DRAW[0], "key = mlc.random.key(0); mlc.random.normal(key, shape, mean, std)"),
+    "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
+    "Generator": (_DRAW[0], "key = mlc.random.key(0)"),
+    **_each("no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled", _NO_TAPE),
+    "autograd": _GRADIENT,
+    **_each("cuda mps device get_device set_default_device", _DEVICE),
+    **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
+    **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
+            _COMPLEX),
+    "set_default_dtype": ("the element type is said where a tensor is made", "mlc.zeros(3, dtype=mlc.float64)"),
+}
+
+
+class Attribute:
+    """An attribute that PyTorch's tensors have and none here: reading and setting it say why."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, owner: type) -> NoReturn:
+        raise of_tensor(self.name, tensor)
+
+    def __set__(self, tensor: Any, value: Any) -> NoReturn:
+        raise of_tensor(self.name, tensor)
+
+
+def of_tensor(name: str, tensor: Any) -> AttributeError:
+    """The error for an attribute of a tensor that is not there; a method with a _ is the one without, in place."""
+    why = TENSOR.get(name)
+    stem = name.removesuffix("_")
+    if why is None and stem and stem != name and not name.startswith("_") and hasattr(type(tensor), stem):
+        why = "a tensor never changes", f"x = x.{stem}(...)"
+    return error("Tensor", name, why, tensor)
+
+
+def error(owner: str, name: str, why: Why | None, found_on: Any = None) -> AttributeError:
+    """The error for an attribute that is not there, with the reason if one is known."""
+    if why is None:
+        return AttributeError(f"{owner!r} has no attribute {name!r}", name=name, obj=found_on)
+    return UserAttributeError(f"{owner} has no {name}: {why[0]}", code="MLC0338", loc=user_loc(), hint=why[1])
+
+
+def assignment() -> UserTypeError:
+    """The error for `x[i] = value`."""
+    return UserTypeError("a tensor never changes: its elements cannot be assigned", code="MLC0338", loc=user_loc(),
+                         hint="mlc.where, mlc.index_copy, mlc.scatter and mlc.dynamic_update_slice make a changed one")

@@ -1,0 +1,341 @@
+"""The methods of `Tensor` under PyTorch's names: each is a function of `OPERATIONS`, which the modules of
+frontend/functions fill, so that `x.sum(1)` and `mlc.sum(x, 1)` cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlc.frontend.tree import Leaf
+from mlc.ir.sizes import Dim
+
+if TYPE_CHECKING:
+    from mlc.frontend.tensor import Tensor
+
+Operand = Any
+"""What a function takes as an array: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
+
+A parameter with this annotation is an operand of the compiled kernel; every other is part of what is compiled.
+"""
+Dims = int | Sequence[int] | None
+DTypeLike = Any
+
+_bool = bool                                             # inside the class below, methods hide these names
+_int = int
+_float = float
+
+OPERATIONS: dict[str, Callable[..., Any]] = {}
+"""Every public function on tensors by its name."""
+
+
+def call(name: str, *args: Any, **keywords: Any) -> Tensor:
+    """The public function `name` of these arguments."""
+    return OPERATIONS[name](*args, **keywords)  # type: ignore[no-any-return]
+
+
+def listed(sizes: tuple[Any, ...]) -> Any:
+    """`f(2, 3)` and `f((2, 3))` mean the same."""
+    return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
+
+
+class Methods(Leaf):
+    """What a tensor can be asked for besides what it is."""
+
+    __slots__ = ()
+
+    # -- element types ------------------------------------------------------------------------------------------------
+    def clone(self) -> Tensor: return call("clone", self)
+    def contiguous(self) -> Tensor: return call("contiguous", self)
+    def float(self) -> Tensor: return call("cast", self, "float32")
+    def double(self) -> Tensor: return call("cast", self, "float64")
+    def half(self) -> Tensor: return call("cast", self, "float16")
+    def bfloat16(self) -> Tensor: return call("cast", self, "bfloat16")
+    def long(self) -> Tensor: return call("cast", self, "int64")
+    def int(self) -> Tensor: return call("cast", self, "int32")
+    def bool(self) -> Tensor: return call("cast", self, "bool")
+    def short(self) -> Tensor: return call("cast", self, "int16")
+    def char(self) -> Tensor: return call("cast", self, "int8")
+    def byte(self) -> Tensor: return call("cast", self, "uint8")
+    def detach(self) -> Tensor: return call("detach", self)
+
+    # -- element by element -------------------------------------------------------------------------------------------
+    def abs(self) -> Tensor: return call("abs", self)
+    def neg(self) -> Tensor: return call("neg", self)
+    def sign(self) -> Tensor: return call("sign", self)
+    def exp(self) -> Tensor: return call("exp", self)
+    def exp2(self) -> Tensor: return call("exp2", self)
+    def expm1(self) -> Tensor: return call("expm1", self)
+    def log(self) -> Tensor: return call("log", self)
+    def log2(self) -> Tensor: return call("log2", self)
+    def log10(self) -> Tensor: return call("log10", self)
+    def log1p(self) -> Tensor: return call("log1p", self)
+    def sqrt(self) -> Tensor: return call("sqrt", self)
+    def rsqrt(self) -> Tensor: return call("rsqrt", self)
+    def square(self) -> Tensor: return call("square", self)
+    def reciprocal(self) -> Tensor: return call("reciprocal", self)
+    def sin(self) -> Tensor: return call("sin", self)
+    def cos(self) -> Tensor: return call("cos", self)
+    def tan(self) -> Tensor: return call("tan", self)
+    def tanh(self) -> Tensor: return call("tanh", self)
+    def sigmoid(self) -> Tensor: return call("sigmoid", self)
+    def erf(self) -> Tensor: return call("erf", self)
+    def relu(self) -> Tensor: return call("relu", self)
+    def floor(self) -> Tensor: return call("floor", self)
+    def ceil(self) -> Tensor: return call("ceil", self)
+    def round(self, *, decimals: _int = 0) -> Tensor: return call("round", self, decimals=decimals)
+    def trunc(self) -> Tensor: return call("trunc", self)
+    def isnan(self) -> Tensor: return call("isnan", self)
+    def isinf(self) -> Tensor: return call("isinf", self)
+    def isfinite(self) -> Tensor: return call("isfinite", self)
+    def logical_not(self) -> Tensor: return call("logical_not", self)
+    def positive(self) -> Tensor: return call("positive", self)
+    def asin(self) -> Tensor: return call("asin", self)
+    def acos(self) -> Tensor: return call("acos", self)
+    def atan(self) -> Tensor: return call("atan", self)
+    def sinh(self) -> Tensor: return call("sinh", self)
+    def cosh(self) -> Tensor: return call("cosh", self)
+    def asinh(self) -> Tensor: return call("asinh", self)
+    def acosh(self) -> Tensor: return call("acosh", self)
+    def atanh(self) -> Tensor: return call("atanh", self)
+    def sinc(self) -> Tensor: return call("sinc", self)
+    def erfc(self) -> Tensor: return call("erfc", self)
+    def erfinv(self) -> Tensor: return call("erfinv", self)
+    def frac(self) -> Tensor: return call("frac", self)
+    def deg2rad(self) -> Tensor: return call("deg2rad", self)
+    def rad2deg(self) -> Tensor: return call("rad2deg", self)
+    def isposinf(self) -> Tensor: return call("isposinf", self)
+    def isneginf(self) -> Tensor: return call("isneginf", self)
+    def signbit(self) -> Tensor: return call("signbit", self)
+    def bitwise_not(self) -> Tensor: return call("bitwise_not", self)
+    def logical_and(self, other: Operand) -> Tensor: return call("logical_and", self, other)
+    def logical_or(self, other: Operand) -> Tensor: return call("logical_or", self, other)
+    def logical_xor(self, other: Operand) -> Tensor: return call("logical_xor", self, other)
+    def bitwise_and(self, other: Operand) -> Tensor: return call("bitwise_and", self, other)
+    def bitwise_or(self, other: Operand) -> Tensor: return call("bitwise_or", self, other)
+    def bitwise_xor(self, other: Operand) -> Tensor: return call("bitwise_xor", self, other)
+    def bitwise_left_shift(self, other: Operand) -> Tensor: return call("bitwise_left_shift", self, other)
+    def bitwise_right_shift(self, other: Operand) -> Tensor: return call("bitwise_right_shift", self, other)
+    def add(self, other: Operand, *, alpha: Operand = 1) -> Tensor: return call("add", self, other, alpha=alpha)
+    def sub(self, other: Operand, *, alpha: Operand = 1) -> Tensor: return call("sub", self, other, alpha=alpha)
+    def mul(self, other: Operand) -> Tensor: return call("mul", self, other)
+    def div(self, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+        return call("div", self, other, rounding_mode=rounding_mode)
+    def floor_divide(self, other: Operand) -> Tensor: return call("floor_divide", self, other)
+    def remainder(self, other: Operand) -> Tensor: return call("remainder", self, other)
+    def pow(self, exponent: Operand) -> Tensor: return call("pow", self, exponent)
+    def maximum(self, other: Operand) -> Tensor: return call("maximum", self, other)
+    def minimum(self, other: Operand) -> Tensor: return call("minimum", self, other)
+    def fmax(self, other: Operand) -> Tensor: return call("fmax", self, other)
+    def fmin(self, other: Operand) -> Tensor: return call("fmin", self, other)
+    def fmod(self, other: Operand) -> Tensor: return call("fmod", self, other)
+    def atan2(self, other: Operand) -> Tensor: return call("atan2", self, other)
+    def hypot(self, other: Operand) -> Tensor: return call("hypot", self, other)
+    def copysign(self, other: Operand) -> Tensor: return call("copysign", self, other)
+    def logaddexp(self, other: Operand) -> Tensor: return call("logaddexp", self, other)
+    def logaddexp2(self, other: Operand) -> Tensor: return call("logaddexp2", self, other)
+    def xlogy(self, other: Operand) -> Tensor: return call("xlogy", self, other)
+    def float_power(self, exponent: Operand) -> Tensor: return call("float_power", self, exponent)
+    def ldexp(self, other: Operand) -> Tensor: return call("ldexp", self, other)
+    def heaviside(self, values: Operand) -> Tensor: return call("heaviside", self, values)
+    def eq(self, other: Operand) -> Tensor: return call("eq", self, other)
+    def ne(self, other: Operand) -> Tensor: return call("ne", self, other)
+    def lt(self, other: Operand) -> Tensor: return call("lt", self, other)
+    def le(self, other: Operand) -> Tensor: return call("le", self, other)
+    def gt(self, other: Operand) -> Tensor: return call("gt", self, other)
+    def ge(self, other: Operand) -> Tensor: return call("ge", self, other)
+    def clamp(self, min: Operand = None, max: Operand = None) -> Tensor: return call("clamp", self, min, max)
+    def lerp(self, end: Operand, weight: Operand) -> Tensor: return call("lerp", self, end, weight)
+    def clamp_min(self, min: Operand) -> Tensor: return call("clamp_min", self, min)
+    def clamp_max(self, max: Operand) -> Tensor: return call("clamp_max", self, max)
+    def addcmul(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        return call("addcmul", self, tensor1, tensor2, value=value)
+    def addcdiv(self, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
+        return call("addcdiv", self, tensor1, tensor2, value=value)
+    def logit(self, eps: _float | None = None) -> Tensor: return call("logit", self, eps)
+    def nan_to_num(self, nan: Operand = 0.0, posinf: Operand = None, neginf: Operand = None) -> Tensor:
+        return call("nan_to_num", self, nan, posinf, neginf)
+    def isclose(self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> Tensor:
+        return call("isclose", self, other, rtol, atol, equal_nan)
+    def allclose(self, other: Operand, rtol: _float = 1e-5, atol: _float = 1e-8, equal_nan: _bool = False) -> _bool:
+        return bool(OPERATIONS["allclose"](self, other, rtol, atol, equal_nan))
+    def equal(self, other: Operand) -> _bool: return bool(OPERATIONS["equal"](self, other))
+    def masked_fill(self, mask: Operand, value: Operand) -> Tensor: return call("masked_fill", self, mask, value)
+    def where(self, condition: Operand, other: Operand) -> Tensor: return call("where", condition, self, other)
+
+    # -- reductions ---------------------------------------------------------------------------------------------------
+    def sum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
+        return call("sum", self, dim, keepdim, dtype=dtype)
+    def mean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
+        return call("mean", self, dim, keepdim, dtype=dtype)
+    def prod(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
+        return call("prod", self, dim, keepdim, dtype=dtype)
+    def var(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
+        return call("var", self, dim, correction=correction, keepdim=keepdim)
+    def std(self, dim: Dims = None, *, correction: _int = 1, keepdim: _bool = False) -> Tensor:
+        return call("std", self, dim, correction=correction, keepdim=keepdim)
+    def amax(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amax", self, dim, keepdim)
+    def amin(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("amin", self, dim, keepdim)
+    def max(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("max", self, dim, keepdim)
+    def min(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("min", self, dim, keepdim)
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+        return call("argmax", self, dim, keepdim)
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+        return call("argmin", self, dim, keepdim)
+    def any(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("any", self, dim, keepdim)
+    def all(self, dim: Dims = None, keepdim: _bool = False) -> Tensor: return call("all", self, dim, keepdim)
+    def logsumexp(self, dim: Dims, keepdim: _bool = False) -> Tensor: return call("logsumexp", self, dim, keepdim)
+    def norm(self, p: Any = 2, dim: Dims = None, keepdim: _bool = False) -> Tensor:
+        return call("norm", self, p, dim, keepdim)
+    def nansum(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
+        return call("nansum", self, dim, keepdim, dtype=dtype)
+    def nanmean(self, dim: Dims = None, keepdim: _bool = False, *, dtype: DTypeLike = None) -> Tensor:
+        return call("nanmean", self, dim, keepdim, dtype=dtype)
+    def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        return call("aminmax", self, dim=dim, keepdim=keepdim)
+    def count_nonzero(self, dim: Dims = None) -> Tensor: return call("count_nonzero", self, dim)
+    def dist(self, other: Operand, p: _float = 2) -> Tensor: return call("dist", self, other, p)
+
+    # -- order --------------------------------------------------------------------------------------------------------
+    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Any:
+        return call("sort", self, dim, descending, stable)
+    def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = False) -> Tensor:
+        return call("argsort", self, dim, descending, stable)
+    def msort(self) -> Tensor: return call("msort", self)
+    def topk(self, k: _int, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Any:
+        return call("topk", self, k, dim, largest, sorted)
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Any:
+        return call("kthvalue", self, k, dim, keepdim)
+    def median(self, dim: _int | None = None, keepdim: _bool = False) -> Any: return call("median", self, dim, keepdim)
+    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        return call("nanmedian", self, dim, keepdim)
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> Any: return call("mode", self, dim, keepdim)
+    def quantile(self, q: Operand, dim: _int | None = None, keepdim: _bool = False, *,
+                 interpolation: str = "linear") -> Tensor:
+        return call("quantile", self, q, dim, keepdim, interpolation=interpolation)
+    def nanquantile(self, q: Operand, dim: _int | None = None, keepdim: _bool = False, *,
+                    interpolation: str = "linear") -> Tensor:
+        return call("nanquantile", self, q, dim, keepdim, interpolation=interpolation)
+    def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
+        return call("histc", self, bins, min, max)
+    def bincount(self, weights: Operand = None, minlength: _int = 0) -> Tensor:
+        return call("bincount", self, weights, minlength)
+    def softmax(self, dim: _int, dtype: DTypeLike = None) -> Tensor: return call("softmax", self, dim, dtype)
+    def log_softmax(self, dim: _int, dtype: DTypeLike = None) -> Tensor: return call("log_softmax", self, dim, dtype)
+
+    # -- shapes -------------------------------------------------------------------------------------------------------
+    def reshape(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
+    def view(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
+    def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
+    def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
+    def t(self) -> Tensor: return call("t", self)
+    def squeeze(self, dim: Dims = None) -> Tensor: return call("squeeze", self, dim)
+    def unsqueeze(self, dim: _int) -> Tensor: return call("unsqueeze", self, dim)
+    def flatten(self, start_dim: _int = 0, end_dim: _int = -1) -> Tensor:
+        return call("flatten", self, start_dim, end_dim)
+    def ravel(self) -> Tensor: return call("flatten", self)
+    def expand(self, *sizes: Any) -> Tensor: return call("expand", self, listed(sizes))
+    def broadcast_to(self, size: Sequence[Dim]) -> Tensor: return call("broadcast_to", self, size)
+    def repeat(self, *repeats: Any) -> Tensor: return call("tile", self, listed(repeats))
+    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("chunk", self, chunks, dim))
+    def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("split", self, split_size, dim))
+    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: return call("narrow", self, dim, start, length)
+    def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("unbind", self, dim))
+    def tensor_split(self, indices_or_sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        return tuple(call("tensor_split", self, indices_or_sections, dim))
+    def hsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        return tuple(call("hsplit", self, indices_or_sections))
+    def vsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        return tuple(call("vsplit", self, indices_or_sections))
+    def dsplit(self, indices_or_sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        return tuple(call("dsplit", self, indices_or_sections))
+    def select(self, dim: _int, index: _int) -> Tensor: return call("select", self, dim, index)
+    def unflatten(self, dim: _int, sizes: Sequence[Dim]) -> Tensor: return call("unflatten", self, dim, sizes)
+    def movedim(self, source: Dims, destination: Dims) -> Tensor: return call("movedim", self, source, destination)
+    def moveaxis(self, source: Dims, destination: Dims) -> Tensor: return call("movedim", self, source, destination)
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: return call("transpose", self, axis0, axis1)
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
+    def view_as(self, other: Tensor) -> Tensor: return call("reshape", self, other.shape)
+    def reshape_as(self, other: Tensor) -> Tensor: return call("reshape", self, other.shape)
+    def expand_as(self, other: Tensor) -> Tensor: return call("expand", self, other.shape)
+    def tile(self, *dims: Any) -> Tensor: return call("tile", self, listed(dims))
+    def repeat_interleave(self, repeats: Any, dim: _int | None = None) -> Tensor:
+        return call("repeat_interleave", self, repeats, dim)
+    def fliplr(self) -> Tensor: return call("fliplr", self)
+    def flipud(self) -> Tensor: return call("flipud", self)
+    def rot90(self, k: _int = 1, dims: Sequence[_int] = (0, 1)) -> Tensor: return call("rot90", self, k, dims)
+    def diag(self, diagonal: _int = 0) -> Tensor: return call("diag", self, diagonal)
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        return call("diagonal", self, offset, dim1, dim2)
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
+        return call("diag_embed", self, offset, dim1, dim2)
+    def diagflat(self, offset: _int = 0) -> Tensor: return call("diagflat", self, offset)
+    def take(self, index: Operand) -> Tensor: return call("take", self, index)
+    def flip(self, *dims: Any) -> Tensor: return call("flip", self, listed(dims))
+    def roll(self, shifts: Any, dims: Any = None) -> Tensor: return call("roll", self, shifts, dims)
+    def tril(self, diagonal: _int = 0) -> Tensor: return call("tril", self, diagonal)
+    def triu(self, diagonal: _int = 0) -> Tensor: return call("triu", self, diagonal)
+    def index_select(self, dim: _int, index: Operand) -> Tensor: return call("index_select", self, dim, index)
+    def gather(self, dim: _int, index: Operand) -> Tensor: return call("gather", self, dim, index)
+    def take_along_dim(self, indices: Operand, dim: _int | None = None) -> Tensor:
+        return call("take_along_dim", self, indices, dim)
+    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
+        return call("Tensor.unfold", self, dimension, size, step)
+
+    # -- scans and scatters -------------------------------------------------------------------------------------------
+    def cumsum(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return call("cumsum", self, dim, dtype=dtype)
+    def cumprod(self, dim: _int, *, dtype: DTypeLike = None) -> Tensor: return call("cumprod", self, dim, dtype=dtype)
+    def cummax(self, dim: _int) -> Any: return call("cummax", self, dim)
+    def cummin(self, dim: _int) -> Any: return call("cummin", self, dim)
+    def logcumsumexp(self, dim: _int) -> Tensor: return call("logcumsumexp", self, dim)
+    def diff(self, n: _int = 1, dim: _int = -1) -> Tensor: return call("diff", self, n, dim)
+    def scatter(self, dim: _int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
+        return call("scatter", self, dim, index, src, reduce=reduce)
+    def scatter_add(self, dim: _int, index: Operand, src: Operand) -> Tensor:
+        return call("scatter_add", self, dim, index, src)
+    def scatter_reduce(self, dim: _int, index: Operand, src: Operand, reduce: str, *,
+                       include_self: _bool = True) -> Tensor:
+        return call("scatter_reduce", self, dim, index, src, reduce, include_self=include_self)
+    def index_add(self, dim: _int, index: Operand, source: Operand, *, alpha: Operand = 1) -> Tensor:
+        return call("index_add", self, dim, index, source, alpha=alpha)
+    def index_copy(self, dim: _int, index: Operand, source: Operand) -> Tensor:
+        return call("index_copy", self, dim, index, source)
+    def index_fill(self, dim: _int, index: Operand, value: Operand) -> Tensor:
+        return call("index_fill", self, dim, index, value)
+
+    # -- products -----------------------------------------------------------------------------------------------------
+    def matmul(self, other: Operand) -> Tensor: return call("matmul", self, other)
+    def mm(self, mat2: Operand) -> Tensor: return call("mm", self, mat2)
+    def bmm(self, mat2: Operand) -> Tensor: return call("bmm", self, mat2)
+    def mv(self, vec: Operand) -> Tensor: return call("mv", self, vec)
+    def dot(self, tensor: Operand) -> Tensor: return call("dot", self, tensor)
+    def outer(self, vec2: Operand) -> Tensor: return call("outer", self, vec2)
+    def inner(self, other: Operand) -> Tensor: return call("inner", self, other)
+    def vdot(self, other: Operand) -> Tensor: return call("vdot", self, other)
+    def kron(self, other: Operand) -> Tensor: return call("kron", self, other)
+    def cross(self, other: Operand, dim: _int | None = None) -> Tensor: return call("cross", self, other, dim)
+    def trace(self) -> Tensor: return call("trace", self)
+    def addmm(self, mat1: Operand, mat2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("addmm", self, mat1, mat2, beta=beta, alpha=alpha)
+    def addmv(self, mat: Operand, vec: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("addmv", self, mat, vec, beta=beta, alpha=alpha)
+    def addr(self, vec1: Operand, vec2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("addr", self, vec1, vec2, beta=beta, alpha=alpha)
+    def baddbmm(self, batch1: Operand, batch2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("baddbmm", self, batch1, batch2, beta=beta, alpha=alpha)
+    def addbmm(self, batch1: Operand, batch2: Operand, *, beta: _float = 1, alpha: _float = 1) -> Tensor:
+        return call("addbmm", self, batch1, batch2, beta=beta, alpha=alpha)
+    def det(self) -> Tensor: return call("linalg.det", self)
+    def logdet(self) -> Tensor: return call("logdet", self)
+    def slogdet(self) -> Any: return call("linalg.slogdet", self)
+    def inverse(self) -> Tensor: return call("linalg.inv", self)
+    def matrix_power(self, n: _int) -> Tensor: return call("linalg.matrix_power", self, n)
+    def matrix_exp(self) -> Tensor: return call("linalg.matrix_exp", self)
+
+    # -- second names -------------------------------------------------------------------------------------------------
+    absolute, negative, fix, clip = abs, neg, trunc, clamp
+    arcsin, arccos, arctan, arctan2 = asin, acos, atan, atan2
+    arcsinh, arccosh, arctanh = asinh, acosh, atanh
+    subtract, multiply, divide, true_divide = sub, mul, div, div
+    not_equal, less, less_equal, greater, greater_equal = ne, lt, le, gt, ge
