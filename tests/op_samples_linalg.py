@@ -50,6 +50,11 @@ def _factorisations() -> list[Sample]:
                    smooth=False),
             Sample((t("2x2xf64"),), tensor.MatrixExp, values=([[-200.0, 3.0], [0.0, -100.0]],), smooth=False)]
     out += [Sample((t(s),), tensor.Eigh, values=(positive(s) * 0.3 - 1,)) for s in SQUARE]
+    # squares of these are too great or too small for their type, and here no singular value is to be divided by
+    out += [Sample((t(f"4x2x{d}"),), tensor.Svd, values=(numbers("4x2xf64") * size,), smooth=False)
+            for d, size in (("f64", 1e-200), ("f64", 1e200), ("f32", 1e-30), ("f32", 1e30))]
+    out += [Sample((t("3x2xf64"),), lambda x, atol=atol: tensor.Pinv(x, atol), values=([[1, 2], [2, 4], [3, 6]],),
+                   smooth=False) for atol in (None, 0.0)]
     return out
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 
 Array = np.ndarray[Any, Any]
 
@@ -68,6 +69,7 @@ class Case:
 
     constant   arguments that are not differentiated
     twice      whether second derivatives are compared, in the families where they are
+    slow       what it shows is shown by cheaper cases too, but for a size or a combination
     """
 
     name: str
@@ -75,14 +77,21 @@ class Case:
     keywords: dict[str, Any] = field(default_factory=dict)
     constant: tuple[int, ...] = ()
     twice: bool = True
+    slow: bool = False
 
     def __str__(self) -> str:
         shown = [str(a) for a in (*self.args, *self.keywords.values()) if not isinstance(a, Input | list | tuple)]
         return "-".join([self.name, *shown])
 
 
-def C(name: str, *args: Any, constant: tuple[int, ...] = (), twice: bool = True, **keywords: Any) -> Case:
-    return Case(name, args, keywords, constant, twice)
+def C(name: str, *args: Any, constant: tuple[int, ...] = (), twice: bool = True, slow: bool = False,
+      **keywords: Any) -> Case:
+    return Case(name, args, keywords, constant, twice, slow)
+
+
+def marked(cases: Iterable[Case]) -> list[Any]:
+    """Cases as parameters of a test."""
+    return [pytest.param(case, marks=pytest.mark.slow) if case.slow else case for case in cases]
 
 
 def look_up(module: Any, name: str) -> Any:

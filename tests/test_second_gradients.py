@@ -8,7 +8,7 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
-from tests.public_case import Case, look_up, made, torch_function
+from tests.public_case import Case, look_up, made, marked, torch_function
 from tests.public_cases_linalg import TWICE
 from tests.public_cases_windows import CASES
 
@@ -30,7 +30,7 @@ def differentiable(case: Case) -> bool:
     return any(y.is_floating_point() for y in (out if isinstance(out, tuple | list) else [out]))
 
 
-@pytest.mark.parametrize("case", [c for c in (*CASES, *TWICE) if differentiable(c)], ids=str)
+@pytest.mark.parametrize("case", marked(c for c in (*CASES, *TWICE) if differentiable(c)), ids=str)
 def test_second_gradients(case: Case) -> None:
     """The gradient of <gradient of <f, w>, v>."""
     rng = np.random.default_rng(len(str(case)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ def stored(dtype: ScalarType) -> ScalarType:
     return i8 if dtype == i1 else IntType(dtype.width) if isinstance(dtype, IntType) else dtype
 
 
+@lru_cache(1 << 12)
 def buffer_type(type: TensorType) -> MemRefType:
     """The row-major buffer of a tensor."""
     return MemRefType(tuple(d if isinstance(d, int) else None for d in type.shape), stored(type.dtype))

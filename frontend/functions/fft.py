@@ -260,16 +260,24 @@ def _known(values: Any, dtype: DTypeLike) -> Tensor:
     return tracer(made) if state.trace is not None else made
 
 
+def _spaced(n: int, d: float) -> int:
+    """The number of points d apart."""
+    count = plain_int(n, "n")
+    if count < 1 or d == 0:
+        raise UserError(f"frequencies of {count} points that are {d} apart", code="MLC0360")
+    return count
+
+
 @creation
 def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
     """The frequencies of fft's result: 0, 1, ..., -2, -1 over n * d"""
-    return _known(np.fft.fftfreq(plain_int(n, "n"), d), dtype)
+    return _known(np.fft.fftfreq(_spaced(n, d), d), dtype)
 
 
 @creation
 def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
     """The frequencies of rfft's result: 0, 1, ..., n // 2 over n * d"""
-    return _known(np.fft.rfftfreq(plain_int(n, "n"), d), dtype)
+    return _known(np.fft.rfftfreq(_spaced(n, d), d), dtype)
 
 
 def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: DTypeLike) -> Tensor:

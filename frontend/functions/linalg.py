@@ -91,6 +91,16 @@ def _square(input: Operand) -> Tracer:
     return x
 
 
+def _symmetric(input: Operand, upper: bool = False) -> Tracer:
+    """The symmetric matrix one of whose triangles is that of a square one; derivatives reach both alike."""
+    x = _square(input)
+    y = _mt(x)
+    row, column = (emit(T.Iota, x.shape[-2:], a, i64) for a in range(2))
+    kept = tracer(E.where((row <= column) if upper else (row >= column), x, y))
+    even = tracer((x + y) * 0.5)
+    return tracer(even + E.detach(kept - even))
+
+
 def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
     """Matrices of one element type and batch."""
     dtype = f64 if f64 in (a.type.dtype, b.type.dtype) else f32
@@ -136,9 +146,9 @@ def _solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bo
 def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
     """The lower triangular l with l l^T = input, or l^T; NaN where a matrix is not positive definite
 
-    Of a matrix that is not symmetric, the symmetric part is taken.
+    Only the lower triangle of input counts, or with `upper` the upper one.
     """
-    out = emit(T.Cholesky, _square(input))
+    out = emit(T.Cholesky, _symmetric(input, bool(upper)))
     return _mt(out) if upper else out
 
 
@@ -156,11 +166,11 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
 def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """(eigenvalues, eigenvectors) of a symmetric matrix, ascending; eigenvectors are columns of length 1
 
-    Both triangles count: of a matrix that is not symmetric, the symmetric part is taken.
+    Only the lower triangle of A counts, or with UPLO = "U" the upper one.
     """
     if UPLO not in ("L", "U"):
         raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
-    return Eigh(*emit(T.Eigh, _square(A)))
+    return Eigh(*emit(T.Eigh, _symmetric(A, UPLO == "U")))
 
 
 @operation(name="linalg.eigvalsh")
@@ -292,19 +302,21 @@ def inv(A: Operand) -> Tensor:
 @operation(name="linalg.lstsq")
 def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
     """(solution, residuals): the shortest x of those for which |A x - B| is least; residuals where m > n"""
-    a, b = _together(_matrix(A), _right_sides(_matrix(A), B)[0])
+    b, vector = _right_sides(_matrix(A), B)
+    a, b = _together(_matrix(A), b)
     m, n = a.shape[-2:]
     x = contract.matmul(pinv(a, rtol=rcond), b)
     rest = tracer(contract.matmul(a, x) - b)
     over = isinstance(m, int) and isinstance(n, int) and m > n
-    return Lstsq(x, R.sum(rest * rest, -2) if over else full(0, b, [0]))
+    residuals = R.sum(rest * rest, -2) if over else full(0, b, [0])
+    return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
 
 
 @operation(name="linalg.pinv")
 def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
     """The pseudo-inverse, by singular values; those up to max(atol, rtol * the greatest) count as zero
 
-    rtol is max(m, n) times the element type's epsilon unless it or atol is given.
+    rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
     """
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
     return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]
@@ -315,7 +327,8 @@ def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
     m, n = a.shape[-2:]
     eps = 2.0 ** (-52 if a.type.dtype == f64 else -23)
     if rtol is None:
-        rtol = 0.0 if atol is not None else E.mul(E.maximum(tracer(m), tracer(n)), eps)
+        rtol = E.mul(E.maximum(tracer(m), tracer(n)), eps)
+        rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
     if 0 in s.shape:
         return reshape(full(0, s, [1]), [1] * s.ndim)
     greatest = R.amax(s, -1, keepdim=True)
@@ -411,13 +424,18 @@ def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -
 
 @operation(name="linalg.cond")
 def cond(A: Operand, p: Any = None) -> Tensor:
-    """The condition number: |A| * |inv(A)| in the norm p, or of None, 2 and -2 the quotient of singular values"""
+    """The condition number: |A| * |inv(A)| in the norm p, or of None, 2 and -2 the quotient of singular values
+
+    Infinite where a matrix is singular.
+    """
     x = _matrix(A)
     if p in (None, 2, -2):
         s = svdvals(x)
         large, small = R.amax(s, -1), R.amin(s, -1)
         return E.div(small, large) if p == -2 else E.div(large, small)
-    return matrix_norm(x, p) * matrix_norm(inv(x), p)
+    out = matrix_norm(x, p) * matrix_norm(inv(x), p)
+    regular = E.logical_or(R.any(E.isnan(x), (-2, -1)), E.logical_not(E.isnan(out)))
+    return E.where(regular, out, math.inf)
 
 
 # -- powers -----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from mlc.ir.types import ScalarType, TensorType, f32, f64, i64
 class Pinv(MatrixOp, name="tensor.pinv"):
     """result = v diag(1 / s) u^T for x = u diag(s) v^T, leaving out each s up to max(atol, rtol * the greatest)
 
-    rtol is max(m, n) times the element type's epsilon unless it or atol is given.
+    rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
 
         %r = tensor.pinv %x : (tensor<Bx3x2xf32>) -> tensor<Bx2x3xf32>
     """
@@ -54,7 +54,7 @@ class Pinv(MatrixOp, name="tensor.pinv"):
     def _rtol(self, n: Any) -> Any:
         if self.rtol is not None:
             return self.rtol
-        return 0.0 if self.atol is not None else n * epsilon(self.x.type.dtype)
+        return 0.0 if self.atol is not None and self.atol > 0 else n * epsilon(self.x.type.dtype)
 
     def decompose(self) -> Value:
         u, s, v = Svd(self.x).results

@@ -128,10 +128,12 @@ class Svd(Factorisation, name="tensor.svd"):
         wide = x.type.shape[-1] != k
         if k == 0:
             return tuple(full(0, self.x, r.type.shape) for r in self.results)
-        u, s, v = _one_sided(mt(x) if wide else x)
+        scale = _power_of_two(x)
+        u, s, v = _one_sided((mt(x) if wide else x) / scale)
         if wide:
             u, v = v, u
         signs = row_vector(_sign_values(u))
+        s = s * reshape(scale, (scale.type.shape[0], 1))
         return unbatched(u * signs, batch), unbatched(s, batch), unbatched(mt(v * signs), batch)
 
     def vjp(self, du: Value, ds: Value, dv: Value) -> list[Value | None]:
@@ -191,10 +193,12 @@ def _one_sided(x: Value) -> tuple[Value, Value, Value]:
 
 
 class _Rotation:
-    """Rotations of columns by pairs: column i and column partner[i] go to c * own + s * other.
+    """Rotations of columns by pairs: of column i and column partner[i], the one becomes c * own + s * other.
 
     They make zero what stands between the two, `off`, given their diagonal elements; where `needed` is false, columns
-    stay as they are.
+    stay as they are. c * own + s * other is computed as own + s * (other - s / (1 + c) * own): most angles are small,
+    and a small correction leaves columns orthonormal to rounding however many rotations there are. Rutishauser, "The
+    Jacobi method for real symmetric matrices", 1966.
     """
 
     def __init__(self, partner: Value, squares: Value, off: Value, needed: Callable[..., Value]) -> None:
@@ -214,14 +218,17 @@ class _Rotation:
         tangent = select(compare("lt", ratio, zero), -tangent, tangent)
         cosine = one / tensor.Sqrt(tangent * tangent + 1).result
         sine = tangent * cosine
-        self.own = select(self.turned, cosine, one)
-        self.other = select(self.turned, select(low, -sine, sine), zero)
+        self.sine = select(self.turned, select(low, -sine, sine), zero)
+        self.half = self.sine / (cosine + 1)                     # the tangent of half the angle
 
     def columns(self, x: Value) -> Value:
-        return x * row_vector(self.own) + tensor.Take(x, self.partner, 2).result * row_vector(self.other)
+        return self._turned(x, tensor.Take(x, self.partner, 2).result, row_vector)
 
     def rows(self, x: Value) -> Value:
-        return x * column_vector(self.own) + tensor.Take(x, self.partner, 1).result * column_vector(self.other)
+        return self._turned(x, tensor.Take(x, self.partner, 1).result, column_vector)
+
+    def _turned(self, own: Value, other: Value, along: Callable[[Value], Value]) -> Value:
+        return own + along(self.sine) * (other - along(self.half) * own)
 
 
 def _sweeps(n: Dim, carried: Sequence[Value],
@@ -251,10 +258,26 @@ def _sweeps(n: Dim, carried: Sequence[Value],
     return while_loop(unfinished, sweep, [*start, *carried])[2:]
 
 
+def _greatest(x: Value) -> Value:
+    """The greatest absolute value of each matrix of [b, m, n], as [b, 1, 1]."""
+    return keep_axes(tensor.ReduceMax(tensor.Abs(x).result, (1, 2)).result, (1, 2), x.type.shape)
+
+
+def _power_of_two(x: Value) -> Value:
+    """About the greatest absolute value of each matrix: dividing by it is exact, and squares of what is then of any
+    weight are neither too great nor too small to represent. 1 where x is 0 or not finite."""
+    top = _greatest(x)
+    one, zero = full(1, top), full(0, top)
+    usual = tensor.And(compare("gt", top, zero), compare("lt", top, full(np.inf, top))).result
+    least = -1022.0 if x.type.dtype == f64 else -126.0
+    exponent = tensor.Floor(tensor.Log2(select(usual, top, one)).result).result
+    return tensor.Exp2(tensor.Maximum(exponent, full(least, top)).result).result
+
+
 def _norm(x: Value) -> Value:
     """The square root of the sum of squares of each matrix of [b, m, n], as [b, 1]; NaN where x is not finite."""
     shape = x.type.shape
-    top = keep_axes(tensor.ReduceMax(tensor.Abs(x).result, (1, 2)).result, (1, 2), shape)
+    top = _greatest(x)
     scaled = x / select(compare("eq", top, full(0, top)), full(1, top), top)
     total = tensor.ReduceSum(scaled * scaled, (1, 2)).result
     return reshape(tensor.Sqrt(total).result, (shape[0], 1)) * reshape(top, (shape[0], 1))

@@ -1,0 +1,30 @@
+"""Fourier transforms: how exact they are, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mlc
+
+
+@pytest.mark.parametrize("n", [66, 256, 509])
+def test_as_exact_as_numpy(n: int) -> None:
+    """By products with matrices, by factors, and of a prime number of points, each against twice numpy's error."""
+    x = np.random.default_rng(n).normal(size=(n, 2))
+    z = x[:, 0] + 1j * x[:, 1]
+    turns = (np.outer(np.arange(n), np.arange(n)) % n).astype(np.longdouble) / n
+    exact = np.exp(-2j * np.arccos(np.longdouble(-1)) * turns) @ z
+    got = np.array(mlc.fft.fft(mlc.tensor(x)))
+
+    def error(found: np.ndarray) -> float:
+        return float(np.sqrt(np.mean(np.abs(found - exact) ** 2)))
+
+    assert error(got[:, 0] + 1j * got[:, 1]) <= 2 * error(np.fft.fft(z))
+
+
+def test_frequencies_of_nothing_are_refused() -> None:
+    for points, apart in ((0, 1.0), (-1, 1.0), (4, 0.0)):
+        for frequencies in (mlc.fft.fftfreq, mlc.fft.rfftfreq):
+            with pytest.raises(mlc.UserError, match="points that are"):
+                frequencies(points, apart)

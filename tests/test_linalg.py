@@ -1,0 +1,104 @@
+"""Linear algebra where it is hard: the accuracy of LAPACK, numbers of any size, matrices that are singular or empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from tests.arrays import Array
+
+torch = pytest.importorskip("torch")
+
+
+def rms(x: Any) -> float:
+    return float(np.sqrt(np.mean(np.square(np.asarray(x, np.float64)))))
+
+
+def doubled(found: Any) -> list[Array]:
+    return [np.asarray(x).astype(np.float64) for x in found]
+
+
+def spread(n: int, dtype: Any, symmetric: bool) -> Array:
+    """A matrix with singular values from 1 to 1e-4."""
+    rng = np.random.default_rng(n)
+    u, v = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
+    x = ((u * np.geomspace(1, 1e-4, n)) @ (u if symmetric else v).T).astype(dtype)
+    return np.asarray((x + x.T) / 2 if symmetric else x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.slow)])
+def test_as_accurate_as_lapack(dtype: str) -> None:
+    """What factors multiply to, how orthonormal they are, and eigenvalues, each against twice the error of LAPACK."""
+    n, eps = 50, float(np.finfo(dtype).eps)
+    one, even, odd = np.eye(n), spread(n, dtype, True), spread(n, dtype, False)
+    exact = np.linalg.eigvalsh(even.astype(np.float64)), np.linalg.svd(odd.astype(np.float64))[1]
+
+    def errors(where: Any, tensor: Any) -> list[float]:
+        w, v = doubled(where.eigh(tensor(even)))
+        u, s, vh = doubled(where.svd(tensor(odd)))
+        q, r = doubled(where.qr(tensor(odd)))
+        x, = doubled([where.solve(tensor(odd), tensor(odd[:, :2]))])
+        return [rms(v * w @ v.T - even), rms(v.T @ v - one), rms(w - exact[0]), rms(u * s @ vh - odd),
+                rms(u.T @ u - one), rms(vh @ vh.T - one), rms(s - exact[1]), rms(q @ r - odd), rms(q.T @ q - one),
+                rms(odd @ x - odd[:, :2])]
+
+    ours, theirs = errors(mlc.linalg, mlc.tensor), errors(torch.linalg, torch.from_numpy)
+    assert all(a <= 2 * b + eps / 2 for a, b in zip(ours, theirs)), list(zip(ours, theirs))
+
+
+def test_singular_values_of_any_size() -> None:
+    """Also where squares cannot be represented; each matrix of a batch by itself, beside those with infinities."""
+    x = np.random.default_rng(0).normal(size=(3, 4, 2)).astype(np.float32)
+    x[0] *= np.float32(1e-30)
+    x[1] *= np.float32(1e30)
+    special = [np.zeros((4, 2)), [[1, 2], [2, 4], [0, 0], [0, 0]], [[np.nan, 1]] + [[0, 1]] * 3, [[np.inf, 1]] * 4]
+    got = np.array(mlc.linalg.svdvals(mlc.tensor(np.concatenate([x, np.array(special, np.float32)]))))
+    np.testing.assert_allclose(got[:3], np.linalg.svd(x.astype(np.float64))[1], rtol=1e-6)
+    np.testing.assert_allclose(got[3:5], [[0, 0], [5, 0]], rtol=1e-6, atol=1e-6)
+    assert np.isnan(got[5:]).all()
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_one_triangle_counts(upper: bool) -> None:
+    """Values are those of the triangle; derivatives reach both alike, as PyTorch's do for symmetric matrices."""
+    x = np.array([[4.0, -1, 0.5], [1, 5, 2], [-2, 0.3, 6]])
+    theirs = torch.from_numpy(x).requires_grad_()
+    wanted = (torch.linalg.cholesky(theirs, upper=upper) * torch.arange(9.0).reshape(3, 3)).sum()
+    wanted.backward()
+    weights = mlc.arange(9, dtype="float64").reshape(3, 3)
+    got, gradient = mlc.value_and_grad(lambda x: (mlc.linalg.cholesky(x, upper=upper) * weights).sum())(mlc.tensor(x))
+    np.testing.assert_allclose(float(got), wanted.item(), rtol=1e-12)
+    np.testing.assert_allclose(np.array(gradient), theirs.grad.numpy(), rtol=1e-10, atol=1e-12)
+    values = mlc.linalg.eigvalsh(mlc.tensor(x), "U" if upper else "L")
+    np.testing.assert_allclose(np.array(values), np.linalg.eigvalsh(x, "U" if upper else "L"))
+
+
+def test_what_counts_as_zero() -> None:
+    """An atol of 0 is as none: only a greater one takes the place of the default."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(4, 2)) @ np.diag([3.0, 1]) @ rng.normal(size=(2, 3))
+    theirs, ours = torch.from_numpy(x), mlc.tensor(x)
+    tried: list[dict[str, Any]] = [{}, {"atol": 0.0}, {"atol": 3.0}, {"rtol": 0.5}, {"atol": 3.0, "rtol": 0.01}]
+    for bounds in tried:
+        rank = torch.linalg.matrix_rank(theirs, **bounds)
+        assert int(mlc.linalg.matrix_rank(ours, **bounds)) == int(rank), bounds
+    np.testing.assert_allclose(np.array(mlc.linalg.pinv(ours, atol=0.0)), torch.linalg.pinv(theirs, atol=0.0).numpy(),
+                               rtol=1e-9, atol=1e-12)
+
+
+def test_least_squares_of_vectors() -> None:
+    rng = np.random.default_rng(2)
+    a, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
+    got = mlc.linalg.lstsq(mlc.tensor(a), mlc.tensor(b))
+    want = torch.linalg.lstsq(torch.from_numpy(a), torch.from_numpy(b), driver="gelsd")
+    for x, y in zip(got, want):
+        assert x.shape == tuple(y.shape)
+        np.testing.assert_allclose(np.array(x), y.numpy(), rtol=1e-9)
+
+
+def test_condition_of_singular_matrices() -> None:
+    x = np.array([[[0.0, 0], [0, 0]], [[1, 0], [0, 0]], [[1, 0], [0, 4]], [[np.nan, 1], [1, 1]]])
+    np.testing.assert_array_equal(np.array(mlc.linalg.cond(mlc.tensor(x), 1)), [np.inf, np.inf, 4, np.nan])
