@@ -19,7 +19,8 @@ from mlc.ir.core import Op, Symbol
 Definition = llvm.Func | llvm.Global
 
 SMALL = 32
-"""Functions of fewer operations stay with the public ones: a unit of its own takes LLVM 2 ms."""
+"""Functions of fewer operations, with those whose address they take, stay with the public ones: a unit of its own takes
+LLVM 2 ms."""
 
 _OWN = "mlc_unit_being_named"
 """What a unit is called while its name is computed."""
@@ -74,12 +75,13 @@ class _Program:
         for name, used in self.uses.items():
             for other in used:
                 self.users[other].append(name)
-        self.pointed = {name for name, op in self.symbols.items() if isinstance(op, llvm.Func)
-                        for user in self.users[name] if name in _addresses(self.symbols[user])}
+        self.addresses = {name: [other for other in _addresses(op) if isinstance(self.symbols.get(other), llvm.Func)]
+                          for name, op in self.symbols.items()}
+        pointed = {other for others in self.addresses.values() for other in others}
         self.unit: dict[str, str] = {}
         for name, op in self.symbols.items():
             callers = [self.symbols[user] for user in self.users[name]]
-            if (op.linkage != "external" and name not in self.pointed and _is_large(op)
+            if (op.linkage != "external" and name not in pointed and self._is_large(op)
                     and not all(user.linkage == "external" for user in callers)):
                 self.unit[name] = name
         self._adopt()
@@ -87,6 +89,11 @@ class _Program:
         for name, op in self.symbols.items():
             if name in self.unit:
                 self.members[self.unit[name]].append(op)
+
+    def _is_large(self, op: Definition) -> bool:
+        """Whether a function is worth a unit, with those whose address it takes: a shared kernel is short by itself."""
+        return isinstance(op, llvm.Func) and SMALL <= sum(
+            _length(self.symbols[name]) for name in (op.sym_name, *self.addresses[op.sym_name]))
 
     def _adopt(self) -> None:
         """Give what only one unit uses to that unit, and what it uses, until nothing changes."""
@@ -141,8 +148,8 @@ def _is_defined(op: Definition) -> bool:
     return bool(op.body.blocks) if isinstance(op, llvm.Func) else op.value is not None or op.linkage != "external"
 
 
-def _is_large(op: Definition) -> bool:
-    return isinstance(op, llvm.Func) and sum(len(block) for block in op.body.blocks) >= SMALL
+def _length(op: Definition) -> int:
+    return sum(len(block) for block in op.body.blocks) if isinstance(op, llvm.Func) else 0
 
 
 def _used(op: Op, symbols: Iterable[str]) -> list[str]:

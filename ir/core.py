@@ -1,4 +1,4 @@
-"""The IR itself: values, operations, blocks, regions, uses, and the place where new operations go.
+"""The IR itself: operations, and with them values, blocks, regions, and the place where new operations go.
 
 An operation class is its whole definition. Annotated fields say what it is made of:
 
@@ -17,17 +17,20 @@ the current insertion point (`at_end`, `before`, `after`).
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 import numpy as np
 
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc
+from mlc.ir.fields import MISSING, Field, declared
+from mlc.ir.insertion import after, at_end, before, builder, caller_loc, insertion, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, substitute, substitute_attr
+from mlc.ir.values import OPERATORS, Block, BlockArg, OpResult, Region, Value, operator
+
+__all__ = ["OPERATORS", "REGISTRY", "Block", "BlockArg", "Op", "OpResult", "Region", "ResultType", "Symbol", "Value",
+           "after", "at_end", "before", "builder", "caller_loc", "clone_region", "insertion", "located", "operator"]
 
 O = TypeVar("O", bound="Op")
 ResultType = Type
@@ -40,306 +43,8 @@ class Symbol(str):
     __slots__ = ()
 
 
-class Value:
-    """What an operation or a block argument defines. `uses` maps (operation, operand index) to None, in order."""
-
-    __slots__ = ("name", "type", "uses")
-    type: Any
-    name: str
-    uses: dict[tuple[Op, int], None]
-
-    def __init__(self, type: Type, name: str = "") -> None:
-        self.type = type
-        self.name = name
-        self.uses = {}
-
-    @property
-    def owner(self) -> Op | Block:
-        raise NotImplementedError
-
-    @property
-    def op(self) -> Op | None:
-        """The operation that made this value; None for a block argument."""
-        return None
-
-    @property
-    def users(self) -> list[Op]:
-        """The operations that use this value, each once, in order of first use."""
-        return list(dict.fromkeys(op for op, _ in self.uses))
-
-    def replace_by(self, other: Value) -> None:
-        """Make every use of this value a use of `other`."""
-        for op, i in list(self.uses):
-            op.set_operand(i, other)
-
-    # Operators build operations of the type's own dialect: see `OPERATORS`.
-    def __add__(self, other: Any) -> Value:
-        return operator("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return operator("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return operator("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return operator("sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return operator("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return operator("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return operator("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return operator("div", other, self)
-
-    def __neg__(self) -> Value:
-        return operator("neg", self)
-
-
-class OpResult(Value):
-    __slots__ = ("_op", "index")
-
-    def __init__(self, type: Type, op: Op, index: int) -> None:
-        super().__init__(type)
-        self._op = op
-        self.index = index
-
-    @property
-    def owner(self) -> Op:
-        return self._op
-
-    @property
-    def op(self) -> Op:
-        return self._op
-
-
-class BlockArg(Value):
-    __slots__ = ("block", "index", "loc")
-
-    def __init__(self, type: Type, block: Block, index: int, name: str = "", loc: Loc = UNKNOWN) -> None:
-        super().__init__(type, name)
-        self.block = block
-        self.index = index
-        self.loc = loc
-
-    @property
-    def owner(self) -> Block:
-        return self.block
-
-
-OPERATORS: dict[str, Callable[..., Value]] = {}
-"""`dialect.name` -> builder, for Python operators on values; filled by the dialects."""
-
-
-def operator(name: str, *args: Any) -> Value:
-    """Build the operation that the Python operator `name` means for the first `Value` among `args`."""
-    dialect = next(a for a in args if isinstance(a, Value)).type.dialect
-    return OPERATORS[f"{dialect}.{name}"](*args)
-
-
-class Block:
-    """A list of operations, the last of which may be a terminator, and the values it takes as arguments."""
-
-    __slots__ = ("args", "first", "last", "region")
-
-    def __init__(self, arg_types: Iterable[Type] = (), names: Sequence[str] = ()) -> None:
-        self.args: list[BlockArg] = []
-        self.first: Op | None = None
-        self.last: Op | None = None
-        self.region: Region | None = None
-        for i, type in enumerate(arg_types):
-            self.add_arg(type, names[i] if i < len(names) else "")
-
-    def add_arg(self, type: Type, name: str = "", loc: Loc = UNKNOWN) -> BlockArg:
-        arg = BlockArg(type, self, len(self.args), name, loc)
-        self.args.append(arg)
-        return arg
-
-    def erase_arg(self, index: int) -> None:
-        self.erase_args([index])
-
-    def erase_args(self, indices: Collection[int]) -> None:
-        """Remove the arguments of these numbers."""
-        assert not any(self.args[i].uses for i in indices), "erasing a block argument that is used"
-        self.args = [arg for arg in self.args if arg.index not in indices]
-        for i, arg in enumerate(self.args):
-            arg.index = i
-
-    def __iter__(self) -> Iterator[Op]:
-        """The operations in order; the one just yielded may be erased, and others inserted after it are seen."""
-        op = self.first
-        while op is not None:
-            following = op.next
-            yield op
-            op = op.next if op.parent is self else following
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @property
-    def ops(self) -> list[Op]:
-        return list(self)
-
-    @property
-    def terminator(self) -> Op:
-        assert self.last is not None, "empty block"
-        return self.last
-
-    @property
-    def parent_op(self) -> Op | None:
-        return self.region.parent if self.region is not None else None
-
-    def insert(self, op: Op, before: Op | None = None) -> None:
-        """Put a detached `op` before another of this block, or at the end."""
-        assert op.parent is None, f"{op.name} is already in a block"
-        previous = before.prev if before is not None else self.last
-        op.parent, op.prev, op.next = self, previous, before
-        if previous is None:
-            self.first = op
-        else:
-            previous.next = op
-        if before is None:
-            self.last = op
-        else:
-            before.prev = op
-
-
-class Region:
-    """A list of blocks that belongs to an operation; control enters at the first."""
-
-    __slots__ = ("blocks", "parent")
-
-    def __init__(self, *blocks: Block) -> None:
-        self.blocks: list[Block] = []
-        self.parent: Op | None = None
-        for block in blocks:
-            self.add(block)
-
-    def add(self, block: Block) -> Block:
-        assert block.region is None, "the block is already in a region"
-        block.region = self
-        self.blocks.append(block)
-        return block
-
-    @property
-    def block(self) -> Block:
-        """The only block."""
-        assert len(self.blocks) == 1, f"expected one block, found {len(self.blocks)}"
-        return self.blocks[0]
-
-
-class _Builder(threading.local):
-    """Where the next operation goes, and the location it gets (None: the caller's line), in this thread."""
-
-    block: Block | None = None
-    before: Op | None = None
-    loc: Loc | None = None
-
-
-builder = _Builder()
-
-
-@contextmanager
-def insertion(block: Block | None, before: Op | None = None, loc: Loc | None = None) -> Iterator[None]:
-    """Within, new operations go into `block` before `before` (or at the end) and get `loc` if one is given."""
-    saved = builder.block, builder.before, builder.loc
-    builder.block, builder.before = block, before
-    if loc is not None:
-        builder.loc = loc
-    try:
-        yield
-    finally:
-        builder.block, builder.before, builder.loc = saved
-
-
-def at_end(block: Block, loc: Loc | None = None) -> Any:
-    """`with at_end(block): ...` appends what is built to `block`."""
-    return insertion(block, None, loc)
-
-
-def before(op: Op, loc: Loc | None = None) -> Any:
-    """`with before(op): ...` puts what is built before `op`, at its location unless another is given."""
-    return insertion(op.parent, op, loc or op.loc)
-
-
-def after(op: Op, loc: Loc | None = None) -> Any:
-    return insertion(op.parent, op.next, loc or op.loc)
-
-
-@contextmanager
-def located(loc: Loc) -> Iterator[None]:
-    """Within, new operations get the location `loc`."""
-    saved, builder.loc = builder.loc, loc
-    try:
-        yield
-    finally:
-        builder.loc = saved
-
-
-def caller_loc() -> Loc:
-    """The nearest frame that is outside this package's folders."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlc."):
-        frame = frame.f_back
-    return Loc(frame.f_code.co_filename, frame.f_lineno)
-
-
 REGISTRY: dict[str, type[Op]] = {}
 """Every operation class by its name."""
-
-
-class _Field:
-    """Descriptor of a field: its position among operands, regions or successors, or its attribute name."""
-
-    __slots__ = ("default", "index", "kind", "name", "shape")
-
-    def __init__(self, name: str, kind: str, shape: str, default: Any) -> None:
-        self.name = name
-        self.kind = kind                 # operand | attr | region | successor | type
-        self.shape = shape               # one | optional | many; for an attribute, its annotation
-        self.default = default
-        self.index = 0                   # position among the fields of its kind
-
-    def __get__(self, op: Op | None, owner: type | None = None) -> Any:
-        if op is None:
-            return self.default if self.default is not _MISSING else self
-        if self.kind == "attr":
-            return op.attrs.get(self.name, None if self.default is _MISSING else self.default)
-        if self.kind == "operand":
-            if op.segments is None:
-                return op.operands[self.index]
-            start = sum(op.segments[: self.index])
-            group = op.operands[start: start + op.segments[self.index]]
-            return tuple(group) if self.shape == "many" else group[0] if group else None
-        if self.kind == "region":
-            return op.regions[self.index] if self.shape == "one" else op.regions[self.index:]
-        if self.kind == "successor":
-            return op.successors[self.index] if self.shape == "one" else op.successors[self.index:]
-        return op.results[self.index].type if self.shape == "one" else tuple(r.type for r in op.results)
-
-    def __set__(self, op: Op, value: Any) -> None:
-        if self.kind != "attr":
-            raise AttributeError(f"{op.name}.{self.name} is not an attribute; use set_operand or rebuild the op")
-        op.attrs[self.name] = value
-
-
-_MISSING: Any = object()
-_OPERAND = {"Value": "one", "Value | None": "optional", "tuple[Value, ...]": "many"}
-_REGION = {"Region": "one", "tuple[Region, ...]": "many"}
-_BLOCK = {"Block": "one", "tuple[Block, ...]": "many"}
-_TYPE = {"ResultType": "one", "tuple[ResultType, ...]": "many"}
-
-
-def _field(name: str, annotation: str, default: Any) -> _Field:
-    for kind, table in (("operand", _OPERAND), ("region", _REGION), ("successor", _BLOCK), ("type", _TYPE)):
-        if annotation in table:
-            return _Field(name, kind, table[annotation], default)
-    return _Field(name, "attr", annotation, default)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=False, field_specifiers=())
@@ -355,7 +60,7 @@ class Op:
     """
 
     name: ClassVar[str] = ""
-    fields: ClassVar[tuple[_Field, ...]] = ()
+    fields: ClassVar[tuple[Field, ...]] = ()
     pure: ClassVar[bool] = True              # no effect but its results: may be merged, moved and removed
     reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
     effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
@@ -368,8 +73,9 @@ class Op:
     enums: ClassVar[dict[str, tuple[str, ...]]] = {}       # attributes that upstream writes as a number
     attr_types: ClassVar[dict[str, str]] = {}              # integer attributes that are not i64 upstream
     _variadic: ClassVar[bool] = False
-    operand_fields: ClassVar[tuple[_Field, ...]] = ()
-    attr_fields: ClassVar[tuple[_Field, ...]] = ()
+    _declares_types: ClassVar[bool] = False
+    operand_fields: ClassVar[tuple[Field, ...]] = ()
+    attr_fields: ClassVar[tuple[Field, ...]] = ()
     attr_defaults: ClassVar[dict[str, Any]] = {}
 
     __slots__ = ("attrs", "loc", "next", "operands", "parent", "prev", "regions", "results", "segments",
@@ -385,7 +91,7 @@ class Op:
             annotation = annotation if isinstance(annotation, str) else annotation.__name__
             if annotation.startswith("ClassVar"):
                 continue
-            field = _field(field_name, annotation, cls.__dict__.get(field_name, _MISSING))
+            field = declared(field_name, annotation, cls.__dict__.get(field_name, MISSING))
             setattr(cls, field_name, field)
             own.append(field)
         inherited = tuple(f for f in cls.fields if f.name not in {g.name for g in own})
@@ -395,8 +101,9 @@ class Op:
                 field.index = i
         cls.operand_fields = tuple(f for f in cls.fields if f.kind == "operand")
         cls.attr_fields = tuple(f for f in cls.fields if f.kind == "attr")
-        cls.attr_defaults = {f.name: f.default for f in cls.attr_fields if f.default is not _MISSING}
+        cls.attr_defaults = {f.name: f.default for f in cls.attr_fields if f.default is not MISSING}
         cls._variadic = any(f.shape != "one" for f in cls.operand_fields)
+        cls._declares_types = any(f.kind == "type" for f in cls.fields)
         if name:
             cls.name = name
             if name in REGISTRY and REGISTRY[name].__module__ != cls.__module__:
@@ -406,45 +113,50 @@ class Op:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         cls = type(self)
-        if len(args) > len(cls.fields):
-            raise TypeError(f"{cls.name} takes {len(cls.fields)} arguments, got {len(args)}")
-        bound = kwargs
-        for field, value in zip(cls.fields, args):
-            if field.name in bound:
-                raise TypeError(f"{cls.name} got {field.name} twice")
-            bound[field.name] = value
+        if kwargs or len(args) != len(cls.fields):
+            args = cls._bound(args, kwargs)
         operands: list[Value] = []
         segments: list[int] = []
         attrs: dict[str, Any] = {}
         regions: list[Region] = []
         successors: list[Block] = []
         types: tuple[Type, ...] | None = None
-        for field in cls.fields:
-            value = bound.pop(field.name, field.default)
-            if value is _MISSING:
-                if field.shape == "optional":
-                    value = None
-                else:
-                    raise TypeError(f"{cls.name} needs {field.name}")
-            if field.kind == "operand":
-                group = (value,) if field.shape == "one" else () if value is None else \
-                    (value,) if field.shape == "optional" else value
+        for field, value in zip(cls.fields, args):
+            kind, single = field.kind, field.shape == "one"
+            if kind == "attr":
+                attrs[field.name] = value
+            elif kind == "operand":
+                group = value if field.shape == "many" else () if value is None and not single else (value,)
                 operands += group
                 segments.append(len(group))
-            elif field.kind == "attr":
-                attrs[field.name] = value
-            elif field.kind == "type":
-                types = (value,) if field.shape == "one" else tuple(value)
-            elif field.kind == "region":
-                regions += (value,) if field.shape == "one" else value
+            elif kind == "type":
+                types = (value,) if single else tuple(value)
+            elif kind == "region":
+                regions += (value,) if single else value
             else:
-                successors += (value,) if field.shape == "one" else value
-        if bound:
-            raise TypeError(f"{cls.name} has no field {', '.join(bound)}")
+                successors += (value,) if single else value
         self._setup(operands, attrs, regions, successors, types, segments if cls._variadic else None,
                     builder.loc or caller_loc())
-        if builder.block is not None:
-            builder.block.insert(self, builder.before)
+        if (block := builder.block) is not None:
+            block.insert(self, builder.before)
+
+    @classmethod
+    def _bound(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """A value for every field, in order: what is given, or the default."""
+        if len(args) > len(cls.fields):
+            raise TypeError(f"{cls.name} takes {len(cls.fields)} arguments, got {len(args)}")
+        for field in cls.fields[: len(args)]:
+            if field.name in kwargs:
+                raise TypeError(f"{cls.name} got {field.name} twice")
+        out = list(args)
+        for field in cls.fields[len(args):]:
+            value = kwargs.pop(field.name, field.default)
+            if value is MISSING and field.shape != "optional":
+                raise TypeError(f"{cls.name} needs {field.name}")
+            out.append(None if value is MISSING else value)
+        if kwargs:
+            raise TypeError(f"{cls.name} has no field {', '.join(kwargs)}")
+        return tuple(out)
 
     @classmethod
     def make(cls: type[O], operands: Sequence[Value], attrs: dict[str, Any], types: Sequence[Type] | None,
@@ -486,12 +198,11 @@ class Op:
             assert region.parent is None, "the region already belongs to an operation"
             region.parent = self
         inferred = self._infer()
-        if types is None or not any(f.kind == "type" for f in self.fields):
-            if types is not None and types != inferred:
-                raise IRError(f"{self.name}: result is {_types(types)}, but the operands give {_types(inferred)}",
-                              code="MLC0102", loc=loc)
-            if types is None:
-                self.results = tuple([OpResult(t, self, i) for i, t in enumerate(inferred)])
+        if types is None:
+            self.results = tuple([OpResult(t, self, i) for i, t in enumerate(inferred)])
+        elif types != inferred and not self._declares_types:
+            raise IRError(f"{self.name}: result is {_types(types)}, but the operands give {_types(inferred)}",
+                          code="MLC0102", loc=loc)
         for i, value in enumerate(operands):
             value.uses[(self, i)] = None
 
@@ -619,12 +330,19 @@ class Op:
         self.drop_uses()
 
     def drop_uses(self) -> None:
-        """Forget the operands of this operation and of all inside it, which then stand in no block any more."""
-        for op in list(self.walk()):
+        """Forget the operands of this operation and of all inside it, which then stand in no block any more.
+
+        They let go of each other, so that they are freed at once and not when the cycle collector finds them.
+        """
+        for op in list(self.walk()) if self.regions else (self,):
             for i, value in enumerate(op.operands):
                 value.uses.pop((op, i), None)
             op.operands = []
-            op.parent = None                     # work-lists that still hold it see that it is gone
+            op.results = ()
+            op.parent = op.prev = op.next = None     # work-lists that still hold it see that it is gone
+            for region in op.regions:
+                for block in region.blocks:
+                    block.first = block.last = None
 
     def replace_by(self, *values: Value) -> None:
         """Let `values` stand for the results, and erase this operation."""

@@ -109,6 +109,7 @@ class Size:
         return f"Size({self})"
 
 
+@lru_cache(1 << 14)
 def sym(name: str) -> Size:
     """The size named `name`."""
     return Size(((((name, 1),), 1),))
@@ -132,17 +133,25 @@ def _count(x: Dim) -> int:
 
 
 def _make(terms: Mapping[Monomial, int]) -> Dim:
-    kept = [(m, c) for m, c in terms.items() if c]
+    kept = [m for m, c in terms.items() if c]
     if not kept:
         return 0
-    if len(kept) == 1 and kept[0][0] == ():
-        return kept[0][1]
-    return Size(tuple(sorted(kept, key=lambda t: _monomial_key(t[0]))))
+    if kept == [()]:
+        return terms[()]
+    if len(kept) > 1:
+        kept.sort(key=_monomial_key)
+    return Size(tuple([(m, terms[m]) for m in kept]))
 
 
 def _combine(a: Dim, b: Dim, sign: int) -> Dim:
     if b == 0:
         return a
+    if isinstance(b, int) and isinstance(a, Size):           # a constant is the last term
+        *rest, (last, number) = a.terms
+        if last != ():
+            return Size((*a.terms, ((), sign * b)))
+        number += sign * b
+        return Size((*rest, ((), number))) if number else Size(tuple(rest))
     out = dict(_terms(a))
     for m, c in _terms(b):
         out[m] = out.get(m, 0) + sign * c
@@ -257,20 +266,22 @@ def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:
     """`x` with each symbol replaced; names missing from a mapping stay."""
     if isinstance(x, int):
         return x
-    lookup = env if callable(env) else (lambda name: env.get(name, sym(name)))
-    total: Dim = 0
+    out: dict[Monomial, int] = {}
     for m, c in x.terms:
         term: Dim = c
         for atom, power in m:
-            if isinstance(atom, str):
-                value = lookup(atom)
-            else:
-                num, den = substitute(atom.num, lookup), substitute(atom.den, lookup)
+            if isinstance(atom, Quotient):
+                num, den = substitute(atom.num, env), substitute(atom.den, env)
                 value = divide(num, den) if atom.op == "floordiv" else modulo(num, den)
+            elif callable(env):
+                value = env(atom)
+            else:
+                value = env[atom] if atom in env else sym(atom)
             for _ in range(power):
                 term = term * value
-        total = total + term
-    return total
+        for n, d in _terms(term):
+            out[n] = out.get(n, 0) + d
+    return _make(out)
 
 
 def evaluate(x: Dim, env: Mapping[str, int]) -> int:

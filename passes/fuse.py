@@ -400,9 +400,11 @@ class _Fuser:
         terminator = self.block.terminator
         old = [op for op in self.block if not op.terminator and not is_outside(op)]
         remaining = sorted(self.groups, key=lambda g: min(ordered[op] for op in g.ops))
+        left = sum(g.bit for g in remaining)
         while remaining:
-            ready = next(g for g in remaining if not any(o is not g and g.before & o.bit for o in remaining))
+            ready = next(g for g in remaining if not g.before & left & ~g.bit)
             remaining.remove(ready)
+            left ^= ready.bit
             ops = sorted(ready.ops, key=ordered.__getitem__)
             with before(terminator, ops[-1].loc):
                 if ready.kind == "outside":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.elementwise import Elementwise
@@ -71,31 +72,37 @@ class Space:
     shape: tuple[Dim, ...]
     axes: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def kept(self) -> tuple[int, ...]:
         return tuple(a for a in range(len(self.shape)) if a not in self.axes)
 
-    @property
+    @cached_property
     def rows(self) -> tuple[Dim, ...]:
         """The shape without the reduced axes."""
         return tuple(self.shape[a] for a in self.kept)
 
-    @property
+    @cached_property
     def points(self) -> Walk:
         """The walk of a value with one element per point."""
         return tuple(None if n == 1 else a for a, n in enumerate(self.shape))
 
+    @cached_property
+    def long(self) -> list[Dim]:
+        """The sizes that are not 1."""
+        return long_axes(self.shape)
+
     def walk(self, shape: Sequence[Dim]) -> Walk | None:
         """The walk of a value of this shape that has an element per point or one per row; None if it has neither."""
-        if not self.has_all_points(shape) and long_axes(shape) != long_axes(self.rows):
+        everywhere = self.has_all_points(shape)
+        if not everywhere and long_axes(shape) != long_axes(self.rows):
             return None
-        along = range(len(self.shape)) if self.has_all_points(shape) else self.kept
+        along = range(len(self.shape)) if everywhere else self.kept
         axes = (a for a in along if self.shape[a] != 1)
         return tuple(None if n == 1 else next(axes) for n in shape)
 
     def has_all_points(self, shape: Sequence[Dim]) -> bool:
         """Whether a value of this shape has an element per point, with or without axes of size 1."""
-        return long_axes(shape) == long_axes(self.shape)
+        return shape == self.shape or long_axes(shape) == self.long
 
     def in_row(self) -> Walk:
         """The walk of a value with one element per point that is read anywhere in the same row."""

@@ -155,6 +155,17 @@ def test_the_digits_cnn() -> None:
     assert model[1].num_batches_tracked.item() == 3 * 21 and model[1].running_mean.numpy().any()
 
 
+def test_the_digits_cnn_learns_the_same_on_one_thread_and_two() -> None:
+    cnn, before, states = example("digits_cnn"), mlc.get_num_threads(), []
+    data = cnn.digits().load()
+    for count in (1, 2):
+        mlc.set_num_threads(count)
+        states.append(cnn.fit(0, 1, data)[0].state_dict())
+    mlc.set_num_threads(before)
+    for name, x in states[0].items():
+        assert x.numpy().tobytes() == states[1][name].numpy().tobytes(), name
+
+
 @pytest.mark.slow
 def test_the_digits_cnn_over_five_seeds() -> None:
     out = run("digits_cnn", "--seeds", "5")

@@ -241,7 +241,7 @@ def test_the_same_bits_on_any_number_of_threads(name: str) -> None:
     want = alone(name)
     for count in COUNTS:
         mlc.set_num_threads(count)
-        for _ in range(50):
+        for _ in range(100):
             assert shared(name).call(arguments(name))[0].tobytes() == want, count
 
 
@@ -273,7 +273,7 @@ def test_a_row_alone_and_among_others() -> None:
     x, w = (rng.standard_normal(s).astype(np.float32) for s in ((64, 300), (300, 500)))
     mlc.set_num_threads(3)
     together = np.asarray(f(x, w))
-    for i in (0, 17, 63):
+    for i in range(64):
         assert np.asarray(f(x[i: i + 1], w)).tobytes() == together[i].tobytes()
 
 

@@ -82,3 +82,16 @@ func.func @main(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
     assert np.allclose(got, np.tanh(once) * once, rtol=1e-5, atol=1e-6)
     again = pipeline.lower(parse_module(text), "llvm", host().vector_bits)
     assert [unit.text for unit in units(again, host())] == [unit.text for unit in units(lowered, host())]
+
+
+def test_a_kernel_that_threads_share_is_a_unit_with_its_part() -> None:
+    """The function that hands the work over is short, and what it hands over is long."""
+    lowered = pipeline.lower(parse_module("""
+func.func @main(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<512x512xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]}
+    : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
+  func.return %0 : tensor<512x512xf32>
+}
+"""), "llvm", host().vector_bits)
+    part, = [text for text in shared(units(lowered, host())) if "noinline" in text]
+    assert part.count("\ndefine ") == 2

@@ -117,6 +117,18 @@ def test_squares_turned_in_registers(size: tuple[int, int, int, int], bits: int)
         assert difference(found, expected, "bits") is None
 
 
+@pytest.mark.parametrize("k", [100, 1000, 4096])
+def test_rounding_errors_are_about_those_of_numpy(k: int) -> None:
+    rng = np.random.default_rng(k)
+    a, b = rng.standard_normal((64, k)).astype("f4"), rng.standard_normal((k, 64)).astype("f4")
+    exact = a.astype("f8") @ b.astype("f8")
+
+    def error(product: Array) -> float:
+        return float(np.sqrt(np.mean((product - exact) ** 2)))
+
+    assert error(product(64, 64, k, False, False)[0].call([a, b])[0]) <= 2 * error(a @ b)
+
+
 @pytest.mark.parametrize("bits", [512, 128])
 def test_backwards(bits: int) -> None:
     """Vectors of what lies in memory the other way round, the last one not full."""

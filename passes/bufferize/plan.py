@@ -6,8 +6,10 @@ free while the result lives. Two values whose lifetimes do not overlap may share
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from mlc.dialects import func, scf
 from mlc.dialects.tensor.kernel import Kernel
@@ -60,6 +62,9 @@ class Plan:
         self.wishes: dict[Value, Wish] = {}
         self.same: dict[Value, Value] = {}              # values that lie in the buffer of another
         self.slots: list[Slot] = []
+        self.busy: list[tuple[int, int]] = []           # heap of (a step at which it is in use, number of a slot)
+        self.free: list[tuple[int, int]] = []           # (bytes, number) of the others, in order
+        self.free_unknown: list[int] = []               # numbers of those whose bytes are no number
         self.in_slot: dict[Value, Slot] = {}
         self.arena_of: dict[func.Call, Slot] = {}
         self.temporaries: Dim = 0
@@ -126,20 +131,39 @@ class Plan:
 
     def free_slot(self, size: Dim, step: int) -> Slot:
         """A slot that nothing uses at `step`: the smallest that holds `size`, the largest grown, or a new one."""
-        free = [s for s in self.slots if s.free_after < step]
-        if equal := next((s for s in free if s.bytes == size), None):
-            return equal
-        if isinstance(size, int):
-            numbers = [(s.bytes, i, s) for i, s in enumerate(free) if isinstance(s.bytes, int)]
-            if fitting := [n for n in numbers if n[0] >= size]:
-                return min(fitting)[2]
-            if numbers:
-                slot = max(numbers)[2]
-                slot.bytes = size
-                return slot
-        slot = Slot(size, step)
-        self.slots.append(slot)
-        return slot
+        self.release(step)
+        i = self.best(size)
+        if i is None:
+            i = len(self.slots)
+            self.slots.append(Slot(size, step))
+        heappush(self.busy, (step, i))
+        return self.slots[i]
+
+    def release(self, step: int) -> None:
+        """Note what nothing uses at `step` any more; steps only grow."""
+        while self.busy and self.busy[0][0] < step:
+            _, i = heappop(self.busy)
+            slot = self.slots[i]
+            if slot.free_after >= step:                     # it was in use for longer than was known then
+                heappush(self.busy, (slot.free_after, i))
+            elif isinstance(slot.bytes, int):
+                insort(self.free, (slot.bytes, i))
+            else:
+                insort(self.free_unknown, i)
+
+    def best(self, size: Dim) -> int | None:
+        """The number of the free slot to take for `size`, which is free no more."""
+        if not isinstance(size, int):
+            i = next((i for i in self.free_unknown if self.slots[i].bytes == size), None)
+            if i is not None:
+                self.free_unknown.remove(i)
+            return i
+        if not self.free:
+            return None
+        at = bisect_left(self.free, (size, 0))
+        bytes, i = self.free.pop(min(at, len(self.free) - 1))
+        self.slots[i].bytes = max(bytes, size)
+        return i
 
     # -- regions --------------------------------------------------------------------------------------------------
     def enter_for(self, op: scf.For) -> None:

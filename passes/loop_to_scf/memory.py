@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,25 +47,29 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
 def at(low: Lowering, expr: Dim, point: Point) -> Dim:
     """An expression over coordinates as one over the origins of the current block."""
     origin = low.scope.origin
-    return sizes.substitute(expr, {f"d{d}": low.coordinate(d, p) for d, p in enumerate(point) if d in origin})
+
+    def coordinate(name: str) -> Dim:
+        d = low.coordinates.get(name, -1)
+        return low.coordinate(d, point[d]) if d in origin else sizes.sym(name)
+
+    return sizes.substitute(expr, coordinate)
 
 
-@contextmanager
-def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> Iterator[dict[str, Dim]]:
-    """Let the index tiles of an access have numbers, under names of their own."""
+def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> dict[str, Dim]:
+    """Let the index tiles of an access have numbers, under names of their own: which name is whose."""
     names: dict[str, Dim] = {}
     for i, t in enumerate(tiles):
         v = low.part(t, point)
         name = low.index_names.setdefault(v, f"tile.{len(low.index_names)}")
         names[f"t{i}"] = sizes.sym(name)
         low.scope.numbers.symbols[name] = v
-    yield names
+    return names
 
 
 def scalar_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
     """An expression as an index, in the first lane."""
-    with numbered(low, tiles, point) as names:
-        return low.number(sizes.substitute(at(low, expr, point), names))
+    here = at(low, expr, point)
+    return low.number(sizes.substitute(here, numbered(low, tiles, point)) if tiles else here)
 
 
 def lane_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
@@ -145,11 +148,14 @@ def flatten(low: Lowering, buffer: Value) -> tuple[Value, list[Dim]]:
 
 def address(low: Lowering, access: Access) -> Dim:
     """The position in the flat buffer, as an expression."""
-    _, strides = flatten(low, access.buffer)
-    total: Dim = 0
-    for e, s in zip(access.map, strides):
-        total = total + e * s
-    return total
+    key = access.buffer, access.map
+    if key not in low.addresses:
+        _, strides = flatten(low, access.buffer)
+        total: Dim = 0
+        for e, s in zip(access.map, strides):
+            total = total + e * s
+        low.addresses[key] = total
+    return low.addresses[key]
 
 
 def pace(low: Lowering, access: Access) -> Dim | None:
@@ -193,7 +199,8 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
     elif (along := is_turned(low, access, address(low, access))) is not None:
         load_turned(low, tile, along, access.mask, lambda p: place(low, access, p))
     else:
-        low.define(tile, lambda p: _load_lanes(low, access, p))
+        step = pace(low, access)
+        low.define(tile, lambda p: _load_lanes(low, access, p, step))
 
 
 def _load_scalar(low: Lowering, access: Access, point: Point) -> Value:
@@ -212,21 +219,22 @@ def _load_scalar(low: Lowering, access: Access, point: Point) -> Value:
     return branch.results[0]
 
 
-def _load_lanes(low: Lowering, access: Access, point: Point) -> Value:
+def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -> Value:
+    """A vector whose lanes lie `step` elements apart, if they always do."""
     type = VectorType((low.lanes,), access.buffer.type.dtype)
     mask = lane_mask(low, access, point)
     if not low.in_lanes(loop.spanned(access.map, access.tiles)):
         return _load_one_for_all(low, access, point, type)
-    if is_contiguous(low, access):
+    if step == 1:
         buffer, indices = place(low, access, point)
         if mask is None:
             return vector.Load(buffer, indices, type).result
         return vector.MaskedLoad(buffer, indices, mask, arith.constant(zero_of(type.dtype), type)).result
     flat, _ = flatten(low, access.buffer)
     everywhere = arith.constant(True, VectorType((low.lanes,), i1)) if mask is None else mask
-    if pace(low, access) == -1:
+    if step == -1:
         return _load_backwards(low, access, point, type, mask)
-    if pace(low, access) == 2 and low.lanes % 2 == 0:
+    if step == 2 and low.lanes % 2 == 0:
         return _load_every_other(low, access, point, type, everywhere)
     where = lane_index(low, address(low, access), access.tiles, point)
     return vector.Gather(flat, (arith.constant(0, index),), where, everywhere,
@@ -282,11 +290,12 @@ def _store(low: Lowering, op: loop.Store) -> None:
 def store(low: Lowering, tile: Value, access: Access) -> None:
     """Write a tile to memory."""
     dims = tuple({*tile.type.dims, *access.dims})
+    contiguous = low.in_lanes(dims) and is_contiguous(low, access)
     for point in low.points(dims):
         value = low.part(tile, point)
         if not low.in_lanes(dims):
             _store_scalar(low, access, value, point)
-        elif is_contiguous(low, access):
+        elif contiguous:
             buffer, indices = place(low, access, point)
             mask = lane_mask(low, access, point)
             if mask is None:

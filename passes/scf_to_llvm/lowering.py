@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from mlc.dialects import llvm
@@ -53,7 +55,8 @@ class Lowering:
     function: llvm.Func
     block: Block                            # where the next instruction goes
     functions: dict[str, llvm.Func]         # what calls may name
-    loc: Loc                                # of the operation that is being lowered
+    loc: Loc                                # of what is made of the operation that is being lowered
+    origin: Loc | None = None               # of that operation
     env: dict[Value, Parts] = field(default_factory=dict)
     memories: dict[Value, Memory] = field(default_factory=dict)
 
@@ -72,10 +75,10 @@ class Lowering:
         at = 0
         for value in values:
             count = len(convert(value.type))
-            self.env[value] = list(parts[at: at + count])
-            for part in self.env[value]:
-                if value.name and not part.name:
-                    part.name = value.name
+            self.env[value] = own = list(parts[at: at + count])
+            if value.name:
+                for part in own:
+                    part.name = part.name or value.name
             at += count
             if isinstance(value.type, MemRefType):          # here, where its numbers are made, so once for all uses
                 with at_end(self.block, self.loc):
@@ -157,9 +160,10 @@ class Lowering:
             self.lower(op)
         raise AssertionError("a block without a terminator")
 
-    def at(self, op: Op) -> Any:
+    def at(self, op: Op) -> insertion:
         """Within, instructions go to the current block and come from `op`."""
-        self.loc = op.loc.through(NAME)
+        if op.loc is not self.origin:                   # neighbours mostly come from one place
+            self.origin, self.loc = op.loc, op.loc.through(NAME)
         return at_end(self.block, self.loc)
 
     def lower(self, op: Op) -> None:
@@ -186,19 +190,24 @@ def known(value: Value) -> Number:
 def pool_constants(function: llvm.Func) -> None:
     """Each constant once, at the start of the function: it is no instruction, but part of those that use it."""
     entry = function.body.blocks[0]
-    pool: dict[tuple[object, ...], Op] = {}
-    for op in function.walk():
-        if not isinstance(op, llvm.Constant | llvm.Poison):
-            continue
-        value = op.ref() if isinstance(op, llvm.Constant) else None
-        key = (type(op), op.type, None if value is None else value.tobytes())
-        if key in pool:
-            op.replace_by(pool[key].result)
-        else:
-            pool[key] = op
+    pool: dict[tuple[object, ...], llvm.Constant | llvm.Poison] = {}
+    for op in [op for op in function.walk() if isinstance(op, llvm.Constant | llvm.Poison)]:
+        first = pool.setdefault((type(op), op.type, _bits_of(op)), op)
+        if first is not op:
+            op.replace_by(first.result)
     for op in reversed(pool.values()):
         op.detach()
         entry.insert(op, entry.first)
+
+
+def _bits_of(op: llvm.Constant | llvm.Poison) -> int | bytes | None:
+    """Equal for constants of one type that are the same to the bit."""
+    if isinstance(op, llvm.Poison):
+        return None
+    if isinstance(op.type, IntType) and isinstance(op.value, int):
+        return op.value % (1 << op.type.width)
+    bits: bytes = op.ref().tobytes()
+    return int.from_bytes(bits, sys.byteorder) if isinstance(op.type, IntType) else bits
 
 
 def convert_scalar(type: ScalarType) -> ScalarType:
@@ -209,15 +218,16 @@ def convert_scalar(type: ScalarType) -> ScalarType:
     return i64 if type == index else i16 if is_narrow(type) else type
 
 
-def convert(type: Type) -> list[Type]:
+@lru_cache(1 << 12)
+def convert(type: Type) -> tuple[Type, ...]:
     """The types of the parts that a value of `type` becomes."""
     if isinstance(type, MemRefType):
         unknown = type.shape.count(None) + (type.strides.count(None) if type.strides is not None else 0)
-        return [llvm.ptr, *[i64] * unknown]
+        return (llvm.ptr, *[i64] * unknown)
     if isinstance(type, VectorType) and type.rank:
-        return [VectorType(type.shape[-1:], convert_scalar(type.dtype))] * math.prod(type.shape[:-1])
+        return (VectorType(type.shape[-1:], convert_scalar(type.dtype)),) * math.prod(type.shape[:-1])
     if isinstance(type, ScalarType):
-        return [convert_scalar(type)]
+        return (convert_scalar(type),)
     raise BackendError(f"a value of {type} has no form in llvm", code="MLC0541")
 
 

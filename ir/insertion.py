@@ -1,0 +1,78 @@
+"""Where new operations go, and the location they get."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from mlc.ir.diag import Loc
+
+if TYPE_CHECKING:
+    from mlc.ir.core import Op
+    from mlc.ir.values import Block
+
+
+class _Builder(threading.local):
+    """Where the next operation goes, and the location it gets (None: the caller's line), in this thread."""
+
+    block: Block | None = None
+    before: Op | None = None
+    loc: Loc | None = None
+
+
+builder = _Builder()
+
+
+class insertion:
+    """Within, new operations go into `block` before `before` (or at the end) and get `loc` if one is given."""
+
+    __slots__ = ("before", "block", "loc", "saved")
+
+    def __init__(self, block: Block | None, before: Op | None = None, loc: Loc | None = None) -> None:
+        self.block = block
+        self.before = before
+        self.loc = loc
+
+    def __enter__(self) -> None:
+        self.saved = builder.block, builder.before, builder.loc
+        builder.block, builder.before = self.block, self.before
+        if self.loc is not None:
+            builder.loc = self.loc
+
+    def __exit__(self, *error: object) -> None:
+        builder.block, builder.before, builder.loc = self.saved
+
+
+def at_end(block: Block, loc: Loc | None = None) -> insertion:
+    """`with at_end(block): ...` appends what is built to `block`."""
+    return insertion(block, None, loc)
+
+
+def before(op: Op, loc: Loc | None = None) -> insertion:
+    """`with before(op): ...` puts what is built before `op`, at its location unless another is given."""
+    return insertion(op.parent, op, loc or op.loc)
+
+
+def after(op: Op, loc: Loc | None = None) -> insertion:
+    return insertion(op.parent, op.next, loc or op.loc)
+
+
+@contextmanager
+def located(loc: Loc) -> Iterator[None]:
+    """Within, new operations get the location `loc`."""
+    saved, builder.loc = builder.loc, loc
+    try:
+        yield
+    finally:
+        builder.loc = saved
+
+
+def caller_loc() -> Loc:
+    """The nearest frame that is outside this package's folders."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("mlc."):
+        frame = frame.f_back
+    return Loc(frame.f_code.co_filename, frame.f_lineno)
