@@ -31,17 +31,17 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
 def check(module: Module, arguments: list[Any]) -> None:
-    """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to threads."""
+    """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to instructions of threads."""
     wanted: list[Any] = []
 
     def after(step: Step, lowered: Op) -> None:
         name = step.transform.name
         if name == "fix_numerics":
             wanted[:] = run_function(lowered, "main", arguments)
-        elif name in ("distribute", "loop_to_gpu", "dce"):
+        elif name in ("distribute", "loop_to_gpu", "dce", "gpu_to_nvvm"):
             same_bits(run_function(lowered, "main", arguments), wanted, name)
 
-    pipeline.build("low", machine="gpu").run(module, Instruments(verify_each=True, after=after))
+    pipeline.build("llvm", machine="gpu").run(module, Instruments(verify_each=True, after=after))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -14,11 +14,11 @@ import numpy as np
 
 from mlc.dialects import llvm, nvvm
 from mlc.dialects.gpu import simt
-from mlc.dialects.gpu.simt import WARP, Array, Threads, Traces
+from mlc.dialects.gpu.simt import WARP, Array, Threads, Traces, along, exchanged, meet
 from mlc.dialects.memref import fresh
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import IRError
-from mlc.ir.types import MemRefType, VectorType, element, i8, to_numpy
+from mlc.ir.types import MemRefType, Type, VectorType, element, i8, to_numpy
 
 RULES: dict[type[Op], Callable[[Any, Instructions], Any]] = {}
 """What an operation does whose meaning on many threads is not that on numbers, many at once."""
@@ -35,13 +35,13 @@ def rule(*targets: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any
 class Instructions(Threads):
     """Threads of a kernel in the llvm dialect; `addresses` are the pieces of memory that they know."""
 
-    __slots__ = ("addresses", "keep", "shared", "state_of")
+    __slots__ = ("addresses", "keep", "shared")
 
-    def execute(self, args: Sequence[Any]) -> None:
+    def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
         self.addresses = [(t.start, t.end) for t in self.traces]
         self.shared: dict[str, Any] = {}
         self.keep: list[Array] = []                          # memory that is addressed by numbers only
-        parts = [part for type, value in zip(self.types, args) for part in _parts(type, value)]
+        parts = [part for type, value in zip(types, args) for part in _parts(type, value)]
         blocks = self.kernel.regions[0].blocks
         order, place = {block: i for i, block in enumerate(blocks)}, np.zeros(self.mask.size, int)
         self.enter(blocks[0], parts, self.mask)
@@ -59,10 +59,6 @@ class Instructions(Threads):
             for block, values, mask in ways:
                 self.enter(block, values, mask)
                 place[mask] = order[block]
-
-    @property
-    def types(self) -> Sequence[Any]:
-        return self.launched
 
     def ways(self, op: Op) -> list[tuple[Block, list[Any], Array]]:
         """Where a terminator leads, with which values, and which threads go there."""
@@ -131,6 +127,9 @@ class Instructions(Threads):
         self.trace(op, at, count, write, atomic)
         memory = np.frombuffer((ctypes.c_ubyte * (end - start)).from_address(start), np.uint8)
         return here, memory, (at - start)[:, None] + np.arange(count)
+
+
+simt.KINDS[llvm.Func] = Instructions
 
 
 def _parts(type: Any, value: Any) -> list[Any]:
@@ -219,6 +218,14 @@ def _same(op: Op, threads: Instructions) -> Any:
     return threads[op.operands[0]]
 
 
+@rule(llvm.Bitcast)
+def _bitcast(op: llvm.Bitcast, threads: Instructions) -> Any:
+    before, after = (to_numpy(element(v.type)) for v in (op.x, op.result))
+    x = np.ascontiguousarray(np.broadcast_to(np.asarray(threads[op.x], before),
+                                             (threads.mask.size, *_shape(op.x.type))))
+    return x.view(after)
+
+
 # -- vectors and structs ----------------------------------------------------------------------------------------------
 @rule(llvm.ExtractElement)
 def _extract(op: llvm.ExtractElement, threads: Instructions) -> Any:
@@ -241,7 +248,7 @@ def _register(op: Op, threads: Instructions) -> Any:
     base, axis = next(key for key, cls in nvvm.REGISTERS.items() if cls is type(op))
     if base in _READ:
         number, sizes = _READ[base](threads)
-        return simt.along(number, sizes, axis).astype(np.int32)
+        return along(number, sizes, axis).astype(np.int32)
     sizes = threads.block_size if base is nvvm.Ntid else threads.grid
     return np.int32(sizes[nvvm.AXES.index(axis)])
 
@@ -261,10 +268,10 @@ def _shuffle(op: nvvm.ShflSync, threads: Instructions) -> Any:
     other = {"bfly": lane ^ offset, "down": lane + offset, "up": lane - offset,
              "idx": lowest | (offset & ~keep)}[op.kind]
     valid = other >= highest if op.kind == "up" else other <= highest
-    found = simt.exchanged(op, threads, value, np.where(valid, other, lane) - lane)
+    found = exchanged(op, threads, value, np.where(valid, other, lane) - lane)
     return (found, valid) if op.return_value_and_is_valid else found
 
 
 @rule(nvvm.Barrier)
 def _barrier(op: nvvm.Barrier, threads: Instructions) -> Any:
-    return simt.meet(op, threads)
+    return meet(op, threads)

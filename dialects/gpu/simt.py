@@ -18,7 +18,7 @@ from mlc.dialects.gpu.module import Func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Frame
-from mlc.ir.types import MemRefType, VectorType, to_numpy
+from mlc.ir.types import MemRefType, Type, VectorType, to_numpy
 
 if TYPE_CHECKING:
     from mlc.dialects.gpu.module import Launch
@@ -42,16 +42,15 @@ def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable
 def launch(op: Launch, frame: Frame) -> None:
     """Run the kernel of a launch, block after block."""
     kernel = op.callee()
-    if not isinstance(kernel, Func):
-        op.fail(f"{kernel.name} @{op.kernel} is no gpu.func, which alone is interpreted", code="MLC0180")
-        return
+    if type(kernel) not in KINDS:
+        op.fail(f"{kernel.name} @{op.kernel} is no function that threads can run", code="MLC0180")
     grid, block = ([int(frame[v]) for v in group] for group in (op.grid, op.threads))
     if min(*grid, *block) < 0 or np.prod(block) > MOST_THREADS:
         op.fail(f"{grid} blocks of {block} threads: numbers are positive, and a block has {MOST_THREADS} at most",
                 code="MLC0180")
-    if kernel.known_block_size and list(kernel.known_block_size) != block:
-        op.fail(f"blocks of {block} threads, but the kernel is made for {list(kernel.known_block_size)}",
-                code="MLC0180")
+    made_for = kernel.attrs.get("known_block_size") or kernel.attrs.get("nvvm.maxntid")
+    if made_for and list(made_for) != block:
+        op.fail(f"blocks of {block} threads, but the kernel is made for {list(made_for)}", code="MLC0180")
     blocks, size = int(np.prod(grid)), int(np.prod(block))
     if not blocks or not size:
         return
@@ -60,7 +59,7 @@ def launch(op: Launch, frame: Frame) -> None:
     together = max(1, TOGETHER // size)
     for first in range(0, blocks, together):
         numbers = np.arange(first, min(first + together, blocks))
-        Threads(frame, kernel, traces, grid, block, numbers).execute(args)
+        KINDS[type(kernel)](frame, kernel, traces, grid, block, numbers).execute(args, [v.type for v in op.args])
 
 
 class Threads(Frame):
@@ -68,7 +67,7 @@ class Threads(Frame):
 
     __slots__ = ("block", "block_size", "blocks", "epoch", "grid", "inside", "kernel", "lane", "mask", "traces")
 
-    def __init__(self, frame: Frame, kernel: Func, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
+    def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
                  numbers: Array) -> None:
         super().__init__(frame.interpreter)
         size = int(np.prod(block))
@@ -86,7 +85,9 @@ class Threads(Frame):
         """How many threads a block has."""
         return int(np.prod(self.block_size))
 
-    def execute(self, args: Sequence[Any]) -> None:
+    def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
+        """Run the kernel on what a launch passes, of these types."""
+        assert isinstance(self.kernel, Func)
         shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
         for array in (s.array for s in shared):
             start = _start(array)
@@ -133,6 +134,10 @@ class Threads(Frame):
                 who, epoch = self.block[here] * self.per_block + self.lane[here], self.epoch[self.inside[here]]
                 trace.access(op, addresses, size, who, epoch, write, atomic)
                 return
+
+
+KINDS: dict[type[Op], type[Threads]] = {Func: Threads}
+"""How the functions that may be launched are run."""
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
@@ -366,19 +371,20 @@ def _while(op: scf.While, threads: Threads) -> Any:
 
 
 # -- threads ----------------------------------------------------------------------------------------------------------
-def _along(number: Any, sizes: Sequence[int], axis: str) -> Any:
+def along(number: Any, sizes: Sequence[int], axis: str) -> Any:
+    """Where a number lies along an axis of a box, of which x goes fastest."""
     x, y, _ = sizes
     return {"x": number % x, "y": number // x % y, "z": number // (x * y)}[axis]
 
 
 @rule(thread.ThreadId)
 def _thread_id(op: thread.ThreadId, threads: Threads) -> Any:
-    return _along(threads.lane, threads.block_size, op.dimension)
+    return along(threads.lane, threads.block_size, op.dimension)
 
 
 @rule(thread.BlockId)
 def _block_id(op: thread.BlockId, threads: Threads) -> Any:
-    return _along(threads.block, threads.grid, op.dimension)
+    return along(threads.block, threads.grid, op.dimension)
 
 
 @rule(thread.BlockDim)
@@ -393,7 +399,11 @@ def _grid_dim(op: thread.GridDim, threads: Threads) -> Any:
 
 @rule(thread.Barrier)
 def _barrier(op: thread.Barrier, threads: Threads) -> Any:
-    """All threads of a block are here, or none."""
+    return meet(op, threads)
+
+
+def meet(op: Op, threads: Threads) -> list[Any]:
+    """A barrier: all threads of a block are here, or none."""
     present = threads.mask.reshape(-1, threads.per_block)
     if (torn := present.any(1) & ~present.all(1)).any():
         block = int(torn.argmax())
@@ -415,14 +425,20 @@ def _shuffle(op: thread.Shuffle, threads: Threads) -> Any:
     group, place = lane // width * width, lane % width
     other = {"xor": place ^ offset, "down": place + offset, "up": place - offset, "idx": offset}[op.mode]
     valid = (other >= 0) & (other < width) & (group + other < threads.per_block)
-    source = np.arange(lane.size) - lane + np.where(valid, group + other, lane)
+    return [exchanged(op, threads, value, np.where(valid, group + other, lane) - lane), valid]
+
+
+def exchanged(op: Op, threads: Threads, value: Array, distance: Array) -> Array:
+    """The values of other threads, so many further; all threads of each warp are here, or none."""
+    lane = threads.lane
     warp = np.arange(lane.size) - lane + lane // WARP        # another number for every warp of every block
     absent = np.isin(warp, warp[threads.mask]) & ~threads.mask
     if absent.any():
         first = int(absent.argmax())
         raise IRError(f"{op.name}: thread {lane[first]} of block {threads.block[first]} does not take part, which "
                       "others of its warp do", code="MLC0183", loc=op.loc)
-    return [value[source], valid]
+    found: Array = value[np.arange(lane.size) + distance]
+    return found
 
 
 # -- vectors ----------------------------------------------------------------------------------------------------------
