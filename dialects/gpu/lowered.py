@@ -67,7 +67,7 @@ class Instructions(Threads):
         if isinstance(op, llvm.Br):
             return [(op.dest, self.all(op.args), self.mask)]
         if not isinstance(op, llvm.CondBr):
-            op.fail("is no terminator that threads know", code="MLC0180")
+            raise IRError(f"{op.name} is no terminator that threads know", code="MLC0180", loc=op.loc)
         condition = self.each(self[op.condition])
         found = [(op.true_dest, self.all(op.true_args), self.mask & condition),
                  (op.false_dest, self.all(op.false_args), self.mask & ~condition)]
@@ -125,7 +125,7 @@ class Instructions(Threads):
         if (at % alignment).any():
             raise IRError(f"{op.name}: an address is no multiple of {alignment}", code="MLC0163", loc=op.loc)
         self.trace(op, at, count, write, atomic)
-        memory = np.frombuffer((ctypes.c_ubyte * (end - start)).from_address(start), np.uint8)
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * (end - start)).from_address(start))
         return here, memory, (at - start)[:, None] + np.arange(count)
 
 
@@ -136,10 +136,10 @@ def _parts(type: Any, value: Any) -> list[Any]:
     """What the arguments of a launch become for a kernel in the llvm dialect."""
     if not isinstance(type, MemRefType):
         return [value]
-    strides = [s // value.itemsize for s in value.strides]
-    open_strides = type.strides if type.strides is not None else ()
-    return [int(value.__array_interface__["data"][0]), *(n for n, known in zip(value.shape, type.shape) if known is None),
-            *(s for s, known in zip(strides, open_strides) if known is None)]
+    address = int(value.__array_interface__["data"][0])
+    sizes = [n for n, known in zip(value.shape, type.shape) if known is None]
+    strides = [s // value.itemsize for s, known in zip(value.strides, type.strides or ()) if known is None]
+    return [address, *sizes, *strides]
 
 
 def _shape(type: Any) -> tuple[int, ...]:
