@@ -38,6 +38,8 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
 
 def across_threads(low: Threads, x: Value, kind: str) -> Value:
     """The lanes of all threads of a block as one, for each of them."""
+    if x.type == i1:                                 # which has no place in memory
+        return arith.TruncI(across_threads(low, arith.ExtUI(x, i32).result, kind), i1).result
     combine, lanes = COMBINERS[kind], low.lanes_across
     if lanes > WARP:
         x = _in_memory(low, x, kind, lanes)
