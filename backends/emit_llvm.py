@@ -283,6 +283,8 @@ class _Writer:
         extra = "".join(" " + (f'"{a[0]}"="{a[1]}"' if isinstance(a, tuple) else a) for a in op.passthrough or ())
         if threads := op.attrs.get("nvvm.maxntid"):
             extra += f' "nvvm.maxntid"="{",".join(map(str, threads))}"'
+        if blocks := op.attrs.get("nvvm.minctasm"):
+            extra += f' "nvvm.minctasm"="{blocks}"'
         lines = [f"{head}{extra} #0 {{"]
         edges = self._edges()
         for block in op.body.blocks:
@@ -424,6 +426,18 @@ def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
     return w.intrinsic(op, f"{op.name}.{op.kind}.{op.val.type}{'p' if op.return_value_and_is_valid else ''}", ())
 
 
+def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
+    """Sums in f32 are part of the name where factors could have others."""
+    m, n, k = op.shape
+    kind = "f32.f32" if op.kind == "f16" else op.kind
+    return w.intrinsic(op, f"nvvm.mma.m{m}n{n}k{k}.{op.layoutA}.{op.layoutB}.{kind}", ())
+
+
+def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
+    turned = ".trans" if op.layout == "col" else ""
+    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{turned}.b16", [op.ptr.type])
+
+
 ROWS: dict[type[Op], Row] = {
     llvm.Add: _two("add"), llvm.Sub: _two("sub"), llvm.Mul: _two("mul"), llvm.SDiv: _two("sdiv"),
     llvm.UDiv: _two("udiv"), llvm.SRem: _two("srem"), llvm.URem: _two("urem"), llvm.And: _two("and"),
@@ -471,7 +485,10 @@ ROWS: dict[type[Op], Row] = {
     llvm.Call: _call, llvm.CallIntrinsic: _call_intrinsic,
     **dict.fromkeys(nvvm.REGISTERS.values(), _register),
     nvvm.Barrier: lambda w, o: w.intrinsic(o, "nvvm.barrier.cta.sync.aligned.all", (), [(i32, "0")]),
-    nvvm.ShflSync: _shuffle_threads,
+    nvvm.ShflSync: _shuffle_threads, nvvm.MmaSync: _mma, nvvm.LdMatrix: _ldmatrix,
+    nvvm.CpAsyncSharedGlobal: lambda w, o: w.intrinsic(o, f"nvvm.cp.async.{o.modifier}.shared.global.{o.size}", ()),
+    nvvm.CpAsyncCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.commit.group", ()),
+    nvvm.CpAsyncWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.wait.group", (), [(i32, str(o.n))]),
 }
 """What each operation is in LLVM IR, after `%result = `."""
 

@@ -19,19 +19,14 @@ import numpy as np
 from mlc.backends.cpu import abi, threads
 from mlc.backends.cpu.abi import ALLOWED_EXTERNALS, Context, Interface
 from mlc.backends.cpu.layout import data_address
+from mlc.backends.guards import MAX_BYTES, Guards
 from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, Error, UserError, UserTypeError
-from mlc.ir.interp import ELEMENTS, index_error, size_error
-from mlc.ir.sizes import Dim, Size, evaluate, sym
-from mlc.ir.types import to_numpy
+from mlc.ir.diag import BackendError, UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
-
-MAX_BYTES = 1 << 62
-"""Larger buffers are refused before their size is computed in 64 bits."""
 
 # What a call needs of numpy, taken now: compiled code does not depend on what becomes of numpy's namespace.
 _ndarray, _uint8 = np.ndarray, np.dtype(np.uint8)
@@ -107,21 +102,17 @@ class Executable:
         return "\n".join(lines + [f"@{name}: {entry.interface.type}" for name, entry in self.entries.items()])
 
 
-class Entry:
+class Entry(Guards):
     """One compiled function. Any number of threads may call it at once."""
 
     def __init__(self, library: Library, interface: Interface) -> None:
-        self.interface = interface
+        super().__init__(interface)
         self.library = library                    # keeps the code mapped
         self.address = library.address(interface.name + abi.ENTRY_SUFFIX)
         self.fast_calls = ctypes.c_uint64()       # written by emitted wrappers, under the GIL
         self._slow_calls = 0
         self._function = library.function(interface.name + abi.ENTRY_SUFFIX, ctypes.c_int32, [ctypes.c_void_p] * 4)
         self._free: deque[_Arena] = deque()       # appends and pops are atomic: no lock that a fork could leave held
-        plain: dict[Dim, str] = {sym(name): name for name in interface.symbols}
-        self._inputs, self._results = ([(type, to_numpy(type.dtype), tuple(plain.get(d, d) for d in type.shape))
-                                        for type in types] for types in (interface.inputs, interface.results))
-        self._donated = frozenset(interface.donated)
 
     @property
     def calls(self) -> int:
@@ -131,9 +122,7 @@ class Entry:
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
         """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
         interface = self.interface
-        if len(arrays) != len(self._inputs):
-            raise UserTypeError(f"{interface.name} takes {len(self._inputs)} arguments, got {len(arrays)}",
-                                code="MLC0321")
+        self._check_count(arrays)
         inputs = [self._array(i, array) for i, array in enumerate(arrays)]
         env = self._bind(inputs, sizes or {})
         shapes = self._result_shapes(env)
@@ -149,96 +138,17 @@ class Entry:
     # -- what a caller passes -------------------------------------------------------------------------------------
     def _array(self, i: int, array: Any) -> Array:
         """Argument `i` as compiled code takes it: native, contiguous, aligned. A donated one cannot be a copy."""
-        type, dtype, _ = self._inputs[i]
         if not isinstance(array, _ndarray):
             raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
                                 code="MLC0324")
-        same = array.dtype == dtype
-        if not same and array.dtype.newbyteorder("=") != dtype:
-            raise UserTypeError(f"{self.interface.argument(i)} has dtype {array.dtype}, expected {dtype}",
-                                code="MLC0325", hint="mlc converts no element types on its own: cast it")
-        if array.ndim != type.rank:
-            raise UserTypeError(f"{self.interface.argument(i)} has {array.ndim} dimensions, its type {type} has "
-                                f"{type.rank}", code="MLC0322")
-        flags = array.flags
+        same, flags = self._check_type(i, array), array.flags
         fits = same and flags.c_contiguous and flags.aligned
         if i in self._donated and not (fits and flags.writeable):
             why = ("read-only" if not flags.writeable else "byte-swapped" if not same else
                    "not contiguous in row-major order" if not flags.c_contiguous else "not aligned")
             raise UserError(f"{self.interface.argument(i)} is donated, but its memory is {why}", code="MLC0326",
                             hint="donate a contiguous, writable array, such as the result of .copy()")
-        return array if fits else array.astype(dtype, order="C", subok=False, copy=True)
-
-    def _bind(self, inputs: Sequence[Array], given: Mapping[str, int]) -> dict[str, int]:
-        """The number of every size symbol; UserError where an argument contradicts its type."""
-        interface = self.interface
-        env = {name: inputs[i].shape[axis] for name, (i, axis) in interface.binders.items()}
-        for name in interface.symbols:
-            if name not in env:
-                if name not in given:
-                    raise UserError(f"{interface.name}: no argument tells size {name}", code="MLC0327",
-                                    hint=f"pass it: sizes={{{name!r}: ...}}")
-                env[name] = given[name]
-            elif given.get(name, env[name]) != env[name]:
-                i, axis = interface.binders[name]
-                raise UserError(f"{interface.argument(i)} has size {env[name]} on axis {axis}, expected {name} = "
-                                f"{given[name]}", code="MLC0323")
-        for i, (array, (_, _, dims)) in enumerate(zip(inputs, self._inputs)):
-            for axis, (dim, n) in enumerate(zip(dims, array.shape)):
-                expected = self._evaluate(dim, env)
-                if expected != n:
-                    told = "" if isinstance(dim, int) else f" = {expected}"
-                    raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{told}",
-                                    code="MLC0323")
-        self._check_sizes(env)
-        return env
-
-    def _check_sizes(self, env: Mapping[str, int]) -> None:
-        """The sizes are such that the function means something."""
-        interface = self.interface
-        for size, site in zip(interface.conditions, interface.condition_sites):
-            if self._evaluate(size, env) < 0:
-                raise size_error(site, env)
-        if (count := self._evaluate(interface.temporaries, env)) >= MAX_BYTES:
-            raise UserError(f"{interface.name}: temporary values would take {count} bytes", code="MLC0328")
-
-    def _evaluate(self, dim: int | str | Size, env: Mapping[str, int]) -> int:
-        """The number of a size; most are a number, or a symbol by itself, here its name."""
-        if isinstance(dim, int):
-            return dim
-        if isinstance(dim, str):
-            return env[dim]
-        try:
-            return evaluate(dim, env)
-        except ZeroDivisionError:
-            raise UserError(f"{self.interface.name}: size {dim} divides by zero", code="MLC0328") from None
-
-    def _result_shapes(self, env: Mapping[str, int]) -> list[tuple[int, ...]]:
-        out = []
-        for k, (_, dtype, dims) in enumerate(self._results):
-            shape = tuple([self._evaluate(d, env) for d in dims])
-            count = dtype.itemsize
-            for n in shape:
-                count *= max(n, 1)
-            if min(shape, default=0) < 0 or count >= MAX_BYTES:
-                raise UserError(f"{self.interface.name}: result {k} would have shape {list(shape)}", code="MLC0328")
-            out.append(shape)
-        return out
-
-    def _check_overlap(self, inputs: Sequence[Array], pointers: Sequence[int]) -> None:
-        """A donated buffer is written while others are read, so no other argument may share its memory."""
-        spans = sorted((start, start + array.nbytes, i)
-                       for i, (start, array) in enumerate(zip(pointers, inputs)) if array.nbytes)
-        last = last_donated = (0, 0, -1)           # of those before, the one that ends last
-        for span in spans:
-            other = last if span[2] in self._donated else last_donated
-            if span[0] < other[1]:
-                donated, reader = (span[2], other[2]) if span[2] in self._donated else (other[2], span[2])
-                raise UserError(f"{self.interface.argument(donated)} is donated, but shares memory with "
-                                f"{self.interface.argument(reader)}", code="MLC0329", hint="pass a copy of one of them")
-            last = max(last, span, key=lambda s: s[1])
-            if span[2] in self._donated:
-                last_donated = max(last_donated, span, key=lambda s: s[1])
+        return array if fits else array.astype(self._inputs[i][1], order="C", subok=False, copy=True)
 
     # -- the call itself ------------------------------------------------------------------------------------------
     def _enter(self, arguments: Sequence[int], numbers: Sequence[int], results: Sequence[int]) -> None:
@@ -261,15 +171,6 @@ class Entry:
                 raise BackendError(f"{self.interface.name} returned status {status}", code="MLC0563")
         finally:
             self._free.append(arena)
-
-    def error(self, record: int) -> Error:
-        """The exception that an error record stands for."""
-        site, element = divmod(record, ELEMENTS)
-        return index_error(self.interface.error_site(site), element)
-
-    def fail(self, record: int) -> None:
-        """Raise what an error record stands for."""
-        raise self.error(record)
 
 
 class _Arena:

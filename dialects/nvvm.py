@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlc.dialects.llvm.types import StructType
+from mlc.dialects.llvm.types import PtrType, StructType
 from mlc.ir.core import Op, ResultType, Value
-from mlc.ir.types import Type, f32, i1, i32
+from mlc.ir.types import Type, VectorType, f16, f32, i1, i32
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -118,3 +120,182 @@ class ShflSync(Op, name="nvvm.shfl.sync", pure=False):
         parser.expect("->")
         operands = parser.resolve_all(refs, [i32, type, i32, i32])
         return parser.build(ShflSync, operands, {"kind": kind, **extra}, [parser.type()])
+
+
+# -- matrices of a warp -----------------------------------------------------------------------------------------------
+def _word(text: Any, head: str) -> str:
+    """What stands in brackets of an attribute such as #nvvm.mma_layout<row>, or the word itself."""
+    found = re.fullmatch(rf"#nvvm\s*(?:\.{head}\s*<|<\s*{head}\b)\s*(.*?)\s*>", str(text), re.S)
+    return found[1] if found else str(text)
+
+
+class MmaSync(Op, name="nvvm.mma.sync"):
+    """result = A x B + C, of matrices that are spread over the threads of a warp
+
+    As nvgpu.mma.sync: m16n8k16 of bf16, two to an i32, and of f16, or m16n8k8 of tf32 as i32, with sums in f32.
+    """
+
+    operandA: tuple[Value, ...]
+    operandB: tuple[Value, ...]
+    operandC: tuple[Value, ...]
+    type: ResultType
+    shape: tuple[int, ...] | str
+    layoutA: str = "row"
+    layoutB: str = "col"
+    multiplicandAPtxType: str | None = None
+    multiplicandBPtxType: str | None = None
+
+    def infer(self) -> Type:
+        if isinstance(self.shape, str):
+            self.shape = tuple(int(n) for n in re.findall(r"=\s*(\d+)", self.shape))
+        self.layoutA, self.layoutB = (_word(x, "mma_layout") for x in (self.layoutA, self.layoutB))
+        given = [_word(x, "mma_type") for x in (self.multiplicandAPtxType, self.multiplicandBPtxType) if x is not None]
+        held = {*(v.type for v in (*self.operandA, *self.operandB))}
+        kinds = {*given} or ({"f16"} if held == {VectorType((2,), f16)} else set())
+        kind = next(iter(kinds), "")
+        k, register = {"bf16": (16, i32), "f16": (16, VectorType((2,), f16)), "tf32": (8, i32)}.get(kind, (0, i32))
+        counts = [len(group) for group in (self.operandA, self.operandB, self.operandC)]
+        if (len(kinds) != 1 or self.shape != (16, 8, k) or (self.layoutA, self.layoutB) != ("row", "col")
+                or counts != [4, 2, 4] or held != {register} or any(v.type != f32 for v in self.operandC)):
+            self.fail("there are m16n8k16 of bf16 and f16 and m16n8k8 of tf32, row by column, with f32 sums",
+                      code="MLC0184")
+        self.multiplicandAPtxType = self.multiplicandBPtxType = kind
+        return StructType((f32,) * 4)
+
+    @property
+    def kind(self) -> str:
+        return self.multiplicandAPtxType or ""
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        if name == "shape":
+            return f"#nvvm.shape<m = {value[0]}, n = {value[1]}, k = {value[2]}>"
+        if name.startswith("layout"):
+            return f"#nvvm.mma_layout<{value}>"
+        if name.startswith("multiplicand"):
+            return f"#nvvm.mma_type<{value}>"
+        return super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        groups = self.operandA, self.operandB, self.operandC
+        p.append("".join(f" {word}[{p.values(group)}]" for word, group in zip("ABC", groups)))
+        p.append(f" {p.attr_dict(self, ('operandSegmentSizes',))} : "
+                 f"({', '.join(p.type(group[0].type) for group in groups)}) -> {p.type(self.result.type)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        groups = []
+        for word in "ABC":
+            parser.expect(word)
+            parser.expect("[")
+            groups.append(parser.list_of(parser.operand, "]"))
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        types, results = parser.signature()
+        if len(types) != 3:
+            parser.fail("A, B and C have a type each", "MLC0209")
+        operands = [v for group, type in zip(groups, types) for v in parser.resolve_all(group, [type] * len(group))]
+        return parser.build(MmaSync, operands, extra, results, segments=[len(group) for group in groups])
+
+
+SHARED, GLOBAL = PtrType(3), PtrType(1)
+
+
+def _addresses(op: Op, values: Sequence[Value], types: Sequence[Type]) -> None:
+    if [v.type for v in values] != [*types]:
+        op.fail(f"takes addresses {', '.join(map(str, types))}", code="MLC0184")
+
+
+class LdMatrix(Op, name="nvvm.ldmatrix", pure=False):
+    """result = the fragments of num matrices of 8 x 8 elements of 16 bits, two to an i32; as nvgpu.ldmatrix
+
+    With the layout `col` rows are columns.
+    """
+
+    ptr: Value
+    type: ResultType
+    num: int
+    layout: str = "row"
+    shape: tuple[int, ...] | str = (8, 8)
+    eltType: str = "b16"
+    format = "$ptr attr-dict `:` functional-type"
+
+    def infer(self) -> Type:
+        if isinstance(self.shape, str):
+            self.shape = tuple(int(n) for n in re.findall(r"=\s*(\d+)", self.shape))
+        self.layout, self.eltType = _word(self.layout, "mma_layout"), _word(self.eltType, "ld_st_matrix_elt_type")
+        _addresses(self, self.operands, [SHARED])
+        if self.num not in (1, 2, 4) or (self.shape, self.eltType) != ((8, 8), "b16") or (
+                self.layout not in ("row", "col")):
+            self.fail("there are 1, 2 or 4 matrices of 8 x 8 elements of 16 bits", code="MLC0184")
+        return i32 if self.num == 1 else StructType((i32,) * self.num)
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        texts = {"num": f"{value} : i32", "layout": f"#nvvm.mma_layout<{value}>",
+                 "eltType": f"#nvvm.ld_st_matrix_elt_type<{value}>"}
+        if name == "shape":
+            return f"#nvvm.ld_st_matrix_shape<m = {value[0]}, n = {value[1]}>"
+        return texts.get(name) or super().attr_text(name, value, generic)
+
+
+# -- copies that go on while a thread does ----------------------------------------------------------------------------
+class CpAsyncSharedGlobal(Op, name="nvvm.cp.async.shared.global", pure=False):
+    """dst[i] = src[i] for i < size bytes, at some time before the thread has waited for it
+
+    `ca` keeps them in all caches, `cg`, which takes 16, in the second one only.
+    """
+
+    dst: Value
+    src: Value
+    size: int
+    modifier: str = "ca"
+    MODIFIERS = ("ca", "cg")
+
+    def infer(self) -> tuple[Type, ...]:
+        self.modifier = _word(self.modifier, "load_cache_modifier")
+        _addresses(self, self.operands, [SHARED, GLOBAL])
+        if self.modifier not in self.MODIFIERS or self.size not in ((16,) if self.modifier == "cg" else (4, 8, 16)):
+            self.fail(f"{self.size} bytes by {self.modifier}: 4, 8 or 16 by ca, 16 by cg", code="MLC0184")
+        return ()
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        if generic:
+            return f"{value} : i32" if name == "size" else f"#nvvm<load_cache_modifier {value}>"
+        return super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" {p.values(self.operands)}, {self.size}, cache = {self.modifier} : "
+                 f"{p.type(self.dst.type)}, {p.type(self.src.type)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        dst, _, src, _ = parser.operand(), parser.expect(","), parser.operand(), parser.expect(",")
+        size = int(parser.kind("number", "a number of bytes").text)
+        for text in (",", "cache", "="):
+            parser.expect(text)
+        modifier = parser.keyword(CpAsyncSharedGlobal.MODIFIERS)
+        parser.expect(":")
+        types = [parser.type(), *([parser.type()] if parser.accept(",") else [])]
+        return parser.build(CpAsyncSharedGlobal, parser.resolve_all([dst, src], types),
+                            {"size": size, "modifier": modifier}, [])
+
+
+class CpAsyncCommitGroup(Op, name="nvvm.cp.async.commit.group", pure=False):
+    """Make a group of the copies that the thread has begun since the last one."""
+
+    format = "attr-dict"
+
+
+class CpAsyncWaitGroup(Op, name="nvvm.cp.async.wait.group", pure=False):
+    """Wait until all groups of the thread's copies but the last n are done."""
+
+    n: int
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return f"{value} : i32" if name == "n" and generic else super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" {self.n}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        return parser.build(CpAsyncWaitGroup, [], {"n": int(parser.kind("number", "a number of groups").text)}, [])

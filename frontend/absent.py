@@ -20,7 +20,7 @@ _STEP: Why = ("an optimiser holds no parameters, it makes new ones of those it i
 _STATE: Why = ("the state of an optimiser is the dict of arrays that `init` and `update` return", "save that")
 _GROUPS: Why = ("an optimiser does not hold parameters, and its groups are settings by name",
                 'AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])')
-_DEVICE: Why = ("everything is in the CPU's memory", "leave the call out")
+_DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
 _COUNT: Why = ("how many elements there are would depend on the data, and the sizes of results do not",
                "mlc.where(mask, x, 0) keeps the shape; outside compiled functions, x.numpy() has all of numpy")
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
@@ -40,7 +40,7 @@ TENSOR: dict[str, Why] = {
     **_each("backward grad grad_fn requires_grad is_leaf retain_grad retains_grad register_hook requires_grad_",
             _GRADIENT),
     "data": ("a tensor never changes", "x itself, or x.detach() where no derivative should pass"),
-    **_each("cuda xpu pin_memory get_device", _DEVICE),
+    **_each("xpu pin_memory get_device", _DEVICE),
     **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
     **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
@@ -57,7 +57,7 @@ TENSOR: dict[str, Why] = {
     "multinomial": (_DRAW[0], "mlc.random.categorical(key, mlc.log(x))"),
 }
 MODULE: dict[str, Why] = {
-    **_each("cuda xpu", _DEVICE),
+    **_each("xpu", _DEVICE),
     **_each("zero_grad", ("a module holds no gradients, mlc.grad returns them", "leave the call out")),
     **_each("requires_grad_", ("whether a parameter is trained is said by name", "model.freeze(), model.unfreeze()")),
     **_each("register_parameter", ("a parameter is an attribute that is a tensor", "self.weight = mlc.zeros(3)")),
@@ -76,7 +76,7 @@ PACKAGE: dict[str, Why] = {
     "Generator": (_DRAW[0], "key = mlc.random.key(0)"),
     **_each("no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled", _NO_TAPE),
     "autograd": _GRADIENT,
-    **_each("cuda mps device get_device set_default_device", _DEVICE),
+    **_each("mps device get_device set_default_device", _DEVICE),
     **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
     **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),

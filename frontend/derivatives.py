@@ -14,6 +14,7 @@ from typing import Any
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.devices import place_of
 from mlc.frontend.eager import Compiler
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
@@ -32,8 +33,8 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     recorded = record_entry(f, arguments, paths_of(names, arguments, args, keywords), lifts=True)
     if not recorded.computes:
         return recorded.result(())
-    entry = Compiler.compile(recorded.trace.module)
-    results = entry.call([*arguments.arrays, *recorded.captured])
+    arrays = [*arguments.arrays, *recorded.captured]
+    results = Compiler.compile(recorded.trace.module, place_of(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
     return recorded.result(results)
 

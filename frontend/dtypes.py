@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.devices import as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import types
-from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.diag import UserTypeError
 from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
@@ -80,32 +81,20 @@ def as_dtype(x: Any) -> DType:
         raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=f"use one of {known}") from None
 
 
-DEVICES = frozenset({"cpu", "cuda", "gpu", "mps", "xpu", "xla", "meta"})
-
-
-def _is_device(x: Any) -> bool:
-    return type(x).__name__ == "device" or (isinstance(x, str) and x.split(":")[0] in DEVICES)
-
-
-def check_device(device: Any) -> None:
-    """UserError unless a device, as PyTorch names it, is the CPU; None is."""
-    if device is not None and str(device).split(":")[0] != "cpu":
-        raise UserError(f"there is no device {str(device)!r} here: tensors are in the CPU's memory", code="MLC0337",
-                        loc=user_loc(), hint='leave the device out, or use "cpu"')
-
-
-def target_dtype(target: Any, dtype: Any, device: Any) -> DType | None:
-    """The element type that `x.to(target, dtype, device=device)` asks for, where target is a device, an element type or
-    a tensor; None if it asks for none."""
-    if _is_device(target):
+def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str | None]:
+    """The element type and the device that `x.to(target, dtype, device=device)` asks for, where target is a device, an
+    element type or a tensor; None of what it does not ask for."""
+    if is_device(target):
         target, device = None, target
-    check_device(device)
+    elif device is None and hasattr(target, "held"):
+        device = target.device
+    where = as_device(device)
     if target is not None and dtype is not None:
         raise UserTypeError(f"{target!r} and {dtype!r} are two element types"[:200], code="MLC0342", loc=user_loc(),
                             hint="pass one of them")
     wanted = dtype if target is None else getattr(target, "dtype", target) if hasattr(target, "shape") else target
     try:
-        return None if wanted is None else as_dtype(wanted)
+        return None if wanted is None else as_dtype(wanted), where
     except UserTypeError as error:
         error.loc = user_loc()
         raise

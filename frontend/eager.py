@@ -17,8 +17,9 @@ import numpy as np
 
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
+from mlc.frontend.devices import CPU, Held, common_device, device_of
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Array, Tensor, as_array, wrap
+from mlc.frontend.tensor import Tensor, as_held, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
 class Entry(Protocol):
     """A compiled function."""
 
-    def call(self, arrays: Sequence[Any]) -> list[Array]: ...
+    def call(self, arrays: Sequence[Any]) -> Sequence[Held]: ...
 
 
 class Compiler:
     """How a module becomes something callable: set by mlc/api.py, which knows the backend."""
 
-    compile: Callable[[Module], Entry]
+    compile: Callable[[Module, str], Entry]
+    """The function @main of a module, for the device of this name."""
 
 
 MAX_SHAPES = 100_000
@@ -62,7 +64,7 @@ class Kernel:
         self.structure = structure
         self.outputs = outputs
 
-    def run(self, arrays: Sequence[Array], given: Sequence[Any]) -> Any:
+    def run(self, arrays: Sequence[Held], given: Sequence[Any]) -> Any:
         results = self.entry.call(arrays) if self.entry is not None else []
         if len(self.outputs) == 1 and self.outputs[0][0] == "result" and len(self.structure) == 1:
             return wrap(results[0])
@@ -103,11 +105,12 @@ class Call:
     given   the operands as they were passed, one for each array
     """
 
-    __slots__ = ("args", "arrays", "given", "key", "keywords", "op", "weak")
+    __slots__ = ("args", "arrays", "device", "given", "key", "keywords", "op", "weak")
 
     def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op, self.args, self.keywords = op, args, keywords
-        self.arrays: list[Array] = []
+        self.arrays: list[Held] = []
+        self.device = CPU
         self.given: list[Any] = []
         self.weak: list[bool] = []
         key: list[Any] = [op]
@@ -116,13 +119,16 @@ class Call:
             key.append(self.operand(x, name in op.literal) if name in op.operands else frozen(x))
         for name, x in keywords.items():
             key.append((name, self.operand(x, name in op.literal) if name in op.operands else frozen(x)))
+        if self.device != CPU:
+            self.device = common_device(self.arrays, self.given, op.name)
+            key.append(self.device)
         self.key = tuple(key)
 
     def operand(self, x: Any, literal: bool) -> Any:
         """Take an array in; what of it is part of the key."""
         kind = type(x)
         if kind is Tensor:
-            return self._array(x.array, x)
+            return self._array(x.held, x)
         if x is None or kind is bool:
             return x
         if kind is int or kind is float:
@@ -137,14 +143,16 @@ class Call:
         if isinstance(x, Tracer):
             raise UserError(f"{self.op.name}: a {x.type} is used after the function it belongs to has been recorded",
                             code="MLC0351", loc=user_loc(), hint="return it from the function instead of storing it")
-        return self._array(as_array(x), x)
+        return self._array(as_held(x), x)
 
     @property
     def sizes(self) -> list[int]:
         """The sizes above 1, each once: what the symbols n0, n1, ... of a kernel for many shapes stand for."""
         return list(dict.fromkeys(n for a in self.arrays for n in a.shape if n > 1))
 
-    def _array(self, array: Array, given: Any, weak: bool = False) -> Any:
+    def _array(self, array: Held, given: Any, weak: bool = False) -> Any:
+        if type(array) is not np.ndarray:
+            self.device = device_of(array)
         self.arrays.append(array)
         self.given.append(given)
         self.weak.append(weak)
@@ -171,7 +179,7 @@ def _find(call: Call) -> Kernel:
     """The kernel for a call whose shapes have not been seen, made if need be."""
     names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
-    pattern = (_without_shapes(call.key), tuple(shapes))
+    pattern = (_without_shapes(call.key), tuple(shapes))   # the key tells the device
     kernel = _kernels.get(pattern)
     if kernel is None and pattern not in _kernels:
         try:
@@ -216,7 +224,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
     number = {r.value: i for i, r in enumerate(results)}
     outputs = [("value", x) if not isinstance(x, Tracer) else
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
-    return Kernel(Compiler.compile(trace.module) if results else None, structure, outputs)
+    return Kernel(Compiler.compile(trace.module, call.device) if results else None, structure, outputs)
 
 
 def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:

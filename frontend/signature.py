@@ -11,11 +11,12 @@ import numpy as np
 
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
-from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, is_operand, wrap
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error, check_call
 from mlc.ir import sizes
 from mlc.ir.core import located
@@ -70,16 +71,17 @@ class Arguments:
     arrays   what the compiled function is passed
     given    the leaf that each array came from
     slots    per leaf: whether it is an array
-    key      all that the compiled function depends on
+    key      all that the compiled function depends on, but for where it runs
+    device   where the tensors among them are
     """
 
-    __slots__ = ("arrays", "given", "key", "leaves", "slots", "structure", "types", "weak")
+    __slots__ = ("arrays", "device", "given", "key", "leaves", "slots", "structure", "types", "weak")
 
     def __init__(self, leaves: Sequence[Any], structure: tree.Structure,
                  specs: Sequence[Spec | None] | None = None) -> None:
         self.leaves = leaves
         self.structure = structure
-        self.arrays: list[Array] = []
+        self.arrays: list[Held] = []
         self.given: list[Any] = []
         self.slots: list[bool] = []
         self.types: list[TensorType | None] = []           # of leaves with a specification
@@ -97,17 +99,18 @@ class Arguments:
             self.weak.append(weak)
             self.types.append(wanted.type if wanted is not None else None)
             key.append(wanted if wanted is not None else (type(x) if weak else (array.dtype, array.shape)))
+        self.device = place_of(self.arrays)
         self.key = tuple(key)
 
     def input_types(self) -> list[TensorType]:
-        return [wanted or TensorType(a.shape, from_numpy(as_array(a).dtype))
+        return [wanted or TensorType(a.shape, from_numpy((as_array(a) if isinstance(a, np.ndarray) else a).dtype))
                 for a, wanted in zip(self.arrays, self.types)]
 
 
-def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
+def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
     """The array that a leaf is, and whether it is a Python number; None for what belongs to the compiled function."""
     if type(x) is Tensor:
-        return x.array, False
+        return x.held, False
     if isinstance(x, np.ndarray):
         return (x if x.dtype.isnative else as_array(x)), False
     if type(x) is int or type(x) is float:
@@ -122,7 +125,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Array | None, bool]:
         raise UserError(f"a {x.type} is used after the function it belongs to has been recorded", code="MLC0351",
                         loc=user_loc(), hint="return it from the function instead of storing it")
     if not isinstance(x, bool) and is_operand(x):
-        return as_array(x), False
+        return as_held(x), False
     return None, False
 
 
@@ -168,7 +171,7 @@ class Recorded:
     trace: Trace
     structure: tree.Structure
     outputs: list[tuple[str, Any]]
-    captured: list[Array] = field(default_factory=list)
+    captured: list[Held] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -176,7 +179,7 @@ class Recorded:
         """Whether there is anything to run."""
         return bool(self.assigned) or any(kind == "result" for kind, _ in self.outputs)
 
-    def result(self, results: Sequence[Array]) -> Any:
+    def result(self, results: Sequence[Held]) -> Any:
         """What the Python function returned, from what the compiled one did."""
         make = object.__new__
         leaves = []
@@ -189,7 +192,7 @@ class Recorded:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
 
-    def assign(self, given: tuple[Any, ...], results: Sequence[Array]) -> None:
+    def assign(self, given: tuple[Any, ...], results: Sequence[Held]) -> None:
         """Give the modules among the arguments `given` (args, keywords) the buffers that the call has assigned."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})

@@ -1,7 +1,7 @@
 """The user's handle on an array: `Tensor`, with its operators; frontend/methods.py has the methods.
 
-A tensor here holds a numpy array and never changes. While a function is recorded, its subclass `Tracer`
-(frontend/trace.py) stands for a value that is not known yet.
+A tensor here holds a numpy array, or one in the memory of a device, and never changes. While a function is recorded,
+its subclass `Tracer` (frontend/trace.py) stands for a value that is not known yet.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import absent
-from mlc.frontend.dtypes import DType, as_dtype, of_ir, target_dtype
+from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
+from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
 from mlc.frontend.methods import Dims as Dims
@@ -47,7 +48,7 @@ class Tensor(Methods):
     """An array of one element type. Immutable; operators build new tensors, with broadcasting and promotion."""
 
     __slots__ = ("_array",)
-    _array: Any                                          # a numpy array, or Consumed
+    _array: Any                                          # a numpy array, one of a device, or Consumed
     shared = True
 
     __array_ufunc__ = None                               # so that `numpy_array + tensor` is ours
@@ -59,26 +60,33 @@ class Tensor(Methods):
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     @property
-    def array(self) -> Array:
-        """The numpy array itself; UserError if a call has taken it over."""
+    def held(self) -> Held:
+        """The array itself, wherever it is; UserError if a call has taken it over."""
         array = self._array
-        if type(array) is not np.ndarray:
+        if array is None or type(array) is Consumed:
             raise UserError(f"this tensor was donated to {array}, which took over its memory", code="MLC0343",
                             loc=user_loc(),
                             hint="use what the call returned, or pass a copy: mlc.tensor(x)")
-        return array
+        return array  # type: ignore[no-any-return]
+
+    @property
+    def array(self) -> Array:
+        """The numpy array itself, or a copy of what is on a device; UserError if a call has taken it over."""
+        held = self.held
+        return held if isinstance(held, np.ndarray) else held.numpy()
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return tuple(self.array.shape)
+        return tuple(self.held.shape)
 
     @property
     def dtype(self) -> DType:
-        return of_ir(from_numpy(self.array.dtype))
+        return of_ir(from_numpy(self.held.dtype))
 
     @property
     def device(self) -> str:
-        return "cpu"
+        """Where its elements are: "cpu", or "cuda:0" and so on."""
+        return device_of(self.held)
 
     @property
     def ndim(self) -> _int:
@@ -91,7 +99,7 @@ class Tensor(Methods):
 
     @property
     def is_cuda(self) -> _bool:
-        return False
+        return self.device != CPU
 
     def is_floating_point(self) -> _bool:
         return self.dtype.is_floating_point
@@ -111,7 +119,7 @@ class Tensor(Methods):
         return self.shape if dim is None else self.shape[dim]
 
     def numel(self) -> Any:
-        return self.array.size
+        return self.held.size
 
     def nelement(self) -> Any:
         return self.numel()
@@ -126,28 +134,31 @@ class Tensor(Methods):
 
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
-        """The array, not a copy of it: writing to it changes this tensor."""
+        """The array, not a copy of it: writing to it changes this tensor. Of one on a device it is a copy."""
         return self.array
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
         return np.array(self.array, dtype=dtype, copy=copy)
 
     def __dlpack__(self, **keywords: Any) -> Any:
+        held = self.held
+        if not isinstance(held, np.ndarray):
+            return held.__dlpack__(**keywords)
         try:
-            return self.array.__dlpack__(**keywords)
+            return held.__dlpack__(**keywords)
         except BufferError as error:                     # bfloat16, for which numpy has no name
             raise UserTypeError(f"a tensor of {self.dtype} cannot be shared: {error}", code="MLC0346", loc=user_loc(),
                                 hint="share the bits, as in x.numpy().view(np.int16), or x.float()") from None
 
     def __dlpack_device__(self) -> tuple[_int, int]:
-        return (1, 0)                                    # kDLCPU
+        return self.held.__dlpack_device__()
 
     def item(self) -> Any:
-        array = self.array
-        if array.size != 1:
-            raise UserError(f"a tensor of shape {list(array.shape)} is no single number", code="MLC0344",
+        held = self.held
+        if held.size != 1:
+            raise UserError(f"a tensor of shape {list(held.shape)} is no single number", code="MLC0344",
                             loc=user_loc())
-        return array.item()
+        return self.array.item()
 
     def tolist(self) -> Any:
         return self.array.tolist()
@@ -176,11 +187,11 @@ class Tensor(Methods):
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        if type(self._array) is not np.ndarray:
+        if self._array is None or type(self._array) is Consumed:
             return f"tensor(<donated to {self._array}>)"
         prefix = "tensor("
-        text = np.array2string(self._array, separator=", ", prefix=prefix)
-        return f"{prefix}{text}, dtype={self.dtype})"
+        text = np.array2string(self.array, separator=", ", prefix=prefix)
+        return f"{prefix}{text}, dtype={self.dtype}{'' if self.device == CPU else f', device={self.device!r}'})"
 
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec and not self.shape else format(repr(self), spec)
@@ -200,23 +211,33 @@ class Tensor(Methods):
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
            non_blocking: _bool = False) -> Tensor:
-        """In the element type `dtype`, or that of `target`: an element type, another tensor, or the device "cpu"."""
-        wanted = target_dtype(target, dtype, device)
+        """In the element type `dtype` and on `device`; `target` is one of them, or a tensor that tells both."""
+        wanted, where = destination(target, dtype, device)
         out = self if wanted is None else call("cast", self, wanted)
+        out = out if where is None else out.moved(where)
         return out.clone() if copy and out is self else out
 
+    def moved(self, where: str) -> Tensor:
+        """On the device of this name, as `devices.as_device` gives it; itself if it is there."""
+        if where == self.device:
+            return self
+        return wrap(self.array if where == CPU else Devices.put(self.array, where))
+
     def type_as(self, other: Tensor) -> Tensor: return self.to(other.dtype)
-    def cpu(self) -> Tensor: return self
+    def cpu(self) -> Tensor: return self.moved(CPU)
+    def cuda(self, device: Any = None) -> Tensor:
+        return self.moved(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int)
+                                    else device) or CPU)
     def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
-        return call("zeros", *size, dtype=self.dtype if dtype is None else dtype)
+        return call("zeros", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
     def new_ones(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
-        return call("ones", *size, dtype=self.dtype if dtype is None else dtype)
+        return call("ones", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
     def new_empty(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
-        return call("empty", *size, dtype=self.dtype if dtype is None else dtype)
+        return call("empty", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
     def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None) -> Tensor:
-        return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype)
+        return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device)
     def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
-        return call("tensor", data, self.dtype if dtype is None else dtype)
+        return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
 
     # -- operators ----------------------------------------------------------------------------------------------------
     def __add__(self, other: Operand) -> Tensor: return _binary("add", self, other)
@@ -266,8 +287,8 @@ def is_operand(x: Any) -> bool:
     return isinstance(x, Tensor | np.ndarray | bool | int | float | np.generic | Size) or hasattr(type(x), "__dlpack__")
 
 
-def wrap(array: Array) -> Tensor:
-    """The tensor of an array that is in standard layout."""
+def wrap(array: Held) -> Tensor:
+    """The tensor of an array that is in standard layout, or on a device."""
     out = object.__new__(Tensor)
     out._array = array
     return out
@@ -291,6 +312,27 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
                             loc=user_loc(), hint=getattr(error, "hint", None)) from None
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def as_held(x: Any) -> Held:
+    """The array of anything that has one, wherever it is."""
+    if isinstance(x, Tensor):
+        return x.held
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) == DLPACK_CUDA:
+        return Devices.adopt(x)
+    return as_array(x)
+
+
+def _dlpack_device(x: Any) -> int:
+    """The kind of device that another library's tensor is on; some are on none that DLPack has."""
+    try:
+        return int(x.__dlpack_device__()[0])
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return -1
+
+
+DLPACK_CUDA = 2
+"""What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
 def _from_python(x: Any) -> Array:

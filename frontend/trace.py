@@ -19,9 +19,10 @@ from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.devices import CPU, Held
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Array, Tensor, as_array
+from mlc.frontend.tensor import Array, Tensor, as_held
 from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end, located
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
@@ -56,11 +57,22 @@ class Tracer(Tensor):
     def dtype(self) -> DType:
         return of_ir(self.value.type.dtype)
 
+    @property
+    def device(self) -> str:
+        """Nobody knows: what is recorded runs where its arguments will be. What asks for nothing else gets "cpu"."""
+        return CPU
+
+    def moved(self, where: str) -> Tensor:
+        if where == CPU:
+            return self
+        raise UserError("within a recorded function nothing moves: it runs where its arguments are", code="MLC0337",
+                        loc=user_loc(), hint='pass arguments that are there, or mlc.compile(f, target="cuda")')
+
     def numel(self) -> Any:
         return sizes.product(self.shape)
 
     @property
-    def array(self) -> Array:
+    def held(self) -> Held:
         """Not there yet."""
         self._unknown("its elements are")
 
@@ -130,8 +142,8 @@ class Trace:
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
-        self.lifted: list[Array] = []                      # of arguments for arrays that the function reached itself
-        self.arrays: dict[int, tuple[Array, Tracer, Array]] = {}    # by id: the array, which keeps its id so; elements
+        self.lifted: list[Held] = []                      # of arguments for arrays that the function reached itself
+        self.arrays: dict[int, tuple[Held, Tracer, Held]] = {}    # by id: the array, which keeps its id so; elements
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
@@ -165,21 +177,24 @@ class Trace:
             self.captured[outer] = self.block.add_arg(outer.type, outer.name)
         return self.captured[outer]
 
-    def known(self, array: Array, of_tensor: bool = False) -> Tracer:
+    def known(self, array: Held, of_tensor: bool = False) -> Tracer:
         """An array that the function reaches by itself: a constant, or an argument whose array is kept in `lifted`.
 
         Either way it stands for the elements it has now; only those of a Tensor nobody is expected to write to.
         """
         keeper = self.root if self.root.lifts else self
         found = keeper.arrays.get(id(array))
-        if found is not None and (found[2] is array or found[2].tobytes() == array.tobytes()):
+        if found is not None and (found[2] is array or not isinstance(array, np.ndarray)
+                                  or found[2].tobytes() == array.tobytes()):  # type: ignore[union-attr]
             return found[1]
+        elements: Held
         if keeper.lifts:
-            elements = array if of_tensor or not array.flags.writeable else np.array(array, order="C")
+            kept = of_tensor or not isinstance(array, np.ndarray) or not array.flags.writeable
+            elements = array if kept else np.array(array, order="C")
             tracer = keeper.arg(TensorType(array.shape, from_numpy(array.dtype)))
             keeper.lifted.append(elements)
         else:
-            elements = np.array(array, order="C")
+            elements = np.array(array if isinstance(array, np.ndarray) else array.numpy(), order="C")
             tracer = Tracer(T.Constant(elements).result, self)
         keeper.arrays[id(array)] = (array, tracer, elements)
         return tracer
@@ -248,7 +263,7 @@ def as_tracer(x: Any) -> Tracer:
     """What the current trace makes of an operand that has an element type: a tensor or an array."""
     if isinstance(x, Tracer):
         return x
-    return current().known(x.array, True) if isinstance(x, Tensor) else current().known(as_array(x))
+    return current().known(as_held(x), isinstance(x, Tensor))
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
@@ -329,7 +344,7 @@ def describe(x: Any) -> str:
         return f"{x.type} from {origin(x)}" if known else str(x.type)
     if isinstance(x, Tensor | np.ndarray):
         array = x._array if isinstance(x, Tensor) else x
-        if isinstance(array, np.ndarray):
+        if hasattr(array, "shape"):
             return f"tensor<{''.join(f'{d}x' for d in array.shape)}{_element(array)}>"
     return f"{type(x).__name__} {x!r}"[:80]
 

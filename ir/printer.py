@@ -18,7 +18,8 @@ from mlc.ir.diag import UNKNOWN, Loc
 from mlc.ir.sizes import Size
 from mlc.ir.types import ScalarType, Type, from_numpy
 
-UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvvm"})
+UPSTREAM = frozenset({"builtin", "func", "arith", "math", "scf", "cf", "memref", "vector", "llvm", "gpu", "nvgpu",
+                      "nvvm"})
 """Dialects whose names and meaning are upstream MLIR's; every other one is ours."""
 
 _HEX_ELEMENTS = 32

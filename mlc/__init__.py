@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     # isort: off
-    from mlc import fft, linalg, nn, optim, random
+    from mlc import cuda, fft, linalg, nn, optim, random
     from mlc.api import (
         Compiled, compile, get_num_threads, grad, lower, native_entries, set_num_threads, spec, value_and_grad,
         vjp,
@@ -130,7 +130,7 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
     "bool", "bool_", "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist",
     "ceil", "celu", "chain_matmul", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone", "column_stack",
     "combinations", "compile", "concat", "concatenate", "contiguous", "copysign", "corrcoef", "cos", "cosh",
-    "cosine_similarity", "count_nonzero", "cov", "cross", "cummax", "cummin", "cumprod", "cumsum", "deg2rad",
+    "cosine_similarity", "count_nonzero", "cov", "cross", "cuda", "cummax", "cummin", "cumprod", "cumsum", "deg2rad",
     "det", "detach", "diag", "diag_embed", "diagflat", "diagonal", "diff", "dist", "div", "divide", "dot",
     "dsplit", "dstack", "dynamic_slice", "dynamic_update_slice", "einsum", "embedding", "empty", "empty_like",
     "eq", "equal", "erf", "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fft", "fix", "flatten",
@@ -162,7 +162,7 @@ _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "save": "mlc.artifact",
 }
-_MODULES = frozenset({"fft", "linalg", "nn", "optim", "random"})
+_MODULES = frozenset({"cuda", "fft", "linalg", "nn", "optim", "random"})
 
 
 def __getattr__(name: str) -> Any:

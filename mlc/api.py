@@ -1,6 +1,7 @@
 """mlc.compile and mlc.lower: from a Python function to native code, and to each level on the way.
 
     record (frontend/trace.py) -> passes (passes/pipeline.py) -> llvm dialect -> native code (backends/executable.py)
+                                                             -> kernels -> PTX (backends/cuda/executable.py)
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
+from mlc.frontend.devices import CPU, CUDA, Devices, as_device, is_device
 from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
@@ -38,12 +40,15 @@ from mlc.frontend.tensor import OPERATIONS, Consumed, Tensor
 from mlc.frontend.trace import call as recorded_call
 from mlc.frontend.trace import state
 from mlc.ir.core import Op
-from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
 
 if TYPE_CHECKING:
+    from mlc.backends.cuda.executable import Executable as DeviceExecutable
+    from mlc.backends.cuda.memory import DeviceArray, Place
     from mlc.backends.executable import Entry, Executable
     from mlc.backends.image import Image
+    from mlc.backends.target import Target
 
 __all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "get_num_threads",
            "grad", "lower", "native_entries", "set_num_threads", "spec", "value_and_grad", "vjp"]
@@ -53,6 +58,8 @@ Parameters = str | int | Iterable[str | int]
 
 _cache: dict[str, Executable] = {}
 """Native code by the key of the module it was made from."""
+_device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
+"""The same for devices, on which code is loaded, and whether it is launched as a graph."""
 _functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
@@ -97,11 +104,66 @@ def native_entries() -> int:
     return executable.native_entries()
 
 
-def _entry(module: Module) -> Entry:
-    return executable(module).entry("main")
+def device_executable(module: Module, where: Place, target: Target, graph: bool = False) -> DeviceExecutable:
+    """The same for a device: PTX is made once on this machine, and loaded once in this process."""
+    from mlc.backends import cache, canonical
+    from mlc.backends.cuda import image
+    from mlc.backends.cuda.executable import Executable
+    from mlc.passes import pipeline
+    with compiling:
+        places, text = canonical.Places(module), canonical.canonical_text(module)
+
+        def compiled() -> image.DeviceImage:
+            with places.numbered():
+                return image.compile_image(module, target, where.device.assemble)
+
+        if text is None:
+            return Executable(compiled(), where, graph).at(places.interface)
+        key = cache.key_of("cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), where.device.form])
+        if (found := _device_cache.get((key, where, graph))) is None:
+            if (kept := image.recall(key)) is None:
+                kept = compiled()
+                image.keep(key, kept)
+            found = _device_cache[key, where, graph] = Executable(kept, where, graph)
+        return found.at(places.interface)
+
+
+def code_for(module: Module, where: str, target: Target | None = None,
+             graph: bool = False) -> Executable | DeviceExecutable:
+    """The code of a module for the device of this name, for exactly `target` if one is given."""
+    if where == CPU:
+        return executable(module)
+    place = place_named(where)
+    from mlc.backends.cuda.device import target_for
+    return device_executable(module, place, target or target_for(place.device), graph)
+
+
+def place_named(where: str) -> Place:
+    """The memory of the device `cuda:N`; BackendError at the user's line if there is none."""
+    from mlc.backends.cuda.executable import place
+    try:
+        return place(int(where.partition(":")[2] or 0))
+    except BackendError as error:
+        error.loc = user_loc()
+        raise
+
+
+def _entry(module: Module, where: str) -> Any:
+    return code_for(module, where).entry("main")
+
+
+def _put(array: Any, where: str) -> DeviceArray:
+    return place_named(where).array(array)
+
+
+def _adopt(x: Any) -> DeviceArray:
+    from mlc.backends.cuda.dlpack import adopt
+    return adopt(x, place_named(f"{CUDA}:{x.__dlpack_device__()[1]}"))
 
 
 Compiler.compile = staticmethod(_entry)
+Devices.put = staticmethod(_put)
+Devices.adopt = staticmethod(_adopt)
 
 
 @dataclass(frozen=True)
@@ -122,18 +184,21 @@ class Variant:
     weak: list[bool]
     bound: Any
     recorded: Recorded
-    made: Executable | None
+    made: Executable | DeviceExecutable | None
 
 
 class Compiled:
     """A function that runs as native code, made when it is first called with arguments of new types.
 
     Arrays of other shapes or element types, other containers and other values of what is no array lead to another
-    compilation; sizes that a specification names by a symbol do not.
+    compilation; sizes that a specification names by a symbol do not. So does another device where tensors are, unless
+    there is a target.
     """
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
-                 args: Sequence[Any] | None = None) -> None:
+                 args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False) -> None:
+        self.where, self.target = _target(target)
+        self.graph = graph
         self.bound: tuple[Any, ...] = ()
         if isinstance(f, tree.AttributeTree):              # a module: its arrays are arguments, not constants
             self.bound, f = (f,), type(f).__call__
@@ -188,7 +253,7 @@ class Compiled:
             return recorded_call(name_of(self.f), self.f, *args, **keywords)
         arguments = self._take_apart(args, keywords)
         try:
-            found = self._known.get(arguments.key)
+            found = self._known.get(self._key(arguments))
         except TypeError:
             raise self._unhashable(arguments, args, keywords) from None
         if found is None:
@@ -237,19 +302,33 @@ class Compiled:
     def _compile(self, arguments: Arguments, args: tuple[Any, ...],
                  keywords: dict[str, Any]) -> tuple[Recorded, Entry | None, tuple[int, ...]]:
         with self._lock:
-            if (found := self._known.get(arguments.key)) is not None:
+            if (found := self._known.get(self._key(arguments))) is not None:
                 return found
             recorded, donated = self._record(arguments, args, keywords)
-            made = executable(recorded.trace.module) if recorded.computes else None
-            entry = made.entry("main") if made is not None else None
+            made = self._code(recorded, arguments)
+            entry: Any = made.entry("main") if made is not None else None
             self._variants.append(self._variant(arguments, args, keywords, recorded, made))
-            self._known[arguments.key] = recorded, entry, donated
-            if entry is not None and self.dispatcher is not None and self._is_flat(arguments, recorded, args, keywords):
+            self._known[self._key(arguments)] = known = recorded, entry, donated
+            if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
+                    arguments, recorded, args, keywords):
                 self._add_fast_path(entry)
-            return self._known[arguments.key]
+            return known
+
+    def _key(self, arguments: Arguments) -> Any:
+        """What to find the code for some arguments by."""
+        return arguments.key if self.where or arguments.device == CPU else (arguments.key, arguments.device)
+
+    def _on_cpu(self, arguments: Arguments) -> bool:
+        return (self.where or arguments.device) == CPU
+
+    def _code(self, recorded: Recorded, arguments: Arguments) -> Executable | DeviceExecutable | None:
+        """The code of what was recorded, if there is anything to run, where the target or the arguments are."""
+        if not recorded.computes:
+            return None
+        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph)
 
     def _variant(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any], recorded: Recorded,
-                 made: Executable | None) -> Variant:
+                 made: Executable | DeviceExecutable | None) -> Variant:
         """What was compiled, without the arrays that it was compiled for."""
         known, slots = iter(arguments.slots), list[bool]()
         for name, x in roots(self.names, args, keywords):
@@ -278,7 +357,7 @@ class Compiled:
         args = (*self.bound, *args)
         arguments = self._for_types(args, keywords)
         recorded, _ = self._record(arguments, args, keywords)
-        made = executable(recorded.trace.module) if recorded.computes else None
+        made = self._code(recorded, arguments)
         return self._variant(arguments, args, keywords, recorded, made)
 
     def _for_types(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
@@ -328,7 +407,7 @@ class Compiled:
         args = (*self.bound, *args)
         arguments = self._for_types(args, keywords)
         module = self._record(arguments, args, keywords)[0].trace.module
-        return Lowered(module, level)
+        return Lowered(module, level, "cpu" if self._on_cpu(arguments) else "gpu")
 
     @property
     def compiled(self) -> Compiled:
@@ -353,8 +432,25 @@ class Compiled:
         return f"<mlc.compile({name_of(self.f)}), {len(self._known)} signatures>"
 
 
+def _target(text: str | None) -> tuple[str | None, Target | None]:
+    """The device that a target names, and the code it asks for; None of what it leaves open."""
+    if text is None or text == "host":
+        return (None if text is None else CPU), None
+    if is_device(text) and (text.partition(":")[2].isdigit() or ":" not in text):
+        return as_device(text), None
+    from mlc.backends.target import Target
+    try:
+        target = Target.parse(text)
+    except BackendError as error:
+        raise UserError(error.message, code=error.code, loc=user_loc(), hint=f'{error.hint}, "cpu", "cuda"') from None
+    if not target.is_gpu:
+        raise UserError(f"what is compiled here runs here, and {text} may be another machine", code="MLC0501",
+                        loc=user_loc(), hint='use target="host"; mlc compile --target makes code for other machines')
+    return f"{CUDA}:0", target
+
+
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
-            args: Sequence[Any] | None = None) -> Compiled:
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -364,11 +460,15 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     static  parameters whose numbers are part of what is compiled
     args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
             annotation `def f(x: mlc.spec("B", 64))` gives too
+    target  "cuda" or "cuda:1": run on that device, bring arguments there, and leave results there; "cuda:sm_90" the
+            same with code for that architecture. "host": run on the CPU. None: run where tensors among the arguments
+            are
+    graph   on a device: launch all kernels as one, if the sizes alone say which there are (a CUDA graph)
 
     What f reaches by itself (globals, closures, attributes of an object that is no mlc.nn.Module) is read when f is
     recorded; later changes of it are not seen.
     """
-    compiled = Compiled(f, donate, static, args)
+    compiled = Compiled(f, donate, static, args, target, graph)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher
@@ -385,14 +485,15 @@ def compiled_function(f: Any) -> Compiled | None:
 class Lowered:
     """A module at one of the levels."""
 
-    def __init__(self, module: Op, level: str) -> None:
+    def __init__(self, module: Op, level: str, machine: str = "cpu") -> None:
         from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
                             hint="one of trace, " + ", ".join(pipeline.LEVELS))
         from mlc.backends.target import host
         self.level = level
-        self.module = module if level == "trace" else pipeline.lower(module, level, host().vector_bits)
+        self.module = module if level == "trace" else pipeline.lower(
+            module, level, host().vector_bits, machine=machine)
 
     def to_text(self, generic: bool = False, locations: bool = False) -> str:
         """The text of the module, in the pretty printing or in the generic one that any MLIR tool reads."""

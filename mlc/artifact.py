@@ -23,6 +23,7 @@ from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal, write_whole
 from mlc.backends.target import host
 from mlc.frontend import tree
+from mlc.frontend.devices import Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
@@ -51,6 +52,9 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords
     if not variants:
         raise UserError(f"nothing has been compiled of {name_of(compiled.f)}", code="MLC0570", loc=user_loc(),
                         hint="call it first, or pass args=[...] with arrays or mlc.spec(...)")
+    if any(v.made is not None and not isinstance(v.made, Executable) for v in variants):
+        raise UserError(f"{name_of(compiled.f)} is compiled for a GPU, and a saved model runs on a CPU", code="MLC0570",
+                        loc=user_loc(), hint="save mlc.compile(f), with arguments in the CPU's memory")
     weights = _weights(compiled)
     buffers = [place for x in compiled.bound for place in _buffers(x)]
     numbers = {name: i for i, name in enumerate(weights)}
@@ -63,7 +67,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords
                             hint="call the module once before it is compiled and saved, or give the buffer a value in "
                                  "register_buffer")
         signatures[-1]["assigned"] = [[numbers[buffers[b]], r] for b, r in variant.recorded.assigned.items()]
-        if variant.made is not None:
+        if isinstance(variant.made, Executable):
             signatures[-1]["image"] = variant.made.linked.head()
             pieces[f"code {i}"] = variant.made.linked.code
     try:
@@ -221,7 +225,7 @@ class Signature:
         return str(self.image.interfaces["main"].type) if self.image is not None else "() -> ()"
 
 
-def _element(array: Array) -> str:
+def _element(array: Held) -> str:
     from mlc.ir.types import from_numpy
     return str(from_numpy(array.dtype))
 

@@ -11,6 +11,8 @@ why    two machines, two schedules or two batch sizes give the same bits only if
   within blocks of an axis, and one of its results.
 - These choices look at the operation, its dtype and the lengths of what is reduced, never at the number of rows, the
   batch or the threads. A reduction that has an order keeps it.
+- With `mma`, a product of 16-bit floats that adds a multiple of 16 terms is one for tensor cores: `mma<16, T>`. It has
+  other bits than the same product elsewhere, so it has to be asked for.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -116,18 +118,18 @@ for _name, _op in {"add": arith.AddF, "sub": arith.SubF, "mul": arith.MulF, "div
     setattr(Emitter, _name, _binary(_op))
 
 
-def run(module: Op) -> None:
+def run(module: Op, mma: bool = False) -> None:
     """Rewrite every function of `module`."""
     for op in list(module.walk()):
         if op.parent is None or not op.name.startswith("tensor."):
             continue
         with before(op, op.loc.through("fix_numerics")):
-            _widen(op)
+            _widen(op, mma)
         if op.parent is not None:
-            _fix(op)
+            _fix(op, mma)
 
 
-def _fix(op: Op) -> None:
+def _fix(op: Op, mma: bool) -> None:
     if op.name == "tensor.stop_gradient":            # derivatives have been taken
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
@@ -137,7 +139,7 @@ def _fix(op: Op) -> None:
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        op.attrs["order"] = product_order(op)
+        op.attrs["order"] = (mma_order(op) if mma else None) or product_order(op)
     elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
@@ -150,7 +152,8 @@ def is_fixed(module: Op) -> bool:
         if _is_narrow(op):
             return False
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
-            if op.order is None or (isinstance(op, tn.DotGeneral) and op.order != product_order(op)):
+            if op.order is None or (
+                    isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op))):
                 return False
             told = True
         elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
@@ -168,6 +171,19 @@ def product_order(op: tn.DotGeneral) -> str:
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
     few = isinstance(terms, int) and terms <= TERMS
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
+
+
+BLOCK_OF_MMA = 16
+"""Terms that a tensor core adds up at a time."""
+
+
+def mma_order(op: tn.DotGeneral) -> str | None:
+    """`mma<16, T>` for factors that stand in f32 but are of T, and sums of whole blocks; None for others."""
+    from_ = {v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast) else None for v in op.operands}
+    terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
+    if op.lhs.type.dtype != f32 or len(from_) != 1 or not from_ <= {*_NARROW} or not isinstance(terms, int):
+        return None
+    return f"mma<{BLOCK_OF_MMA}, {from_.pop()}>" if terms and terms % BLOCK_OF_MMA == 0 else None
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
@@ -252,7 +268,7 @@ def _is_narrow(op: Op) -> bool:
         v.type.dtype in _NARROW for v in op.operands)
 
 
-def _widen(op: Op) -> None:
+def _widen(op: Op, mma: bool) -> None:
     """Compute a float operation of 16 bits in f32."""
     if not _is_narrow(op):
         return
@@ -264,7 +280,7 @@ def _widen(op: Op) -> None:
     wide_result = copy.results[0]
     narrow = tn.Cast(wide_result, dtype=result.dtype).result if result.dtype in _NARROW else wide_result
     op.replace_by(narrow)
-    _fix(copy)
+    _fix(copy, mma)
 
 
 PASS = Pass(run, takes=DECOMPOSED, gives=FIXED)

@@ -71,7 +71,7 @@ LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math"
 LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
 """Loops, memory and vectors, with upstream's names and meaning."""
 
-GPU = Form("gpu", LOW.dialects | {"gpu"})
+GPU = Form("gpu", LOW.dialects | {"gpu", "nvgpu"})
 """The same, and functions for threads of a GPU."""
 
 NVVM = Form("nvvm", GPU.dialects | {"llvm", "nvvm"})

@@ -10,19 +10,17 @@ again where it points.
 
 from __future__ import annotations
 
-from mlc.dialects import gpu, llvm, nvvm
+from mlc.dialects import gpu, llvm, nvgpu, nvvm
 from mlc.dialects.builtin import Module
-from mlc.dialects.llvm.types import PtrType
 from mlc.ir.core import Op, Region, Symbol, Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
-from mlc.ir.types import f32, f64, i1, i32, i64
+from mlc.ir.types import VectorType, f16, f32, f64, i1, i32, i64
 from mlc.passes.forms import GPU, NVVM
 from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
-from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert_all, convert_scalar, known, pool_constants, rule
+from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert, convert_all, convert_scalar, known, pool_constants, rule
 
 NAME, WARP = "gpu_to_nvvm", 32
-SHARED = PtrType(3)
 
 
 def run(module: Module) -> None:
@@ -42,6 +40,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
+        target.attrs["nvvm.minctasm"] = 1                 # else ptxas rather spills than lets fewer blocks run at a time
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
     low.bind(kernel.args, target.args)
@@ -65,8 +64,8 @@ def _shared(holder: gpu.GPUModule, kernel: gpu.Func, memory_: Value, number: int
         held = llvm.ArrayType(n, held)  # type: ignore[arg-type]
     holder.body.block.insert(llvm.Global.make([], {
         "sym_name": name, "global_type": held, "linkage": "internal", "value": None, "constant": None,
-        "alignment": 16, "addr_space": SHARED.space}, [], [Region()], loc=kernel.loc), holder.body.block.first)
-    return llvm.AddrSpaceCast(llvm.AddressOf(name, SHARED).result, llvm.ptr).result
+        "alignment": 16, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc), holder.body.block.first)
+    return llvm.AddrSpaceCast(llvm.AddressOf(name, nvvm.SHARED).result, llvm.ptr).result
 
 
 # -- threads ----------------------------------------------------------------------------------------------------------
@@ -116,6 +115,58 @@ def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value
     low, high = (llvm.ZExt(half(part), i64).result for part in (low, high))
     whole = llvm.Or(llvm.Shl(high, llvm.constant(32, i64)).result, low).result
     return llvm.Bitcast(whole, f64).result if x.type == f64 else whole
+
+
+# -- warps ------------------------------------------------------------------------------------------------------------
+def _register(x: Value, kind: str) -> Value:
+    """A part of a fragment as nvvm takes it: f16 in pairs, anything else as i32."""
+    type = VectorType((2,), f16) if kind == "f16" else i32
+    return x if x.type == type else llvm.Bitcast(x, type).result
+
+
+@rule(nvgpu.MmaSync)
+def _mma(low: Lowering, op: nvgpu.MmaSync) -> list[Parts]:
+    kind = "tf32" if op.tf32Enabled else str(op.a.type.dtype)
+    a, b = (tuple(_register(part, kind) for part in low.env[v]) for v in (op.a, op.b))
+    c = tuple(llvm.ExtractElement(row, llvm.constant(i, i64)).result for row in low.env[op.c] for i in range(2))
+    made = nvvm.MmaSync(a, b, c, llvm.StructType((f32,) * 4), shape=op.mmaShape, multiplicandAPtxType=kind,
+                        multiplicandBPtxType=kind).result
+    parts: Parts = []
+    for first in (0, 2):
+        row: Value = llvm.Poison(VectorType((2,), f32)).result
+        for i in range(2):
+            row = llvm.InsertElement(row, llvm.ExtractValue(made, (first + i,)).result, llvm.constant(i, i64)).result
+        parts.append(row)
+    return [parts]
+
+
+@rule(nvgpu.LdMatrix)
+def _ldmatrix(low: Lowering, op: nvgpu.LdMatrix) -> list[Parts]:
+    at = llvm.AddrSpaceCast(memory.address_of(low, op, op.memory, op.indices), nvvm.SHARED).result
+    count, types = op.numTiles, convert(op.result.type)
+    made = nvvm.LdMatrix(at, i32 if count == 1 else llvm.StructType((i32,) * count), num=count,
+                         layout="col" if op.transpose else "row").result
+    words = [made] if count == 1 else [llvm.ExtractValue(made, (i,)).result for i in range(count)]
+    return [[llvm.Bitcast(word, type).result for word, type in zip(words, types)]]
+
+
+@rule(nvgpu.DeviceAsyncCopy)
+def _copy(low: Lowering, op: nvgpu.DeviceAsyncCopy) -> list[Parts]:
+    dst = llvm.AddrSpaceCast(memory.address_of(low, op, op.dst, op.dst_at), nvvm.SHARED).result
+    src = llvm.AddrSpaceCast(memory.address_of(low, op, op.src, op.src_at), nvvm.GLOBAL).result
+    nvvm.CpAsyncSharedGlobal(dst, src, size=op.bytes, modifier="cg" if op.bypassL1 else "ca")
+    return [[]]
+
+
+@rule(nvgpu.DeviceAsyncCreateGroup)
+def _group(low: Lowering, op: Op) -> list[Parts]:
+    nvvm.CpAsyncCommitGroup()
+    return [[]]
+
+
+@rule(nvgpu.DeviceAsyncWait)
+def _wait(low: Lowering, op: nvgpu.DeviceAsyncWait) -> None:
+    nvvm.CpAsyncWaitGroup(n=op.numGroups or 0)
 
 
 PASS = Pass(run, takes=GPU, gives=NVVM)

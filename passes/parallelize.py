@@ -85,7 +85,7 @@ def cost(op: InKernel) -> int:
     if isinstance(op, loop.Map):
         return sum(DIVISION if isinstance(inner, arith.DivF | math.Sqrt) else SIMPLE
                    for inner in op.body.block if not inner.terminator) * words // 32
-    if isinstance(op, loop.Contract):
+    if isinstance(op, loop.Contract | loop.Mma):
         return MULTIPLY_ADD * words // 32
     return SIMPLE if isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall) else 0
 

@@ -12,17 +12,25 @@ import pytest
 
 from mlc.backends.cuda.ptx import check_legal, kernels, ptx
 from mlc.backends.target import GPUS
-from mlc.dialects.builtin import Module
-from mlc.ir.core import Op
+from mlc.dialects import tensor as tn
+from mlc.dialects.builtin import Module, module
+from mlc.dialects.func import Return
+from mlc.dialects.func import function as func
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import BackendError, IRError
 from mlc.ir.interp import Interpreter, run_function
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Step
+from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.ir.printer import to_text
+from mlc.ir.types import i32
+from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from mlc.passes.distribute import steps
+from mlc.passes.vectorize.steps import block
 from tests import upstream
-from tests.corpus import PROGRAMS
-from tests.op_samples import SAMPLES, Sample
+from tests.corpus import PROGRAMS, numbers
+from tests.op_samples import SAMPLES, Sample, t
 from tests.test_meaning import representative, same_bits
 
 Array = np.ndarray[Any, Any]
@@ -58,6 +66,73 @@ def test_operations(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_every_sample(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
+
+
+def product(*types: str, axes: tuple[int, int] = (1, 0), batch: int = 0) -> Callable[[], tuple[Module, list[Any]]]:
+    """A product of two matrices, of several side by side with `batch`, or a convolution, and something after it."""
+    def body(a: Value, b: Value) -> Value:
+        if a.type.rank == 4:
+            return tn.Convolution(a, b, stride=(1, 1), low=(1, 1), high=(1, 1)).results[0]
+        pairs = ((0, 0),) * batch
+        out = tn.DotGeneral(a, b, pairs, (axes,)).result
+        return tn.Relu(out).result if out.type.dtype != i32 else out
+
+    def make() -> tuple[Module, list[Any]]:
+        arguments = [t(x) for x in types]
+        inside, main = module(), func("main", arguments)
+        inside.body.block.insert(main)
+        with at_end(main.block):
+            Return((body(*main.args),))
+        main.update_type()
+        return inside, numbers(arguments)
+    return make
+
+
+PRODUCTS: dict[str, Callable[[], tuple[Module, list[Any]]]] = {
+    "whole boxes": product("128x32xf32", "32x64xf32"), "odd": product("70x41xf32", "41x90xf32"),
+    "lhs turned": product("37x65xf32", "37x68xf32", axes=(0, 0)),
+    "rhs turned": product("33x300xf32", "48x300xf32", axes=(1, 1)),
+    "symbolic": product("BxNxf32", "Nx40xf32"), "batched": product("3x33x20xf32", "3x20x36xf32", axes=(2, 1), batch=1),
+    "one column": product("130x40xf32", "40x1xf32"), "one row": product("1x40xf32", "40x130xf32"),
+    "no terms": product("20x0xf32", "0x20xf32"), "no rows": product("0x20xf32", "20x20xf32"),
+    "f64": product("40x50xf64", "50x36xf64"), "i32": product("40x50xi32", "50x36xi32"),
+    "bf16": product("40x48xbf16", "48x72xbf16"), "convolution": product("2x5x9x9xf32", "7x5x3x3xf32"),
+    "narrow rows": product("9x70xf32", "70x200xf32")}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products(name: str) -> None:
+    check(*PRODUCTS[name]())
+
+
+@pytest.mark.parametrize("schedule", [(8, 8, 2, 4, 16), (4, 4, 2, 4, 8), (2, 8, 4, 2, 16), (8, 1, 1, 8, 8)])
+def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
+    """Tiles that only large products have, on one with boxes that stick out."""
+    rows, columns, high, wide, terms = schedule
+
+    def distribute(kernel: Kernel) -> None:
+        block(kernel, 0, rows)
+        block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
+        steps.box(kernel, (high, wide))
+        steps.stage(kernel, terms, 4)
+        steps.share(kernel, "lhs")
+        steps.share(kernel, "rhs")
+
+    built, arguments = product("36x300xf32", "300x44xf32")()
+    run_to(built, "collapse")
+    wanted = run_function(built, "main", arguments)
+    for kernel in built.inside(Kernel):
+        distribute(kernel)
+    verify(built)
+    pipeline.resume(built, "low", machine="gpu")
+    same_bits(run_function(built, "main", arguments), wanted, str(schedule))
+
+
+def run_to(built: Module, name: str) -> None:
+    """Bring a module down to after a pass."""
+    steps_ = pipeline.remaining(built, "loop", machine="gpu")
+    last = [s.transform.name for s in steps_].index(name)
+    Pipeline(steps_[: last + 1]).run(built)
 
 
 def test_an_index_out_of_range_is_reported_as_on_a_cpu() -> None:
@@ -175,6 +250,14 @@ def assembled(text: str, architecture: str) -> str:
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stderr
+
+
+@pytest.mark.skipif(PTXAS is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("types", [("512x512xf32", "512x512xf32"), ("500x300xf32", "300x1000xf32"),
+                                   ("512x512xf64", "512x512xf64"), ("4x32x28x28xf32", "64x32x3x3xf32"),
+                                   ("512x512xbf16", "512x512xbf16")], ids=lambda t: " ".join(t))
+def test_ptx_of_products(types: tuple[str, str]) -> None:
+    check_ptx(lambda: product(*types)()[0], ("sm_80", "sm_90"))
 
 
 def check_ptx(build: Callable[[], Module], architectures: tuple[str, ...]) -> None:

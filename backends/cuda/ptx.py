@@ -8,6 +8,7 @@ from mlc.backends.target import Target
 from mlc.dialects import gpu, llvm, nvvm
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
+from mlc.ir.passes import Pipeline
 from mlc.ir.types import VectorType, element
 
 LEGAL: frozenset[type[Op]] = frozenset((
@@ -20,7 +21,8 @@ LEGAL: frozenset[type[Op]] = frozenset((
     llvm.Minimum, llvm.SMax, llvm.SMin, llvm.UMax, llvm.UMin, llvm.InsertElement, llvm.ExtractElement,
     llvm.ShuffleVector, llvm.InsertValue, llvm.ExtractValue, llvm.Load, llvm.Store, llvm.Alloca, llvm.AtomicRMW,
     llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
-    nvvm.Barrier, nvvm.ShflSync, *nvvm.REGISTERS.values()))
+    nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
+    nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))
 """What LLVM has instructions for on these machines; of much else it cannot say so, but ends the process."""
 LANES = 128
 """Bits of the longest vector; no vector instruction of these machines computes on more than two lanes."""
@@ -43,6 +45,14 @@ def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
 def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 2) -> str:
     """The PTX of all kernels of a module, for an architecture such as cuda:sm_90."""
     return assembly(llvm_ir(module, target), target, opt_level)
+
+
+def assemble(module: Op, target: Target) -> bytes:
+    """The PTX of all kernels of a program at level low, which is lowered in place."""
+    from mlc.passes import pipeline
+    done = len(pipeline.steps("low", machine="gpu"))
+    Pipeline(pipeline.steps("llvm", machine="gpu")[done:]).run(module)
+    return ptx(kernels(module), target).encode()
 
 
 def check_legal(module: gpu.GPUModule) -> None:

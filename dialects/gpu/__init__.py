@@ -5,7 +5,7 @@ A `gpu.module` holds kernels; `gpu.launch_func` runs one for every thread of a g
 barriers that not all threads reach, accesses outside of memory, shuffles with threads that are not there.
 """
 
-from mlc.dialects.gpu import lowered
+from mlc.dialects.gpu import lowered, warp
 from mlc.dialects.gpu.module import Func, GPUModule, Launch, Return, function
 from mlc.dialects.gpu.thread import (
     AXES,
@@ -18,4 +18,4 @@ from mlc.dialects.gpu.thread import (
 )
 
 __all__ = ["AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return", "Shuffle",
-           "ThreadId", "function", "lowered"]
+           "ThreadId", "function", "lowered", "warp"]

@@ -112,7 +112,7 @@ class Instructions(Threads):
         return start
 
     def bytes(self, op: Op, addresses: Any, count: int, alignment: int, write: bool, atomic: bool = False,
-              ) -> tuple[Array, Array, Array]:
+              traced: bool = True) -> tuple[Array, Array, Array]:
         """The active threads, the memory that holds their addresses, and the bytes of each in it."""
         here = np.nonzero(self.mask)[0]
         at = self.each(addresses, np.int64)[here]
@@ -124,7 +124,8 @@ class Instructions(Threads):
                           "given", code="MLC0163", loc=op.loc)
         if (at % alignment).any():
             raise IRError(f"{op.name}: an address is no multiple of {alignment}", code="MLC0163", loc=op.loc)
-        self.trace(op, at, count, write, atomic)
+        if traced:
+            self.trace(op, at, count, write, atomic)
         memory = np.ctypeslib.as_array((ctypes.c_uint8 * (end - start)).from_address(start))
         return here, memory, (at - start)[:, None] + np.arange(count)
 
@@ -223,7 +224,7 @@ def _bitcast(op: llvm.Bitcast, threads: Instructions) -> Any:
     before, after = (to_numpy(element(v.type)) for v in (op.x, op.result))
     x = np.ascontiguousarray(np.broadcast_to(np.asarray(threads[op.x], before),
                                              (threads.mask.size, *_shape(op.x.type))))
-    return x.view(after)
+    return x.view(after).reshape(threads.mask.size, *_shape(op.result.type))
 
 
 # -- vectors and structs ----------------------------------------------------------------------------------------------

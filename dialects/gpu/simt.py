@@ -65,7 +65,7 @@ def launch(op: Launch, frame: Frame) -> None:
 class Threads(Frame):
     """The threads of some blocks in the same place of a program; `mask` says which of them are there."""
 
-    __slots__ = ("block", "block_size", "blocks", "epoch", "grid", "inside", "kernel", "lane", "mask", "traces")
+    __slots__ = ("block", "block_size", "blocks", "copies", "epoch", "grid", "inside", "kernel", "lane", "mask", "traces")
 
     def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
                  numbers: Array) -> None:
@@ -79,6 +79,7 @@ class Threads(Frame):
         self.mask = np.ones(self.lane.size, bool)
         self.epoch = np.zeros(numbers.size, np.int64)        # how many barriers each block has passed
         self.traces = list(traces)
+        self.copies: Any = None                              # those that are under way; warp.py has them
 
     @property
     def per_block(self) -> int:
@@ -171,12 +172,21 @@ class Traces:
         self.writer, self.reader = np.full(count, self.NONE), np.full(count, self.NONE)
         self.write_block, self.read_block = np.full(count, self.NONE), np.full(count, self.NONE)
         self.write_epoch, self.read_epoch = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.copier = np.full(count, self.NONE)              # who copies to it and has not waited for that
+
+    def cells(self, addresses: Array, size: int) -> Array:
+        """The cells of some accesses, a row for each."""
+        return ((addresses - self.start) // self.cell)[:, None] + np.arange(max(1, size // self.cell))
 
     def access(self, op: Op, addresses: Array, size: int, threads: Array, epoch: Array, write: bool,
                atomic: bool) -> None:
-        per = max(1, size // self.cell)
-        cells = ((addresses - self.start) // self.cell)[:, None] + np.arange(per)
+        cells = self.cells(addresses, size)
+        per = cells.shape[1]
         cells, who, when = cells.reshape(-1), np.repeat(threads, per), np.repeat(epoch, per)
+        if (busy := self.copier[cells] != self.NONE).any():
+            raise IRError(f"{op.name}: {self.name(who[busy][0])} {'writes' if write else 'reads'} what "
+                          f"{self.name(self.copier[cells][busy][0])} copies and has not waited for", code="MLC0185",
+                          loc=op.loc)
         block = who // self.size
         writer, reader = self.writer[cells], self.reader[cells]
         if self.what == "shared" and not write and (writer == self.NONE).any():
@@ -454,7 +464,8 @@ def _extract(op: vector.Extract, threads: Threads) -> Any:
 @rule(vector.FromElements)
 def _from_elements(op: vector.FromElements, threads: Threads) -> Any:
     dtype = to_numpy(op.result.type.dtype)
-    return np.stack([threads.each(v, dtype) for v in threads.all(op.operands)], axis=-1)
+    return np.stack([threads.each(v, dtype) for v in threads.all(op.operands)], axis=-1).reshape(
+        -1, *op.result.type.shape)
 
 
 @rule(arith.Select)

@@ -11,17 +11,18 @@ Where a buffer is read or written says an access map: one expression per dimensi
 outside the domain (the last block may stick out) are never read or written.
 
 A scratch `!loop.scratch<d2xd0xf32>` is memory of the kernel's own: a tile that outlives a loop. It has no map, for it
-is kept and recalled at the point's own coordinates, and no size, for that follows from the blocks.
+is kept and recalled at the point's own coordinates, and no size, for that follows from the blocks. One that is packed
+is filled for the blocks of all threads that share it, where these are those of a GPU.
 """
 
-from mlc.dialects.loop.access import Check, Keep, Load, Recall, Scratch, Store
+from mlc.dialects.loop.access import Check, Keep, Load, Pack, Recall, Scratch, Store
 from mlc.dialects.loop.combiners import COMBINERS
-from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Reduce, Scan
+from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, is_reserved, spanned, union
 
 __all__ = [
     "COMBINERS", "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Keep", "Kernel", "Load", "Map", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store", "TileType", "Yield",
+    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store", "TileType", "Yield",
     "coordinate", "is_reserved", "spanned", "union",
 ]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.kernel import Activation, InKernel
+from mlc.dialects.loop.kernel import Activation, InKernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
 from mlc.ir import sizes
-from mlc.ir.core import Op, ResultType, Value
+from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
@@ -167,6 +167,14 @@ class Room:
         return [(c := state.coordinates[d].ravel())[c < state.extents[d]] - first
                 for d, first in zip(self.dims, self.first)]
 
+    def keep(self, state: Activation, value: np.ndarray[Any, Any]) -> None:
+        """Take the elements of a tile for the points of the current block."""
+        at, rank = self.positions(state), len(state.extents)
+        value = np.broadcast_to(value, state.shape(self.dims))
+        value = value.transpose(*self.dims, *(d for d in range(rank) if d not in self.dims))
+        value = value.reshape(value.shape[: len(at)])
+        self.elements[np.ix_(*at)] = value[tuple(slice(p.size) for p in at)]
+
 
 class Scratch(InKernel, name="loop.scratch", pure=False):
     """result = fresh memory of one thread, for the points of its dimensions: the block of those that have one here"""
@@ -203,13 +211,48 @@ class Keep(InKernel, name="loop.keep", pure=False):
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> list[Any]:
-        state, room = self.activation(frame), frame[self.scratch]
-        at = room.positions(state)
-        rank = len(state.extents)
-        value = np.broadcast_to(frame[self.value], state.shape(room.dims))
-        value = value.transpose(*room.dims, *(d for d in range(rank) if d not in room.dims))
-        value = value.reshape(value.shape[: len(at)])
-        room.elements[np.ix_(*at)] = value[tuple(slice(p.size) for p in at)]
+        frame[self.scratch].keep(self.activation(frame), frame[self.value])
+        return []
+
+
+class Pack(InKernel, name="loop.pack", pure=False):
+    """scratch[p] = what body yields at p, for every point p of the blocks of the scratch's dimensions
+
+    Threads that share the scratch share the work too, so the body computes from coordinates and buffers alone: no tile
+    of its thread's own points is used in it, but one that spans no dimension.
+    """
+
+    scratch: Value
+    body: Region
+
+    def infer(self) -> tuple[Type, ...]:
+        type, yielded = as_scratch(self, self.scratch), self.body.block.terminator
+        values = yielded.operands
+        if not isinstance(yielded, Yield) or len(values) != 1 or self.body.block.args:
+            self.fail("the body takes nothing and yields one tile", code="MLC0151")
+        value = as_tile(self, values[0])
+        if value.dtype != type.dtype or not {*value.dims} <= {*type.dims}:
+            self.fail(f"{value} does not fit {type}", code="MLC0151")
+        return ()
+
+    def walked(self) -> set[int]:
+        return {*self.scratch.type.dims}
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        here = {r for op in self.body.block for r in op.results}
+        for op in self.body.block:
+            if not op.terminator and (not isinstance(op, InKernel) or op.name not in self.POINTWISE):
+                op.fail("is nothing that a point of a pack can be computed by alone", code="MLC0151")
+            for v in op.operands:
+                if isinstance(v.type, ScratchType) or (isinstance(v.type, TileType) and v.type.dims and v not in here):
+                    op.fail(f"uses {v.type} of points that another thread has", code="MLC0151")
+
+    POINTWISE = ("loop.load", "loop.index", "loop.in_bounds", "loop.full", "loop.map")
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        value, = frame.run(self.body)
+        frame[self.scratch].keep(self.activation(frame), value)
         return []
 
 

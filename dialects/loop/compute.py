@@ -10,10 +10,11 @@ from mlc.dialects.loop.access import as_tile, check_tiles
 from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.kernel import InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
+from mlc.dialects.tensor.orders import mma
 from mlc.ir.core import Region, ResultType, Value
 from mlc.ir.exact import fma
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, IntType, Type, i1, index, to_numpy
+from mlc.ir.types import FloatType, IntType, Type, bf16, f16, f32, i1, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -222,3 +223,33 @@ class Contract(InKernel, name="loop.contract"):
             else:
                 acc = acc + a * b
         return acc
+
+
+class Mma(InKernel, name="loop.mma"):
+    """result[p] = acc[p] + sum over the block of dimension dim, ascending and in f64, of lhs * rhs, rounded to f32 once
+
+    The factors are bf16 or f16, so that f64 holds every product; tensor cores compute this but for the last bits.
+    """
+
+    acc: Value
+    lhs: Value
+    rhs: Value
+    dim: int
+
+    def infer(self) -> Type:
+        acc, lhs, rhs = as_tile(self, self.acc, f32), as_tile(self, self.lhs), as_tile(self, self.rhs)
+        if lhs.dtype != rhs.dtype or lhs.dtype not in (bf16, f16):
+            self.fail(f"{lhs} and {rhs} are not both of bf16 or of f16", code="MLC0151")
+        if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim} or self.dim in acc.dims:
+            self.fail(f"{acc} does not span what its factors do", code="MLC0151")
+        return acc
+
+    def walked(self) -> set[int]:
+        return {self.dim}
+
+    def interpret(self, frame: Frame) -> Any:
+        acc, lhs, rhs = frame.all(self.operands)
+        here = int(self.activation(frame).inside((self.dim,)).sum())
+        last = [np.moveaxis(x, self.dim, -1)[..., :here] for x in (lhs, rhs)]
+        wide = [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
+        return np.expand_dims(mma(np.moveaxis(acc, self.dim, -1)[..., 0], *wide), self.dim)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -84,6 +85,9 @@ class Kernel(Op, name="loop.kernel", pure=False):
     grain     how many blocks of those are worth a thread
     block     how many neighbouring blocks the threads of a GPU take together, one each; where a register holds one
               lane, there are so many threads for each as the vector dimension has points
+    panel     how many blocks along each parallel dimension they take together, as a box; none for a row of them
+    warp      how many threads of a warp lie along each parallel dimension of the box; none if that does not matter. The
+              points of a thread have those of its warp between them: all of them, or pairs along the vector dimension
     label     what it computes, for people
     schedule  the steps of passes/vectorize that made it what it is, for people
     """
@@ -99,6 +103,8 @@ class Kernel(Op, name="loop.kernel", pure=False):
     threads: int = 0
     grain: Dim = 1
     block: int = 0
+    panel: tuple[int, ...] = ()
+    warp: tuple[int, ...] = ()
     label: str = ""
     schedule: tuple[str, ...] = ()
 
@@ -112,6 +118,12 @@ class Kernel(Op, name="loop.kernel", pure=False):
         if self.lanes < 0 or self.block < 0 or not 0 <= self.threads <= self.parallel or few:
             self.fail(f"lanes = {self.lanes}, threads = {self.threads}, grain = {self.grain} and block = {self.block} "
                       "do not fit", code="MLC0150")
+        if self.panel and (len(self.panel) != self.parallel or min(self.panel) < 1 or prod(self.panel) != self.block):
+            self.fail(f"a box of {self.panel} blocks is not what {self.block} threads take along {self.parallel} "
+                      "dimensions", code="MLC0150")
+        if self.warp and (len(self.warp) != len(self.panel) or prod(self.warp) != 32 or any(
+                p % w for p, w in zip(self.panel, self.warp))):
+            self.fail(f"warps of {self.warp} threads do not make boxes of {self.panel}", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
         if taken := [s for s in self.symbols if is_reserved(s) or self.symbols.count(s) > 1]:
@@ -154,8 +166,8 @@ class InKernel(Op):
     def located_dims(self) -> set[int]:
         """The dimensions that have a coordinate here: the parallel ones, and those of the loops around."""
         dims, op = set[int](), self.parent_op
-        while isinstance(op, For):
-            dims.add(op.dim)
+        while isinstance(op, InKernel):
+            dims |= {op.dim} if isinstance(op, For) else set()
             op = op.parent_op
         return dims | {*range(op.parallel)} if isinstance(op, Kernel) else dims
 
@@ -189,7 +201,7 @@ class End(Op, name="loop.end", terminator=True, pure=False):
 
 
 class Yield(Op, name="loop.yield", terminator=True, pure=False):
-    """Hand values to the enclosing loop.for or loop.map."""
+    """Hand values to the enclosing loop.for, loop.map or loop.pack."""
 
     values: tuple[Value, ...]
 
@@ -203,6 +215,8 @@ class For(InKernel, name="loop.for", pure=False):
     With `run` the whole blocks are gone through in runs of so many, each of which starts from the initial tiles; what
     it gives is combined, each tile by its kind, as one of a run of runs, and so on; the 4th time, all are one run. A
     last block that sticks out of the domain carries on from there.
+
+    With `stages` the packs of so many blocks, that of the current one among them, may be under way at a time.
     """
 
     inits: tuple[Value, ...]
@@ -212,6 +226,8 @@ class For(InKernel, name="loop.for", pure=False):
     vector: bool = False
     run: int = 0
     kinds: tuple[str, ...] = ()
+
+    stages: int = 0
 
     def infer(self) -> tuple[Type, ...]:
         types = tuple(v.type for v in self.operands)
@@ -247,6 +263,8 @@ class For(InKernel, name="loop.for", pure=False):
         if len(kernel.tile) != len(kernel.domain):
             return                                       # the kernel says so
         around = outer.step if isinstance(outer, For) else kernel.tile[self.dim] if outer is not None else 0
+        if self.stages < 0 or (self.stages and (self.run or not self.is_ranged)):
+            self.fail(f"{self.stages} stages are for blocks that loops go through", code="MLC0152")
         if self.size < 0 or around % self.step:
             self.fail(f"blocks of {self.size} do not divide the block of {around} around them", code="MLC0152")
         if self.size and any(self.dim in v.type.dims for v in self.operands):

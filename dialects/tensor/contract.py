@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, rounded, shape_text
-from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block
+from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import Transpose, inverse, transpose
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
-from mlc.ir.types import TensorType, f64, to_numpy
+from mlc.ir.types import TensorType, f32, f64, to_numpy
 
 
 class DotGeneral(TensorOp, name="tensor.dot_general"):
@@ -49,7 +50,11 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
                 if lhs.shape[i] != rhs.shape[j]:
                     self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
                                 f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115")
-        if self.order is not None and terms_in_block(self.order) is None:
+        if self.order is not None and (block := terms_of_mma(self.order)) is not None:
+            terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
+            if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:
+                self.refuse(f"{self.order} adds whole blocks of f32: not {terms} terms of {lhs.dtype}", "MLC0116")
+        elif self.order is not None and terms_in_block(self.order) is None:
             if run_length(self.order):
                 self.refuse(f"a product of matrices is not added in runs: {self.order}", "MLC0116")
             lanes(self.order)

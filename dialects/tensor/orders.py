@@ -11,6 +11,10 @@
                 last whole multiple of L each is combined with its lane's result at the end.
     "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
                 in ascending order to a total that starts from +0.0
+    "mma<K, T>" of a product of matrices of T, bf16 or f16, that stand in f32: the terms in blocks of K. The products of
+                a block, which f64 holds exactly, are added up in f64 in ascending order, then to the total, which is
+                rounded to f32 once per block. So tensor cores work, but for the last bits: they align the products of a
+                block to the largest, and cut off what is below.
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. In a product of
 matrices a step is fma(a, b, lane), rounded once. The 16-bit floats accumulate in f32 and are rounded at the end.
@@ -93,12 +97,32 @@ def terms_in_block(order: str) -> int | None:
     return int(match[1]) if match else None
 
 
+def terms_of_mma(order: str) -> tuple[int, str] | None:
+    """K and T of `mma<K, T>`; None for the other orders."""
+    match = re.fullmatch(r"mma<(16), (bf16|f16)>", order)
+    return (int(match[1]), match[2]) if match else None
+
+
+def mma(total: Array, lhs: Array, rhs: Array) -> Array:
+    """total[..] + the sum of lhs[.., k] * rhs[.., k], in f64 in ascending order, rounded to f32 once."""
+    with np.errstate(all="ignore"):
+        sums: Array = np.zeros((), np.float64)
+        for k in range(lhs.shape[-1]):
+            sums = sums + lhs[..., k].astype(np.float64) * rhs[..., k].astype(np.float64)
+        return (total.astype(np.float64) + sums).astype(np.float32)
+
+
 def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
     """result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, n, k], in f32 or f64, by chains of fma."""
     if (terms := terms_in_block(order)) is not None:
         total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
         for k in range(0, lhs.shape[-1], terms):
             total = total + dot_in_order(lhs[..., k: k + terms], rhs[..., k: k + terms], "chain")
+        return total
+    if (block := terms_of_mma(order)) is not None:
+        total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], np.float32)
+        for k in range(0, lhs.shape[-1], block[0]):
+            total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
         return total
     count = lanes(order)
     length = lhs.shape[-1]

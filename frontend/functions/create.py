@@ -13,10 +13,22 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from mlc.dialects import tensor as T
-from mlc.frontend.dtypes import DType, as_dtype, as_ir, check_device, float32, int64
+from mlc.frontend.devices import as_device
+from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
-from mlc.frontend.tensor import OPERATIONS, Array, DTypeLike, Number, Operand, Tensor, as_array, is_operand, wrap
+from mlc.frontend.tensor import (
+    OPERATIONS,
+    Array,
+    DTypeLike,
+    Number,
+    Operand,
+    Tensor,
+    as_array,
+    as_held,
+    is_operand,
+    wrap,
+)
 from mlc.frontend.trace import Tracer, as_user_error, check_call, current, emit, state
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserTypeError
@@ -31,17 +43,21 @@ MAX_ELEMENTS = 1 << 58
 
 
 def creation(f: Callable[P, R]) -> Callable[P, R]:
-    """Make `f` public; errors name the user's line. Where it takes a device, that is the CPU."""
+    """Make `f` public; errors name the user's line. Where it takes a device, what it gives is there; else, where it
+    takes a tensor, where that is."""
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
         loc = user_loc()
         try:
-            check_device(keywords.get("device"))
+            where = as_device(keywords.get("device"))
+            if where is None and args and type(args[0]) is Tensor:
+                where = args[0].device
             if state.trace is None or state.in_operation:
-                return f(*args, **keywords)
-            with located(loc):
-                return f(*args, **keywords)
+                out = f(*args, **keywords)
+            else:
+                with located(loc):
+                    out = f(*args, **keywords)
         except Error as error:
             raise as_user_error(error, f.__name__, (), loc) from None
         except MemoryError as error:
@@ -49,6 +65,7 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         except TypeError:
             check_call(f, f.__name__, args, keywords)
             raise
+        return out.moved(where) if where is not None and isinstance(out, Tensor) else out  # type: ignore[return-value]
 
     OPERATIONS[f.__name__] = public
     return public
@@ -204,20 +221,29 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor
     """As `tensor`, sharing the memory of what is an array already."""
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    if dtype is None and is_operand(data):
+        return data if isinstance(data, Tensor) else wrap(as_held(data))
     return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
 
 
 @creation
 def clone(input: Operand) -> Tensor:
     """input, in memory of its own"""
-    return input if isinstance(input, Tracer) else Tensor(np.array(as_array(input), order="C"))
+    if isinstance(input, Tracer):
+        return input
+    held = as_held(input)
+    return wrap(np.array(held, order="C") if isinstance(held, np.ndarray) else held.copy())
 
 
 @creation
 def contiguous(input: Operand) -> Tensor:
     """input, copied if its elements do not lie in row-major order"""
-    return input if isinstance(input, Tensor) and (isinstance(input, Tracer) or input.array.flags.c_contiguous) else \
-        Tensor(np.array(as_array(input), order="C"))
+    if isinstance(input, Tracer):
+        return input
+    held = as_held(input)
+    if not isinstance(held, np.ndarray) or held.flags.c_contiguous:
+        return input if isinstance(input, Tensor) else wrap(held)
+    return wrap(np.array(held, order="C"))
 
 
 @creation
@@ -233,4 +259,4 @@ def from_dlpack(x: Any) -> Tensor:
     """A tensor that shares the memory of another library's."""
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
-    return wrap(as_array(x))
+    return wrap(as_held(x))

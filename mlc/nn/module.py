@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from mlc.frontend import absent, tree
-from mlc.frontend.dtypes import target_dtype
+from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import DTypeLike, Tensor, as_array
+from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array
 from mlc.frontend.trace import Tracer, call, check_call, state
 from mlc.ir.diag import Error, UserError, UserTypeError
 
@@ -192,19 +192,33 @@ class Module(tree.AttributeTree):
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
            non_blocking: bool = False) -> M:
-        """Make the parameters and buffers that are floats of the float type `dtype`; itself.
+        """Make the parameters and buffers that are floats of the float type `dtype`, and bring all to `device`; itself.
 
-        target   an element type, a tensor that has it, or the device "cpu", which changes nothing
+        target   an element type, a device, or a tensor that tells both
         """
-        wanted = target_dtype(target, dtype, device)
+        wanted, where = destination(target, dtype, device)
+        if where is not None:
+            self._assign({name: x.moved(where) for name, _, _, x in self._tensors()})
         if wanted is None:
             return self
         if not wanted.is_floating_point:
             raise UserTypeError(f"a module of {wanted} could not be trained", code="MLC0342", loc=user_loc(),
                                 hint="use float16, bfloat16, float32 or float64")
-        self._assign({name: cast_to(x, wanted) if isinstance(x, Tracer) else Tensor(x.array.astype(wanted.dtype))
-                      for name, _, _, x in self._tensors() if x.dtype.is_floating_point})
+
+        def cast(x: Tensor) -> Tensor:
+            in_kernels = isinstance(x, Tracer) or x.is_cuda
+            return cast_to(x, wanted) if in_kernels else Tensor(x.array.astype(wanted.dtype))
+
+        self._assign({name: cast(x) for name, _, _, x in self._tensors() if x.dtype.is_floating_point})
         return self
+
+    def cpu(self: M) -> M:
+        """to("cpu")"""
+        return self.to("cpu")
+
+    def cuda(self: M, device: Any = None) -> M:
+        """to("cuda")"""
+        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
     def float(self: M) -> M:
         """to(float32)"""
@@ -221,10 +235,6 @@ class Module(tree.AttributeTree):
     def bfloat16(self: M) -> M:
         """to(bfloat16)"""
         return self.to("bfloat16")
-
-    def cpu(self: M) -> M:
-        """Itself: that is where it is."""
-        return self
 
     def _assign(self, new: Mapping[str, Tensor]) -> None:
         """Put new tensors in place of those of these names; a shared parameter takes that of its first name."""
@@ -262,12 +272,12 @@ class Module(tree.AttributeTree):
             if name not in state_dict:
                 continue
             array = as_array(state_dict[name])
-            if array.shape != old.shape or array.dtype.kind != old.array.dtype.kind:
+            if array.shape != old.shape or array.dtype.kind != old.held.dtype.kind:
                 report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                               f"{old.dtype}{list(old.shape)}")
                 misfits += 1
             else:
-                new[name] = Tensor(np.array(array, old.array.dtype, order="C"))
+                new[name] = Tensor(np.array(array, old.held.dtype, order="C")).moved(old.device)
         first: dict[int, str] = {}
         for name, x in self._ties().items():
             other = first.setdefault(id(x), name) if name in new else name
@@ -330,6 +340,6 @@ def _replaced(x: Any, name: str, new: Mapping[str, Tensor]) -> Any:
 
 
 def _shown(x: Any) -> str:
-    if not isinstance(x, Tensor) or not (x._array is None or isinstance(x._array, np.ndarray)):
+    if not isinstance(x, Tensor) or isinstance(x._array, Consumed):
         return repr(x)
     return f"{x.dtype}{list(x.shape)}"

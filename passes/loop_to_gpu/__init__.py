@@ -6,7 +6,7 @@ why    the last level with structure; what a thread does is the same loops and a
 
 Each thread takes one block of points along the parallel dimensions, and goes through the loops inside by itself. Where
 a reduction has many lanes each of them is a thread, and they meet in a tree of shuffles and shared memory: the tree of
-the order that fix_numerics wrote. A point that sticks out of the domain computes what its last neighbour does, and
+the order that fix_numerics wrote. What a kernel packs, the threads of a block copy together. A point that sticks out of the domain computes what its last neighbour does, and
 stores nothing.
 """
 
@@ -18,17 +18,16 @@ import re
 from mlc.dialects import arith, gpu
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
-from mlc.ir import sizes
 from mlc.ir.core import Block, Region, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import index
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.forms import GPU, LOOP
-from mlc.passes.loop_to_gpu import collective, memory
+from mlc.passes.loop_to_gpu import collective, memory, panels, stages, warps
 from mlc.passes.loop_to_gpu.threads import Threads
 from mlc.passes.outline import from_outside
 
-__all__ = ["PASS", "collective", "memory", "run"]             # the modules register their rules
+__all__ = ["PASS", "collective", "memory", "panels", "run", "stages", "warps"]    # the modules register their rules
 
 MODULE = "kernels"
 
@@ -70,7 +69,7 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
     with before(kernel, kernel.loc):
         numbers = SizeBuilder(dict(zip(kernel.symbols, kernel.sizes)))
         one = arith.constant(1, index)
-        blocks = numbers.value(sizes.divide(low.total + kernel.block - 1, kernel.block))
+        blocks = numbers.value(low.grid)
         threads = arith.constant(low.size, index)
         gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, None, tuple(given), None,
                    kernel=Symbol(f"{holder.sym_name}::{name}"))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from math import gcd, prod
 
 from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.ir import sizes
 from mlc.ir.core import Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import MemRefType, Type, VectorType
+from mlc.ir.types import MemRefType, Type, VectorType, index
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.memory import Access, access, address, flatten, scalar_index
 from mlc.passes.loop_to_scf.nest import Point, zero_of
 from mlc.passes.vectorize import stride
 
-SHARED, PRIVATE = 48 << 10, 16 << 10
-"""How many bytes of memory a block may share without asking for more, and how many a thread may have of its own."""
+SHARED, PRIVATE, BYTES = 48 << 10, 16 << 10, 16
+"""How many bytes of memory a block may share without asking for more, how many a thread may have of its own, and how
+many it accesses at once."""
 
 
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
@@ -52,20 +53,26 @@ def _load(low: Threads, op: loop.Load) -> None:
 def read(low: Threads, tile: Value, access: Access) -> None:
     """Define a tile by what memory holds at its points."""
     dims, dtype = tile.type.dims, access.buffer.type.dtype
-    if (count := neighbours(low, access)) > 1 and low.wide in dims:
-        low.scope.tiles[tile] = {}
+    d, count = neighbours(low, access, dims)
+    guarding = guarded_dims(low, dims)
+    if count > 1:
+        low.scope.tiles[tile], type = {}, VectorType((count,), dtype)
         for point in low.points(dims):
-            if point[low.wide] % count == 0:
-                flat, at = _place(low, access, point)
-                type = VectorType((count,), dtype)
-                whole = vector.Load(flat, (at,), type, alignment=count * dtype.itemsize).result
+            if point[d] % count == 0:
+                def several(point: Point = point) -> list[Value]:
+                    flat, at = place_of(low, access, point, d, count)
+                    return [vector.Load(flat, (at,), type, alignment=count * dtype.itemsize).result]
+
+                whole, = guarded(guards(low, access, guarding, point), [type], several,
+                                 lambda: [arith.constant(zero_of(dtype), type)], low)
                 for lane in range(count):
-                    p = (*point[: low.wide], point[low.wide] + lane, *point[low.wide + 1:])
-                    low.scope.tiles[tile][p] = vector.Extract(whole, (), (lane,)).result
+                    low.scope.tiles[tile][moved(point, d, lane)] = vector.Extract(whole, (), (lane,)).result
         return
-    guarding = [d for d in dims if d == low.across]         # elsewhere, points that stick out read their neighbours'
 
     def one(point: Point) -> Value:
+        if low.scope.packing and access.mask is not None and all(access.buffer.type.shape):
+            return _first_instead(low, access, point)
+
         def emit() -> list[Value]:
             at = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
             return [memref.Load(access.buffer, at).result]
@@ -76,16 +83,47 @@ def read(low: Threads, tile: Value, access: Access) -> None:
     low.define(tile, one)
 
 
-def neighbours(low: Threads, access: Access) -> int:
-    """How many elements side by side, aligned as one, an access takes at a time."""
-    d = low.wide
-    if d < 0 or d in low.scope.ends or access.mask is not None or access.tiles:
-        return 1
-    place, count = address(low, access), low.kernel.tile[d]
-    if stride(place, f"d{d}") != 1:
-        return 1
-    others = sizes.substitute(place, {f"d{d}": 0})
-    return count if is_multiple(others, count) else 1
+def guarded_dims(low: Threads, dims: Sequence[int]) -> list[int]:
+    """The dimensions along which points that stick out may not read what their neighbours do.
+
+    Lanes that are threads have no neighbour of their own, and that of a thread in a box may be another thread's, who
+    writes his results in place of what he has read. What is packed nobody writes.
+    """
+    boxed = low.kernel.parallel if low.kernel.panel and not low.scope.packing else 0
+    return [d for d in dims if d == low.across or d < boxed]
+
+
+def _first_instead(low: Threads, access: Access, point: Point) -> Value:
+    """A masked element, for which the buffer's first is read where the mask does not hold.
+
+    So nothing branches, and reads wait for each other no longer. The kernel writes to no buffer that it packs.
+    """
+    condition, dtype = low.part(access.mask, point), access.buffer.type.dtype  # type: ignore[arg-type]
+    first = arith.constant(0, index)
+    at = tuple(arith.Select(condition, scalar_index(low, e, access.tiles, point), first).result for e in access.map)
+    return arith.Select(condition, memref.Load(access.buffer, at).result, arith.constant(zero_of(dtype), dtype)).result
+
+
+def neighbours(low: Threads, access: Access, dims: Sequence[int]) -> tuple[int, int]:
+    """Along which dimension an access takes elements side by side, aligned as one, and how many; else one.
+
+    What sticks out of the domain does so by whole groups of them.
+    """
+    if access.mask is not None or access.tiles:
+        return -1, 1
+    place, scope, most = address(low, access), low.scope, max(1, BYTES // access.buffer.type.dtype.itemsize)
+    for d in dims:
+        if scope.block.get(d, 1) == 1 or d == low.across or stride(place, f"d{d}") != 1:
+            continue
+        others = sizes.substitute(place, {f"d{d}": 0})
+        size, _ = scope.groups.get(d, (scope.block[d], 0))
+        count = gcd(size, most)
+        while count > 1 and not (is_multiple(others, count) and is_multiple(scope.ends.get(d, 0), count) and (
+                is_multiple(scope.origin[d], count) or scope.multiples.get(d, 1) % count == 0)):
+            count //= 2
+        if count > 1:
+            return d, count
+    return -1, 1
 
 
 def is_multiple(expr: Dim, n: int) -> bool:
@@ -93,9 +131,20 @@ def is_multiple(expr: Dim, n: int) -> bool:
     return expr % n == 0 if isinstance(expr, int) else all(c % n == 0 for _, c in expr.terms)
 
 
-def _place(low: Threads, access: Access, point: Point) -> tuple[Value, Value]:
+def moved(point: Point, d: int, lane: int) -> Point:
+    return (*point[:d], point[d] + lane, *point[d + 1:])
+
+
+def place_of(low: Threads, access: Access, point: Point, d: int, count: int) -> tuple[Value, Value]:
+    """Where `count` neighbours along `d` lie, or the last ones in the domain where they stick out."""
     flat, _ = flatten(low, access.buffer)
-    return flat, scalar_index(low, address(low, access), (), point)
+    ends = low.scope.ends
+    if (end := ends.get(d)) is not None:
+        ends[d] = end - (count - 1)
+    at = scalar_index(low, address(low, access), (), point)
+    if end is not None:
+        ends[d] = end
+    return flat, at
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -107,21 +156,18 @@ def _store(low: Threads, op: loop.Store) -> None:
 def write(low: Threads, tile: Value, access: Access) -> None:
     """Write a tile to memory."""
     dims = tuple(sorted({*tile.type.dims, *access.dims}))
-    count = neighbours(low, access) if low.wide in dims else 1
+    d, count = neighbours(low, access, dims)
     located = dims if access.bounded else ()
     alone = [low.is_first()] if low.across >= 0 and low.across not in dims else []
     for point in low.points(dims):
-        if count > 1:
-            if point[low.wide] % count == 0:
-                flat, at = _place(low, access, point)
-                parts = [low.part(tile, (*point[: low.wide], point[low.wide] + i, *point[low.wide + 1:]))
-                         for i in range(count)]
-                type = VectorType((count,), access.buffer.type.dtype)
-                vector.Store(vector.FromElements(tuple(parts), type).result, flat, (at,),
-                             alignment=count * type.dtype.itemsize)
+        if count > 1 and point[d] % count:
             continue
 
         def emit(point: Point = point) -> list[Value]:
+            if count > 1:
+                flat, place = place_of(low, access, point, d, count)
+                store_together([low.part(tile, moved(point, d, i)) for i in range(count)], flat, place)
+                return []
             at = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
             memref.Store(low.part(tile, point), access.buffer, at)
             return []
@@ -129,10 +175,44 @@ def write(low: Threads, tile: Value, access: Access) -> None:
         guarded([*alone, *guards(low, access, located, point)], (), emit, list, low)
 
 
+def store_together(values: Sequence[Value], flat: Value, at: Value) -> None:
+    """Write elements side by side, at a multiple of their number."""
+    type = VectorType((len(values),), flat.type.dtype)
+    vector.Store(vector.FromElements(tuple(values), type).result, flat, (at,),
+                 alignment=len(values) * type.dtype.itemsize)
+
+
 # -- scratch ----------------------------------------------------------------------------------------------------------
+def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
+    """Shared memory of a block, so many times: the whole box along parallel dimensions, of a loop its block.
+
+    A row is followed by 16 bytes that nobody uses. Where memory lies along another dimension than the panel's rows,
+    neighbouring threads write to different rows, which would otherwise begin in the same bank.
+    """
+    type: loop.ScratchType = op.result.type
+    shape = [low.points_along(d) for d in type.dims]
+    shape[-1] += max(1, BYTES // type.dtype.itemsize) if len(shape) > 1 else 0
+    low.taken += copies * prod(shape) * type.dtype.itemsize
+    if low.taken > SHARED:
+        raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {SHARED}", code="MLC0543",
+                           loc=op.loc)
+    made = low.function.share(MemRefType((copies * prod(shape),), type.dtype))
+    flatten(low, made)
+    first = {d: low.corner[d] if d < low.kernel.parallel else low.scope.origin[d] for d in type.dims}
+    low.scope.rooms[op.result] = made, first, shape, True
+
+
+def is_packed(scratch: Value) -> bool:
+    """Whether the threads of a block fill a scratch together."""
+    return any(isinstance(user, loop.Pack) for user in scratch.users)
+
+
 @rule(loop.Scratch)
 def _scratch(low: Threads, op: loop.Scratch) -> None:
     """A row that many threads work on is shared, if it is short enough; else each has the part that it works on."""
+    if is_packed(op.result):
+        panel(low, op)
+        return
     type: loop.ScratchType = op.result.type
     shape: list[int] = []
     for d in type.dims:
@@ -142,11 +222,11 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
                                code="MLC0543", loc=op.loc)
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
-    count, itemsize = math.prod(shape), type.dtype.itemsize
+    count, itemsize = prod(shape), type.dtype.itemsize
     share = low.across in type.dims and low.taken + count * itemsize <= SHARED
     if not share and low.across in type.dims:
         shape[type.dims.index(low.across)] //= low.lanes_across
-        count = math.prod(shape)
+        count = prod(shape)
     low.taken += count * itemsize if share else 0
     if not share and count * itemsize > PRIVATE:
         raise BackendError(f"{type}: a thread has {PRIVATE} bytes of its own at most, not {count * itemsize}",
@@ -165,7 +245,7 @@ def _access(low: Threads, scratch: Value) -> Access:
         if d == low.across and not share:
             at = sizes.divide(at, low.lanes_across)
         place = place * n + at
-    return Access(room, (place,), bounded=False)
+    return Access(room, (place + low.scope.slots.get(scratch, 0),), bounded=False)
 
 
 @rule(loop.Keep)
@@ -175,4 +255,11 @@ def _keep(low: Threads, op: loop.Keep) -> None:
 
 @rule(loop.Recall)
 def _recall(low: Threads, op: loop.Recall) -> None:
-    read(low, op.result, _access(low, op.scratch))
+    """Of what is packed, also points that stick out have an element; warps.py reads fragments of it by itself."""
+    if low.kernel.warp and all(isinstance(user, loop.Mma) for user in op.result.users):
+        return
+    with low.scoped() as scope:
+        if is_packed(op.scratch):
+            scope.ends = {}
+        read(low, op.result, _access(low, op.scratch))
+    low.scope.tiles[op.result] = scope.tiles[op.result]

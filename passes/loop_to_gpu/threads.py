@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, ClassVar
 
 from mlc.dialects import arith, gpu, loop, scf
@@ -29,7 +30,12 @@ class Places(Scope):
         super().__init__(numbers, outer)
         self.ends: dict[int, Dim] = dict(outer.ends) if outer else {}        # of dimensions whose block may stick out
         self.within: dict[tuple[int, int], Value] = dict(outer.within) if outer else {}
-        self.clamped: dict[tuple[int, int], Dim] = dict(outer.clamped) if outer else {}
+        self.clamped: dict[tuple[int, int, Dim], Dim] = dict(outer.clamped) if outer else {}
+        self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of those
+        #                                                                   that a thread's points along it lie in
+        self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # where a scratch of several copies starts
+        self.packing = outer is not None and outer.packing
+        self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # what an origin is a multiple of
 
     def inner(self) -> Places:
         numbers = SizeBuilder(dict(self.numbers.symbols))
@@ -51,9 +57,12 @@ class Threads(Lowering):
         inner = kernel.vector >= kernel.parallel
         self.across = kernel.vector if inner and kernel.lanes == 1 else -1      # its lanes are threads
         self.along = kernel.vector if inner and kernel.lanes != 1 else -1       # its lanes are registers of a thread
-        self.wide = kernel.vector if 0 <= kernel.vector < kernel.parallel else -1     # lies side by side in memory
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, kernel.tile)][: kernel.parallel]
         self.total = sizes.product(self.counts)
+        self.panel = kernel.panel or (1,) * kernel.parallel
+        self.corner: dict[int, Dim] = {}                 # the first coordinate of the block's points
+        self.part_of_warp: dict[int, Dim] = {}           # how much further those of the thread's warp begin
+        self.thread: Dim = 0
         if self.along >= 0:
             self.scope.block[self.along] = kernel.tile[self.along]
         self.lane: Dim = 0
@@ -69,6 +78,22 @@ class Threads(Lowering):
         """How many threads a block has."""
         return self.kernel.block * self.lanes_across
 
+    def points_along(self, d: int) -> int:
+        """How many points along `d` a block of threads works on at a time."""
+        return self.panel[d] * self.kernel.tile[d] if d < self.kernel.parallel else self.scope.block[d]
+
+    @property
+    def grid(self) -> Dim:
+        """How many blocks there are."""
+        if self.kernel.panel:
+            return sizes.product(self.boxes)
+        return sizes.divide(self.total + self.kernel.block - 1, self.kernel.block)
+
+    @property
+    def boxes(self) -> list[Dim]:
+        """How many blocks there are along each parallel dimension, where a block is a box."""
+        return [sizes.divide(n + p - 1, p) for n, p in zip(self.counts, self.panel)]
+
     def run(self) -> None:
         kernel = self.kernel
         self.function.attrs["known_block_size"] = (self.size, 1, 1)
@@ -81,6 +106,9 @@ class Threads(Lowering):
             if kernel.block != 1:
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
             self.lane, unit = thread, block
+        elif kernel.panel:
+            self.box(block, thread)
+            return
         else:
             unit = block * kernel.block + thread
         if self.across >= 0 or sizes.modulo(self.total, kernel.block) == 0:
@@ -101,7 +129,37 @@ class Threads(Lowering):
             self.enter(d, self.named("block", self.number(at)) * kernel.tile[d], kernel.tile[d])
             if sizes.modulo(kernel.domain[d], kernel.tile[d]) != 0:
                 self.scope.ends[d] = kernel.domain[d]
-        read = False
+        self.body()
+
+    def box(self, block: Dim, thread: Dim) -> None:
+        """The thread's points of a box, of which those along the vector dimension lie in groups of `lanes`.
+
+        The groups of one thread have those of the others between them, so that at any time neighbours access
+        neighbours; of the others of its warp, where it says how a warp lies in the box. A thread all of whose points
+        stick out stays, for it comes to the barriers.
+        """
+        kernel, self.thread = self.kernel, thread
+        warps = kernel.warp or self.panel
+        warp, lane = sizes.divide(thread, prod(warps)), sizes.modulo(thread, prod(warps)) if kernel.warp else thread
+        for d in reversed(range(kernel.parallel)):
+            tile, points, many = kernel.tile[d], kernel.tile[d] * self.panel[d], self.panel[d] // warps[d]
+            group = self.lanes_of(tile) if d == kernel.vector else 1 if kernel.warp else tile
+            at, part, place = (sizes.modulo(x, n) if d else x for x, n in (
+                (block, self.boxes[d]), (warp, many), (lane, warps[d])))
+            block, warp, lane = (sizes.divide(x, n) for x, n in (
+                (block, self.boxes[d]), (warp, many), (lane, warps[d])))
+            self.corner[d] = self.named("box", self.number(at)) * points
+            self.part_of_warp[d] = self.named("warp", self.number(part)) * (tile * warps[d]) if many > 1 else 0
+            self.enter(d, self.corner[d] + self.part_of_warp[d] + self.named("place", self.number(place)) * group, tile)
+            if group < tile:
+                self.scope.groups[d] = group, group * warps[d]
+            if sizes.modulo(kernel.domain[d], points) != 0:
+                self.scope.ends[d] = kernel.domain[d]
+        self.body()
+
+    def body(self) -> None:
+        """What stands in the kernel, for the points of the thread."""
+        kernel, read = self.kernel, False
         for op in kernel.body.block:
             inside = list(op.walk())
             if read and self.across >= 0 and any(isinstance(o, loop.Store) for o in inside):
@@ -122,37 +180,42 @@ class Threads(Lowering):
             if isinstance(origin, Value):
                 origin = self.named("origin", origin)
             origin, size = origin + self.lane, 1
-        self.scope.ends.pop(d, None)
-        for known in (self.scope.within, self.scope.clamped):
-            for key in [key for key in known if key[0] == d]:
-                del known[key]
+        for about in (self.scope.ends, self.scope.groups, self.scope.multiples):
+            about.pop(d, None)
+        self.scope.within = {key: v for key, v in self.scope.within.items() if key[0] != d}
+        self.scope.clamped = {key: v for key, v in self.scope.clamped.items() if key[0] != d}
         return super().enter(d, origin, size, lanes)
 
     def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
         self.enter(d, start, size)
         self.scope.ends[d] = start + rest
 
+    def place(self, d: int, offset: int) -> Dim:
+        """Where a point of the block lies along `d`, in the domain or not."""
+        size, distance = self.scope.groups.get(d, (1, 1))
+        return self.scope.origin[d] + offset // size * distance + offset % size
+
     def coordinate(self, d: int, offset: int) -> Dim:
         """The coordinate of a point, or of the last one in the domain where it sticks out.
 
         A lane that is a thread has no such neighbour of its own, so what it reads is guarded instead.
         """
-        at = super().coordinate(d, offset)
+        at = self.place(d, offset)
         end = self.scope.ends.get(d)
         if end is None or d == self.across:
             return at
         if isinstance(at, int) and isinstance(end, int):
             return min(at, end - 1)
-        if (d, offset) not in self.scope.clamped:
-            self.scope.clamped[d, offset] = self.least(at, end - 1)
-        return self.scope.clamped[d, offset]
+        if (d, offset, end) not in self.scope.clamped:
+            self.scope.clamped[d, offset, end] = self.least(at, end - 1)
+        return self.scope.clamped[d, offset, end]
 
     def inside(self, d: int, point: Point) -> Value | None:
         """Whether a point is in the domain along `d`; None for certainly."""
         end = self.scope.ends.get(d)
         if end is None:
             return None
-        at = self.scope.origin[d] + point[d]
+        at = self.place(d, point[d])
         if isinstance(at, int) and isinstance(end, int):
             return None if at < end else arith.constant(False, i1)
         if (d, point[d]) not in self.scope.within:

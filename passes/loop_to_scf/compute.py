@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlc.dialects import arith, loop, math, vector
 from mlc.ir.core import Op, Value, builder, located
-from mlc.ir.types import FloatType, Type, VectorType, element, i1
+from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1
 from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
 from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
@@ -137,3 +137,28 @@ def _contract(low: Lowering, op: loop.Contract) -> None:
         return acc
 
     low.define(op.result, chain)
+
+
+@rule(loop.Mma)
+def sum_in_f64(low: Lowering, op: loop.Mma) -> None:
+    """A block of terms of a sum as its order defines it, one after the other."""
+    if op.dim == low.scope.vector:
+        op.fail("the dimension of a contraction cannot lie in vector registers: its sum is one chain",
+                code="MLC0171")
+
+    def block(point: Point) -> Value:
+        lanes = low.in_lanes(op.result.type.dims)
+        wide = VectorType((low.lanes,), f64) if lanes else f64
+
+        def widened(tile: Value, at: Point) -> Value:
+            part = low.part(tile, at)
+            return arith.ExtF(low.spread(part) if lanes else part, wide).result
+
+        total: Value = arith.constant(0.0, wide)
+        for k in range(low.scope.block[op.dim]):
+            at = _moved(point, op.dim, k)
+            total = arith.AddF(total, arith.MulF(widened(op.lhs, at), widened(op.rhs, at)).result).result
+        narrow = VectorType((low.lanes,), f32) if lanes else f32
+        return arith.TruncF(arith.AddF(widened(op.acc, point), total).result, narrow).result
+
+    low.define(op.result, block)

@@ -321,7 +321,8 @@ class Lowering:
 
 
 @rule(loop.For)
-def _for(low: Lowering, op: loop.For) -> None:
+def loop_over(low: Lowering, op: loop.For) -> None:
+    """The blocks of a loop, with the tiles that it carries."""
     own = any(op.dim in v.type.dims for v in op.operands)
     if own and not low.is_in_lanes(op.dim):
         op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "

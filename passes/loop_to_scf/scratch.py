@@ -48,6 +48,20 @@ def _keep(low: Lowering, op: loop.Keep) -> None:
     store(low, op.value, _access(low, op.scratch))
 
 
+@rule(loop.Pack)
+def _pack(low: Lowering, op: loop.Pack) -> None:
+    """Point by point along dimensions that loops go through here."""
+    def along(dims: list[int]) -> list[Value]:
+        if dims:
+            return low.blocks(dims[0], 1, [], lambda _: along(dims[1:]))
+        for inner in op.body.block:
+            low.lower(inner)
+        store(low, op.body.block.terminator.operands[0], _access(low, op.scratch))
+        return []
+
+    along([d for d in op.scratch.type.dims if d in low.scope.stop])
+
+
 @rule(loop.Recall)
 def _recall(low: Lowering, op: loop.Recall) -> None:
     load(low, op.result, _access(low, op.scratch))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from mlc.dialects import llvm
 from mlc.dialects.builtin import Module
+from mlc.dialects.nvgpu import TokenType
 from mlc.ir.core import Block, Op, Region, Value, at_end, insertion
 from mlc.ir.diag import BackendError, Loc
 from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, Type, VectorType, element, i16, i64, index
@@ -228,6 +229,8 @@ def convert(type: Type) -> tuple[Type, ...]:
         return (VectorType(type.shape[-1:], convert_scalar(type.dtype)),) * math.prod(type.shape[:-1])
     if isinstance(type, ScalarType):
         return (convert_scalar(type),)
+    if isinstance(type, TokenType):
+        return ()                                        # it says which copies; hardware counts them
     raise BackendError(f"a value of {type} has no form in llvm", code="MLC0541")
 
 

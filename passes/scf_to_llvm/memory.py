@@ -18,7 +18,7 @@ from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
 from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
 
-def _address(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:
+def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:
     """The address of an element of a memref."""
     held = low.memory(memory)
     _check_element(op, held.dtype)
@@ -38,13 +38,13 @@ def _check_element(op: Op, dtype: ScalarType) -> None:
 @rule(memref.Load)
 def _load(low: Lowering, op: memref.Load) -> list[Value]:
     type, = convert(op.result.type)
-    return [llvm.Load(_address(low, op, op.memref, op.indices), type, element(type).itemsize).result]
+    return [llvm.Load(address_of(low, op, op.memref, op.indices), type, element(type).itemsize).result]
 
 
 @rule(memref.Store)
 def _store(low: Lowering, op: memref.Store) -> None:
     value = low.one(op.value)
-    llvm.Store(value, _address(low, op, op.memref, op.indices), element(value.type).itemsize)
+    llvm.Store(value, address_of(low, op, op.memref, op.indices), element(value.type).itemsize)
 
 
 ATOMIC = {"addi": "add", "minu": "umin"}
@@ -54,7 +54,7 @@ ATOMIC = {"addi": "add", "minu": "umin"}
 @rule(memref.AtomicRMW)
 def _atomic(low: Lowering, op: memref.AtomicRMW) -> list[Value]:
     value = low.one(op.value)
-    address = _address(low, op, op.memref, op.indices)
+    address = address_of(low, op, op.memref, op.indices)
     return [llvm.AtomicRMW(address, value, bin_op=ATOMIC[op.kind], alignment=element(value.type).itemsize).result]
 
 
@@ -62,18 +62,18 @@ def _atomic(low: Lowering, op: memref.AtomicRMW) -> list[Value]:
 def _load_vector(low: Lowering, op: vector.Load) -> list[Value]:
     type, = convert(op.result.type)
     alignment = op.alignment or element(type).itemsize
-    return [llvm.Load(_address(low, op, op.base, op.indices), type, alignment).result]
+    return [llvm.Load(address_of(low, op, op.base, op.indices), type, alignment).result]
 
 
 @rule(vector.Store)
 def _store_vector(low: Lowering, op: vector.Store) -> None:
     value = low.one(op.value)
-    llvm.Store(value, _address(low, op, op.base, op.indices), op.alignment or element(value.type).itemsize)
+    llvm.Store(value, address_of(low, op, op.base, op.indices), op.alignment or element(value.type).itemsize)
 
 
 @rule(vector.MaskedLoad)
 def _masked_load(low: Lowering, op: vector.MaskedLoad) -> list[Value]:
-    address = _address(low, op, op.base, op.indices)
+    address = address_of(low, op, op.base, op.indices)
     rest = low.one(op.pass_thru)
     return [llvm.MaskedLoad(address, low.one(op.mask), rest, element(rest.type).itemsize).result]
 
@@ -81,13 +81,13 @@ def _masked_load(low: Lowering, op: vector.MaskedLoad) -> list[Value]:
 @rule(vector.MaskedStore)
 def _masked_store(low: Lowering, op: vector.MaskedStore) -> None:
     value = low.one(op.value)
-    address = _address(low, op, op.base, op.indices)
+    address = address_of(low, op, op.base, op.indices)
     llvm.MaskedStore(value, address, low.one(op.mask), element(value.type).itemsize)
 
 
 @rule(vector.Gather)
 def _gather(low: Lowering, op: vector.Gather) -> list[Value]:
-    address = _address(low, op, op.base, op.indices)
+    address = address_of(low, op, op.base, op.indices)
     rest = low.one(op.pass_thru)
     addresses = llvm.element_address(address, low.one(op.lanes_at), element(rest.type))
     return [llvm.MaskedGather(addresses, low.one(op.mask), rest, element(rest.type).itemsize).result]

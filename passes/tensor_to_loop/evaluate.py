@@ -11,11 +11,11 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.kernel import Kernel, stored
-from mlc.dialects.tensor.orders import terms_in_block
+from mlc.dialects.tensor.orders import terms_in_block, terms_of_mma
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FloatType, IntType, MemRefType, ScalarType, i1, index
+from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.spaces import Space
 from mlc.passes.tensor_to_loop import windows
@@ -66,7 +66,8 @@ class KernelBuilder:
             domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
         if self.inner is not None:
             domain.append(self.length(self.inner))
-            tile.append(terms_in_block(self.inner.order or "chain") or 1)
+            order = self.inner.order or "chain"
+            tile.append(terms_in_block(order) or (terms_of_mma(order) or (1,))[0])
         block = Block()
         with at_end(block, kernel.loc):
             if self.inner is not None:
@@ -138,7 +139,14 @@ class KernelBuilder:
         init = loop.Full(0.0 if isinstance(op.result.type.dtype, FloatType) else 0,
                          TileType(tuple(range(last)), signless(op.result.type.dtype))).result
 
+        block_of_mma = terms_of_mma(op.order or "chain")
+
         def step(acc: Value) -> Value:
+            if block_of_mma is not None:
+                narrow = SCALARS[block_of_mma[1]]
+                lhs, rhs = (self.narrow(v, tuple(at[side][a] for a in range(v.type.rank)), narrow)
+                            for side, v in enumerate((op.lhs, op.rhs)))
+                return loop.Mma(acc, lhs, rhs, dim=last).result
             lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
                         for side, v in enumerate((op.lhs, op.rhs)))
             return loop.Contract(acc, lhs, rhs, dim=last).result
@@ -151,6 +159,12 @@ class KernelBuilder:
             return self.map([total, self.carry(start, step)], lambda a, b: arith.AddF(a, b).result)
 
         return self.carry(init, block)
+
+    def narrow(self, v: Value, at: Index, dtype: ScalarType) -> Value:
+        """The tile of a tensor whose elements are of a narrower type than it has."""
+        if isinstance(v.op, tn.Cast) and v.op.x.type.dtype == dtype:
+            return self.value(v.op.x, at, None)
+        return self.map([self.value(v, at, None)], lambda x: arith.TruncF(x, dtype).result)
 
     # -- values ---------------------------------------------------------------------------------------------------
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:

@@ -66,9 +66,9 @@ def _wrap(run: Sequence[Op], dim: int, size: int) -> None:
 
 
 # -- sums in parts ----------------------------------------------------------------------------------------------------
-def contraction(kernel: Kernel) -> tuple[For, loop.Contract]:
+def contraction(kernel: Kernel) -> tuple[For, loop.Contract | loop.Mma]:
     """The loop of the one contraction of a kernel, and the contraction."""
-    op = next(kernel.inside(loop.Contract))
+    op = next(op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma))
     around = op.parent_op
     assert isinstance(around, For)
     return around, op
@@ -226,7 +226,7 @@ def enclosing_loops(op: Op) -> list[For]:
     return out
 
 
-def drop_unused(contract: loop.Contract) -> None:
+def drop_unused(contract: loop.Contract | loop.Mma) -> None:
     """Remove what the loop of a contraction computed for a factor that is read from elsewhere now."""
     assert contract.parent is not None
     for op in reversed(contract.parent.ops):

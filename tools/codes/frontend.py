@@ -78,11 +78,11 @@ example python:
 fix: pass a copy of one of them.
 
 MLC0337 There is no such device.
-Tensors are in the CPU's memory, and functions are compiled for its processor.
+Tensors are in the CPU's memory or on an NVIDIA GPU, and functions run where their arguments are.
 example python:
     import mlc
-    mlc.zeros(3, device="cuda")
-fix: leave the device out, or use "cpu".
+    mlc.zeros(3, device="mps")
+fix: leave the device out, or use "cpu" or "cuda".
 
 MLC0338 A name of PyTorch is looked up that mlc does not have, for a reason.
 Tensors never change and record nothing: in-place methods and `backward` could not do here what they do there.
@@ -90,6 +90,13 @@ example python:
     import mlc
     mlc.ones(3).add_(1)
 fix: the message says what to write in its place.
+
+MLC0339 Tensors on different devices meet.
+An operation runs where its tensors are. Numbers, tensors of one element and numpy arrays are brought there; whole
+tensors are not, since that takes longer than most operations.
+example text:
+    model.py:7:9: error[MLC0339]: mul: operand 0 is on cuda:0, operand 1 on cpu
+fix: move one of them, as in x.to("cuda").
 
 MLC0340 An index is out of range.
 Found while the program runs; the location is the line of the operation that indexes.

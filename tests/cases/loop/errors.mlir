@@ -151,7 +151,7 @@ func.func @f(%x: memref<4x8xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2 and grain = 1 do not fit
+  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2, grain = 1 and block = 0 do not fit
     loop.end
   }
   func.return
@@ -267,6 +267,73 @@ func.func @f(%x: memref<4xf32>) {
       %1 = loop.scan %0, %0 {dim = 0, kind = "add"} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.scan: !loop.tile<d0xf32> does not accumulate
       loop.yield
     }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], block = 4, panel = [4]} {
+    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    %1 = loop.scratch : !loop.scratch<d0xf32>
+    loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
+      %2 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> { // error: error[MLC0151]: loop.map: uses !loop.tile<d0xf32> of points that another thread has
+      ^bb0(%a: f32):
+        loop.yield %a : (f32) -> ()
+      }
+      loop.yield %2 : (!loop.tile<d0xf32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %1 = loop.scratch : !loop.scratch<d0xf32>
+    loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
+      %3 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      loop.store %3, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> () // error: error[MLC0151]: loop.store: is nothing that a point of a pack can be computed by alone
+      loop.yield %3 : (!loop.tile<d0xf32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+    %1 = loop.scratch : !loop.scratch<d0xf32>
+    loop.pack %1 : (!loop.scratch<d0xf32>) -> () { // error: error[MLC0151]: loop.pack: !loop.tile<d0xindex> does not fit !loop.scratch<d0xf32>
+      %2 = loop.index {expr = "d0"} : () -> !loop.tile<d0xindex>
+      loop.yield %2 : (!loop.tile<d0xindex>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 4], parallel = 2, tile = [1, 1], block = 8, panel = [2, 2]} { // error: error[MLC0150]: loop.kernel: a box of (2, 2) blocks is not what 8 threads take along 2 dimensions
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4, 16], parallel = 1, tile = [1, 16]} {
+    loop.for {dim = 1} {
+      %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      %1 = loop.mma %0, %0, %0 {dim = 1} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.mma: !loop.tile<d0xf32> and !loop.tile<d0xf32> are not both of bf16 or of f16
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [64, 64], parallel = 2, tile = [2, 2], block = 64, panel = [8, 8], warp = [4, 4]} { // error: error[MLC0150]: loop.kernel: warps of (4, 4) threads do not make boxes of (8, 8)
     loop.end
   }
   func.return

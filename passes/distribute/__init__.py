@@ -5,8 +5,9 @@ gives  LOOP
 why    a thread for every point is correct everywhere; this is where coalesced memory and registers come in
 
 A block of threads takes `block` neighbouring tiles, one for each thread, in row-major order of the parallel dimensions.
-Of a reduction in many lanes each lane is a thread, and a block takes one row. None of it changes a bit of the result:
-which element is combined with which was fixed before.
+Of a reduction in many lanes each lane is a thread, and a block takes one row. Of a contraction it takes a box of tiles,
+and shares what it reads (product.py). None of it changes a bit of the result: which element is combined with which was
+fixed before.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
+from mlc.passes.distribute.product import schedule_contraction
 from mlc.passes.forms import LOOP
 from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
 from mlc.passes.vectorize.steps import block
@@ -36,7 +38,7 @@ def distribute(kernel: Kernel, threads: int) -> None:
     if lanes >= WARP:
         block(kernel, kernel.vector, lanes, vector=True, lanes=1)
         kernel.block = 1
-    else:
+    elif not schedule_contraction(kernel):
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel)
         kernel.block = threads

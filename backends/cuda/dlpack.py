@@ -1,0 +1,155 @@
+"""Arrays of a device to and from other libraries: DLPack's capsules, read and written as C has them.
+
+    github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", "used_dltensor" once it has been taken
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.cuda.memory import DeviceArray, Place, Storage
+from mlc.ir.diag import BackendError, UserTypeError
+from mlc.ir.types import bf16, to_numpy
+
+CUDA = 2
+DTYPES = {np.dtype(name): (code, bits) for name, code, bits in (
+    ("int8", 0, 8), ("int16", 0, 16), ("int32", 0, 32), ("int64", 0, 64), ("uint8", 1, 8), ("uint16", 1, 16),
+    ("uint32", 1, 32), ("uint64", 1, 64), ("float16", 2, 16), ("float32", 2, 32), ("float64", 2, 64), ("bool", 6, 8))}
+"""(kind, bits) of element types; bfloat16, which is of kind 4, comes with ml_dtypes."""
+BFLOAT = (4, 16)
+ALIGNMENT = 16
+"""What kernels may rely on; arrays that start elsewhere are copied."""
+LEGACY, NO_ORDER = 1, -1
+"""Streams by convention: that of None, and that of a consumer who orders nothing."""
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+_rename = ctypes.pythonapi.PyCapsule_SetName
+_rename.restype, _rename.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi))
+NAME, USED = b"dltensor", b"used_dltensor"          # kept alive: capsules refer to them
+
+_exported: dict[int, tuple[DeviceArray, _Managed, Any]] = {}
+"""What others hold, by the address of its record: the array, and memory that the record points to."""
+
+
+def _key(dtype: np.dtype[Any]) -> tuple[int, int]:
+    if dtype in DTYPES:
+        return DTYPES[dtype]
+    if dtype.name == "bfloat16":
+        return BFLOAT
+    raise UserTypeError(f"an array of {dtype} cannot be shared", code="MLC0346")
+
+
+# -- to others --------------------------------------------------------------------------------------------------------
+def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+    """A capsule for whoever works on `stream`; what is asked of it from now on waits for the array's elements."""
+    if dl_device is not None and tuple(dl_device) != array.__dlpack_device__():
+        raise BufferError(f"the array is on {array.device}; bring it elsewhere first")
+    code, bits = _key(array.dtype)
+    if copy:
+        array = array.copy()
+    array.place.device.activate()
+    if stream != NO_ORDER:
+        array.place.device.publish(LEGACY if stream is None else int(stream))
+    if array.storage.block is not None:
+        array.storage.block.shared = True
+    shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
+    record = _Managed()
+    record.tensor = _Tensor(array.address or None, CUDA, array.place.device.ordinal, array.ndim, code, bits, 1,
+                            ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
+    record.deleter = ctypes.cast(_forget, ctypes.c_void_p)
+    at = ctypes.addressof(record)
+    _exported[at] = array, record, shape
+    return _new(at, NAME, ctypes.cast(_destroy, ctypes.c_void_p))
+
+
+@_Deleter  # type: ignore[untyped-decorator]
+def _forget(at: int) -> None:
+    """What the taker of a capsule calls when it has done with it."""
+    _exported.pop(at, None)
+
+
+@_Destructor  # type: ignore[untyped-decorator]
+def _destroy(capsule: int) -> None:
+    """What becomes of a capsule that nobody has taken."""
+    if _is_named(capsule, NAME):
+        _exported.pop(_pointer_of(capsule, NAME), None)
+
+
+# -- from others ------------------------------------------------------------------------------------------------------
+def adopt(x: Any, place: Place) -> DeviceArray:
+    """The array of another library's tensor on the device of `place`: shared, or copied if it starts oddly."""
+    name = f"{type(x).__module__}.{type(x).__name__}"
+    place.device.activate()
+    if name.startswith("torch."):
+        x = x.detach()
+    try:
+        capsule = x.__dlpack__(stream=place.device.stream)
+        at = _pointer(capsule, NAME)
+    except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+        raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346") from None
+    record = _Managed.from_address(at)
+    tensor = record.tensor
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    dtype = _dtype(tensor, name)
+    if tensor.strides and not _is_contiguous(shape, [tensor.strides[i] for i in range(tensor.ndim)]):
+        raise UserTypeError(f"a {name} that does not lie in row-major order cannot be shared", code="MLC0346",
+                            hint="x.contiguous()")
+    _rename(capsule, USED)
+    address = (tensor.data or 0) + tensor.byte_offset
+    out = DeviceArray(place, Storage(address, lambda: _release(at, place)), shape, dtype)
+    return out if address % ALIGNMENT == 0 else out.copy()
+
+
+def _dtype(tensor: _Tensor, name: str) -> np.dtype[Any]:
+    wanted = tensor.code, tensor.bits
+    if tensor.lanes == 1 and wanted == BFLOAT:
+        return to_numpy(bf16)
+    for dtype, known in DTYPES.items():
+        if tensor.lanes == 1 and known == wanted:
+            return dtype
+    raise UserTypeError(f"the elements of a {name} have a type that mlc does not have", code="MLC0346")
+
+
+def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
+    step = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if n != 1 and s != step:
+            return 0 in shape
+        step *= n
+    return True
+
+
+def _release(at: int, place: Place) -> None:
+    """Tell the owner that the memory is not used any more, once that is so."""
+    try:
+        place.device.activate()
+        place.device.synchronize()
+    except BackendError:
+        return                                             # the device does no more; the owner will find out, too
+    record = _Managed.from_address(at)
+    if record.deleter:
+        _Deleter(record.deleter)(at)

@@ -1,0 +1,163 @@
+"""Programs of a GPU as functions one can call: by the contract of backends/executable.py, on arrays of the device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.cpu.abi import Interface
+from mlc.backends.cuda.device import Device, Fill, check_runs, device
+from mlc.backends.cuda.image import DeviceImage
+from mlc.backends.cuda.memory import DeviceArray, Place, Storage
+from mlc.backends.cuda.program import Program
+from mlc.backends.guards import MAX_BYTES, Guards
+from mlc.ir.diag import UserError, UserTypeError
+
+Array = np.ndarray[Any, Any]
+NO_ERROR = -1
+RECORD = 8
+"""Bytes of an error record."""
+
+_places: dict[Device, Place] = {}
+_placing = threading.Lock()
+
+
+def place(ordinal: int = 0) -> Place:
+    """The memory of a device."""
+    found = device(ordinal)
+    with _placing:
+        if (known := _places.get(found)) is None:
+            known = _places[found] = Place(found)
+        return known
+
+
+class Executable:
+    """A program loaded on one device; `graphs` as of `Program`."""
+
+    def __init__(self, image: DeviceImage, where: Place, graphs: bool = False) -> None:
+        check_runs(image.target, where.device)
+        self.image, self.place, self.target = image, where, image.target
+        where.device.activate()
+        library = where.device.load(image.code) if image.code else None
+        kernels: dict[str, Any] = {}
+
+        def kernel(name: str) -> Any:
+            if name not in kernels:
+                kernels[name] = where.device.kernel(library, name)
+            return kernels[name]
+
+        self._data = {name: where.array(a) for name, a in image.data.items()}
+        self.program = Program(where.device, image.program(), kernel,
+                               {name: a.address for name, a in self._data.items()})
+        self.program.graphs = graphs
+        self._interfaces = dict(image.interfaces)
+        self.entries = {name: Entry(self, interface) for name, interface in self._interfaces.items()}
+
+    def at(self, interface: Any) -> Executable:
+        """The same program for callers who speak of it by other interfaces, with places and names of their own."""
+        changed = {name: interface(known) for name, known in self._interfaces.items()}
+        if changed == self._interfaces:
+            return self
+        out = object.__new__(Executable)
+        out.__dict__.update(self.__dict__)
+        out._interfaces = changed
+        out.entries = {name: Entry(out, new) for name, new in changed.items()}
+        return out
+
+    def entry(self, name: str) -> Entry:
+        if name not in self.entries:
+            raise UserError(f"the module has no function @{name}", code="MLC0320",
+                            hint="it has " + ", ".join(f"@{n}" for n in self.entries))
+        return self.entries[name]
+
+    @property
+    def calls(self) -> int:
+        """How often functions of this program have been called."""
+        return sum(entry.calls for entry in self.entries.values())
+
+
+class Entry(Guards):
+    """One function. Any number of threads may call it at once.
+
+    Arrays of the CPU's memory are copied to the device, those of the device are taken as they are; results are arrays
+    of the device. A call returns before they are computed, unless something can go wrong in it that has to be told.
+
+    poison   whether memory that the call writes is filled with ones first, to find out what it does not write
+    """
+
+    def __init__(self, executable: Executable, interface: Interface) -> None:
+        super().__init__(interface)
+        self.executable, self.place = executable, executable.place
+        self.program = executable.program
+        self.calls = 0
+        self.poison = False
+
+    def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
+        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
+        interface, where = self.interface, self.place
+        self._check_count(arrays)
+        for i, array in enumerate(arrays):
+            self._check_argument(i, array)
+        env = self._bind(arrays, sizes or {})
+        shapes = self._result_shapes(env)
+        where.device.activate()
+        inputs = [x if isinstance(x, DeviceArray) else where.array(x) for x in arrays]
+        if self._donated:
+            self._check_overlap(inputs, [x.address for x in inputs])
+        results = [self._result(inputs, a, shape, dtype)
+                   for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+        self._enter([env[name] for name in interface.symbols], inputs,
+                    [r for r, a in zip(results, interface.aliases) if a < 0])
+        return results
+
+    def _result(self, inputs: Sequence[DeviceArray], alias: int, shape: tuple[int, ...],
+                dtype: np.dtype[Any]) -> DeviceArray:
+        """Memory for a result: its own, or that of the donated argument which it takes."""
+        if alias < 0:
+            return self.place.empty(shape, dtype)
+        return DeviceArray(self.place, inputs[alias].storage, shape, dtype)
+
+    def _check_argument(self, i: int, array: Any) -> None:
+        if not isinstance(array, DeviceArray | np.ndarray):
+            raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
+                                code="MLC0324")
+        self._check_type(i, array)
+        if isinstance(array, DeviceArray) and array.place is not self.place:
+            raise UserError(f"{self.interface.argument(i)} is on {array.device}, and this runs on "
+                            f"cuda:{self.place.device.ordinal}", code="MLC0339",
+                            hint=f'move it: x.to("cuda:{self.place.device.ordinal}")')
+
+    def _enter(self, numbers: Sequence[int], inputs: Sequence[DeviceArray], fresh: Sequence[DeviceArray]) -> None:
+        """Have the device run the function, and raise what it reports."""
+        name, where = self.interface.name, self.place
+        needed = self.program.arena_bytes(name, numbers)
+        if not 0 <= needed < MAX_BYTES:
+            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
+        arena = where.storage(needed)
+        record = where.storage(RECORD if self.interface.error_sites else 0)
+        if record.address:
+            self._fill(record.address, RECORD)
+        if self.poison:
+            for address, size in ((arena.address, needed), *((r.address, r.nbytes) for r in fresh)):
+                self._fill(address, size)
+        buffers = [x.address for x in (*inputs, *fresh)]
+        self.program.run(name, numbers, [*buffers, arena.address, record.address],
+                         [*(x.shape for x in (*inputs, *fresh)), (needed,), (1,)])
+        self.calls += 1
+        if record.address:
+            self._check(record)
+
+    def _fill(self, address: int, size: int) -> None:
+        """Set every bit of some memory."""
+        at = np.array([address], np.uint64)
+        if size:
+            self.place.device.prepare(Fill(0xFF, 1, size, int(at.__array_interface__["data"][0])))()
+
+    def _check(self, record: Storage) -> None:
+        out = np.empty(1, np.int64)
+        self.place.device.download(out, record.address)
+        if out[0] != NO_ERROR:
+            self.fail(int(out[0]))

@@ -1,0 +1,107 @@
+"""Code for a GPU with what the host does to run it: what the compile cache keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.backends import cache
+from mlc.backends.cpu import abi
+from mlc.backends.cpu.abi import Interface
+from mlc.backends.image import Image
+from mlc.backends.sealed import Broken
+from mlc.backends.target import Target
+from mlc.dialects import gpu, memref
+from mlc.ir.core import Op
+from mlc.ir.diag import Error
+from mlc.ir.parser import Parser, parse_module
+from mlc.ir.printer import to_text
+from mlc.ir.types import ScalarType, from_numpy, to_numpy
+from mlc.passes import pipeline
+
+Array = np.ndarray[Any, Any]
+KIND = "cuda"
+
+
+@dataclass(frozen=True)
+class DeviceImage:
+    """A program for a GPU.
+
+    code        its kernels, as the device loads them: PTX
+    host        the text of the functions that launch them
+    data        its constants
+    interfaces  how each public function is called
+    target      the GPUs it is for
+    """
+
+    code: bytes
+    host: str
+    data: Mapping[str, Array]
+    interfaces: Mapping[str, Interface]
+    target: Target
+
+    def program(self) -> Op:
+        """The functions that launch kernels."""
+        return parse_module(self.host, "host")
+
+
+def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]) -> DeviceImage:
+    """The image of a module of the tensor level, which is lowered in place; `assemble` makes code of its kernels."""
+    pipeline.lower(module, "low", machine="gpu")
+    body = module.regions[0].block
+    data: dict[str, Array] = {}
+    for op in body:
+        if isinstance(op, memref.Global) and op.initial_value is not None:
+            data[str(op.sym_name)], op.initial_value = np.ascontiguousarray(op.initial_value), None
+    found = {i.name: i for i in (abi.interface_of(op) for op in body if "interface" in op.attrs)}
+    holders = [op for op in body if isinstance(op, gpu.GPUModule)]
+    code = assemble(module, target) if holders else b""
+    for op in holders:
+        op.detach()
+    return DeviceImage(code, to_text(module, locations=False), data, found, target)
+
+
+# -- in the cache -----------------------------------------------------------------------------------------------------
+def recall(key: str) -> DeviceImage | None:
+    """The image that the compile cache has under a key, if it has one."""
+    store = cache.store()
+    found = store.get(KIND, key) if store is not None else None
+    if found is None:
+        return None
+    try:
+        return _of(*found)
+    except Broken:
+        return None
+
+
+def keep(key: str, image: DeviceImage) -> None:
+    """Put an image into the compile cache, if there is one."""
+    if (store := cache.store()) is None:
+        return
+    head = Image(b"", image.interfaces, image.target).head()
+    head["data"] = [[name, str(from_numpy(a.dtype)), list(a.shape)] for name, a in image.data.items()]
+    pieces = {"code": image.code, "host": image.host.encode("utf-8", "surrogatepass"),
+              **{f"data {name}": a.tobytes() for name, a in image.data.items()}}
+    store.put(KIND, key, head, pieces)
+
+
+def _of(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> DeviceImage:
+    """The image of an entry of the cache; Broken if it is none."""
+    known = Image.of(head, b"")
+    try:
+        data = {str(name): np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
+                for name, dtype, shape in head["data"]}
+        return DeviceImage(bytes(pieces["code"]), bytes(pieces["host"]).decode("utf-8", "surrogatepass"), data,
+                           known.interfaces, known.target)
+    except (KeyError, TypeError, ValueError, UnicodeDecodeError, Error) as error:
+        raise Broken(f"what it says of its code is ill-formed: {error}") from None
+
+
+def _dtype(text: str) -> np.dtype[Any]:
+    type = Parser(text, "an element type").type()
+    if not isinstance(type, ScalarType):
+        raise TypeError(f"{text} is no element type")
+    return to_numpy(type)

@@ -1,0 +1,220 @@
+"""Memory of a device: kept when it is given back, for the next who asks; and arrays in it.
+
+Asking the driver for memory, and still more giving it back, makes the device wait. So blocks come in classes of size,
+and one that is given back is used again by the next request of its class on the same stream. Work is done there in the
+order in which it was asked for, so this needs no waiting.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.cuda.device import Device
+from mlc.ir.diag import BackendError
+
+Array = np.ndarray[Any, Any]
+SMALLEST, STEPS = 512, 8
+"""The least that a block has, and how many classes there are from one power of two to the next."""
+
+
+def size_class(size: int) -> int:
+    """The bytes of the block for a request of `size`: at most an eighth more, above the smallest."""
+    if size <= SMALLEST:
+        return SMALLEST
+    step = max(SMALLEST, (1 << (size - 1).bit_length()) // 2 // STEPS)
+    return -(-size // step) * step
+
+
+@dataclass
+class Block:
+    """Memory that the driver gave. `shared`: another library may still be at work on it when it is given back."""
+
+    address: int
+    size: int
+    stream: int
+    shared: bool = False
+
+
+@dataclass
+class Statistics:
+    """Bytes in use and held, the most that were in use, and how often memory was asked for, here and of the driver."""
+
+    used: int = 0
+    held: int = 0
+    peak: int = 0
+    requests: int = 0
+    allocations: int = 0
+
+
+@dataclass
+class Allocator:
+    """The memory of one device."""
+
+    device: Device
+    statistics: Statistics = field(default_factory=Statistics)
+    _free: dict[tuple[int, int], list[Block]] = field(default_factory=dict)          # by stream and size
+    _returned: deque[Block] = field(default_factory=deque)     # appending is atomic: the collector may do it any time
+    _lock: Any = field(default_factory=threading.RLock)
+
+    def allocate(self, size: int, stream: int | None = None) -> Block:
+        """Memory for `size` bytes; BackendError where there is not so much, even after all that is kept is freed."""
+        stream = self.device.stream if stream is None else stream
+        size = size_class(size)
+        with self._lock:
+            self._take_back()
+            kept = self._free.get((stream, size))
+            block = kept.pop() if kept else self._new(size, stream)
+            known = self.statistics
+            known.requests += 1
+            known.used += size
+            known.peak = max(known.peak, known.used)
+            return block
+
+    def give_back(self, block: Block) -> None:
+        """The block is used no more by what is asked of its stream from now on."""
+        self._returned.append(block)
+
+    def _take_back(self) -> None:
+        shared = False
+        while self._returned:
+            block = self._returned.popleft()
+            shared = shared or block.shared
+            block.shared = False
+            self.statistics.used -= block.size
+            self._free.setdefault((block.stream, block.size), []).append(block)
+        if shared:
+            self.device.synchronize(everything=True)
+
+    def _new(self, size: int, stream: int) -> Block:
+        address = self.device.allocate(size)
+        if address is None:
+            self._release()
+            address = self.device.allocate(size)
+        if address is None:
+            free, total = self.device.room()
+            raise BackendError(f"{self.device.name} has no {size} bytes left: of {total}, {free} are free, and mlc "
+                               f"holds {self.statistics.held}", code="MLC0585",
+                               hint="use smaller batches, drop tensors that are done with (del x), or donate arguments")
+        self.statistics.held += size
+        self.statistics.allocations += 1
+        return Block(address, size, stream)
+
+    def release(self) -> None:
+        """Give to the driver all that is not in use."""
+        with self._lock:
+            self._take_back()
+            self._release()
+
+    def _release(self) -> None:
+        self.device.synchronize()
+        for blocks in self._free.values():
+            for block in blocks:
+                self.statistics.held -= block.size
+                self.device.free(block.address)
+        self._free.clear()
+
+    def in_use(self) -> int:
+        """Bytes that are in use now."""
+        with self._lock:
+            self._take_back()
+            return self.statistics.used
+
+
+# -- arrays -----------------------------------------------------------------------------------------------------------
+class Storage:
+    """Who owns some memory of a device: given back when nobody refers to this any more."""
+
+    __slots__ = ("__weakref__", "_give_back", "address", "block")
+
+    def __init__(self, address: int, give_back: Callable[[], None] | None, block: Block | None = None) -> None:
+        self.address, self._give_back, self.block = address, give_back, block
+
+    def __del__(self) -> None:
+        if self._give_back is not None:
+            self._give_back()
+
+
+class DeviceArray:
+    """An array in the memory of a device, contiguous in row-major order; who holds one may share it, as numpy's."""
+
+    __slots__ = ("address", "dtype", "place", "shape", "size", "storage")
+
+    def __init__(self, place: Place, storage: Storage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.place, self.storage, self.shape, self.dtype = place, storage, shape, dtype
+        self.address = storage.address
+        self.size = 1
+        for n in shape:
+            self.size *= n
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """As users name it: cuda:0."""
+        return f"cuda:{self.place.device.ordinal}"
+
+    def numpy(self) -> Array:
+        """A copy in the CPU's memory, once it has been computed."""
+        out = np.empty(self.shape, self.dtype)
+        if out.size:
+            self.place.device.activate()
+            self.place.device.download(out, self.address)
+        return out
+
+    def copy(self) -> DeviceArray:
+        """The same in other memory."""
+        out = self.place.empty(self.shape, self.dtype)
+        self.place.device.copy(out.address, self.address, self.nbytes)
+        return out
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self.place.device.ordinal                # kDLCUDA
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        """A capsule of DLPack's first version, whatever `max_version` says; the other keywords as there."""
+        from mlc.backends.cuda import dlpack
+        keywords.pop("max_version", None)
+        return dlpack.export(self, **keywords)
+
+
+class Place:
+    """The memory of one device, and arrays in it."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.allocator = Allocator(device)
+
+    def storage(self, size: int) -> Storage:
+        """Memory of its own, of at least `size` bytes; none for none."""
+        if not size:
+            return Storage(0, None)
+        block, allocator = self.allocator.allocate(size), self.allocator
+        return Storage(block.address, lambda: allocator.give_back(block), block)
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+        """An array that holds anything."""
+        size = dtype.itemsize
+        for n in shape:
+            size *= n
+        return DeviceArray(self, self.storage(size), shape, dtype)
+
+    def array(self, source: Array) -> DeviceArray:
+        """A copy of an array of the CPU's memory."""
+        self.device.activate()
+        native = source.dtype.newbyteorder("=")
+        out = self.empty(source.shape, native)
+        if out.size:
+            self.device.upload(out.address, np.ascontiguousarray(source, native))
+        return out

@@ -1,0 +1,97 @@
+"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as what mlc/api.py brings there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from mlc.frontend.location import user_loc
+from mlc.ir.diag import UserError
+
+Array = np.ndarray[Any, Any]
+CPU, CUDA = "cpu", "cuda"
+KNOWN = frozenset({CPU, CUDA, "gpu", "mps", "xpu", "xla", "meta"})
+_CUDA = re.compile(r"cuda(?::(\d+))?")
+
+
+class DeviceArray(Protocol):
+    """An array that is not in the CPU's memory."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    def numpy(self) -> Array: ...
+    def copy(self) -> DeviceArray: ...
+    def __dlpack__(self, **keywords: Any) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
+Held = np.ndarray[Any, Any] | DeviceArray
+"""What a tensor has its elements in."""
+
+
+class Devices:
+    """How arrays come to devices: set by mlc/api.py, which knows the backends."""
+
+    put: Callable[[Array, str], DeviceArray]
+    """A copy of an array of the CPU's memory, on the device of this name."""
+    adopt: Callable[[Any], DeviceArray]
+    """The array of another library's tensor that is on a device, sharing its memory."""
+
+
+def is_device(x: Any) -> bool:
+    """Whether this names a device, as PyTorch does."""
+    return type(x).__name__ == "device" or (isinstance(x, str) and x.split(":")[0] in KNOWN)
+
+
+def as_device(device: Any) -> str | None:
+    """"cpu", or "cuda:0" and so on, of how users name it; None of None. UserError for what there cannot be."""
+    if device is None:
+        return None
+    text = str(device)
+    if text.split(":")[0] == CPU:
+        return CPU
+    if found := _CUDA.fullmatch(text):
+        return f"{CUDA}:{int(found[1] or 0)}"
+    raise UserError(f"there is no device {text!r} here", code="MLC0337", loc=user_loc(),
+                    hint='use "cpu" or "cuda", or leave the device out')
+
+
+def device_of(array: Held) -> str:
+    return CPU if isinstance(array, np.ndarray) else array.device
+
+
+def place_of(arrays: Sequence[Held]) -> str:
+    """Where a compiled function runs that is called with these: where the first is that is on a device. What is in the
+    CPU's memory is brought there."""
+    return next((a.device for a in arrays if not isinstance(a, np.ndarray)), CPU)
+
+
+def common_device(arrays: list[Any], given: list[Any], function: str) -> str:
+    """Where a function runs that is called with these: where its tensors are.
+
+    Numbers, tensors of one element and numpy arrays are brought there; other tensors stay where they are put.
+    """
+    found = {a.device: i for i, a in reversed(list(enumerate(arrays))) if not isinstance(a, np.ndarray)}
+    if not found:
+        return CPU
+    where: str = min(found, key=lambda d: found[d])
+    other = next((i for d, i in found.items() if d != where), None)
+    if other is None:
+        other = next((i for i, (a, x) in enumerate(zip(arrays, given))
+                      if isinstance(a, np.ndarray) and a.ndim and hasattr(x, "held")), None)
+    if other is not None:
+        raise UserError(f"{function}: operand {found[where]} is on {where}, operand {other} on "
+                        f"{device_of(arrays[other])}", code="MLC0339", loc=user_loc(),
+                        hint=f'move one of them: x.to("{where}")')
+    return where

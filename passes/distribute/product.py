@@ -1,0 +1,191 @@
+"""The default schedule of a contraction on a GPU.
+
+Each thread keeps a tile of sums in registers, and a block of threads takes a box of such tiles. The sum goes in stages:
+the block copies what it needs of both factors into memory that it shares, in the order in which memory lies, and every
+element copied is used by a row or a column of threads. How large tiles and boxes are follows from the extents: large
+ones read less for each term, small ones leave something to do for every multiprocessor.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir.sizes import Dim
+from mlc.ir.types import i1
+from mlc.passes.distribute.steps import ahead, box, computed_by, share, stage, warp
+from mlc.passes.vectorize.product import ceil, factor, guess
+from mlc.passes.vectorize.steps import block, contraction
+
+PROCESSORS, WARP, REGISTERS = 132, 32, 1 << 16
+"""Of a GPU: how many multiprocessors it has, the threads of a warp, and the registers of a multiprocessor."""
+TILES, BOXES = (1, 2, 4, 8), (64, 128, 256)
+"""Sums of a thread along rows or columns, and threads of a box."""
+TOGETHER, FEW, TERMS, UNROLL = 16, 8, (16, 32), 4
+"""Bytes that a thread accesses at once, terms of a sum not worth a stage, terms of a stage of large boxes and of small
+ones, and how many of them are written out."""
+SUMS, SIMPLE = 64, 2
+"""Words that the sums of a thread take at most; half as many where it takes more operations than that to copy."""
+LATENCY = 12
+"""Cycles until a term of a sum is there for the next one."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """Along one side of a product: sums of a thread, and threads of a box."""
+
+    tile: int
+    threads: int
+
+    @property
+    def points(self) -> int:
+        return self.tile * self.threads
+
+    def split(self, extents: Sequence[Dim]) -> list[tuple[int, int]] | None:
+        """(tile, threads) along each dimension, the last one filled first; None where there are not as many points."""
+        points, tile = self.points, self.tile
+        out: list[tuple[int, int]] = []
+        for extent in reversed(extents):
+            size = min(points, 1 << max(0, extent - 1).bit_length()) if isinstance(extent, int) else points
+            here = min(tile, size)
+            out.insert(0, (here, size // here))
+            points, tile = points // size, tile // here
+        return out if points == 1 else None
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a product asks of a box: boxes there are without rows and columns, 32-bit words of a sum, and how many
+    operations an element of either factor takes until it is shared."""
+
+    batch: int
+    words: int
+    rows: int
+    columns: int
+
+    def fits(self, rows: Side, columns: Side) -> bool:
+        """Whether the sums of a thread stay in registers, twice where they go in blocks, beside what it copies."""
+        most = SUMS if max(self.rows, self.columns) <= SIMPLE else SUMS // 2
+        return rows.tile * columns.tile * self.words <= most
+
+
+def cycles(rows: Side, columns: Side, boxes: int, work: Work) -> float:
+    """What a term of all sums takes: computing, reading shared memory and filling it, and waiting for each other."""
+    threads, sums = rows.threads * columns.threads, rows.tile * columns.tile
+    reads = threads / WARP * (ceil(rows.tile, 4) + ceil(columns.tile, 4))
+    copies = (rows.points * work.rows + columns.points * work.columns) / 16
+    busy = max(threads * sums * work.words / 128, reads, copies) + (reads + copies) / 4
+    resident = max(1, min(REGISTERS // (threads * (2 * sums * work.words + 40)), 2048 // threads))
+    return max(ceil(boxes, PROCESSORS) * busy, ceil(boxes, PROCESSORS * resident) * LATENCY)
+
+
+@functools.cache
+def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work) -> tuple[Side, Side] | None:
+    """The sides of the box that takes the fewest cycles for extents of rows and columns; None if they fill none."""
+    found: list[tuple[float, int, Side, Side]] = []
+    for threads, a, b in itertools.product(BOXES, TILES, TILES):
+        for n in (1 << i for i in range(threads.bit_length())):
+            sides = Side(a, threads // n), Side(b, n)
+            split = [side.split(extents) for side, extents in zip(sides, (rows, columns))]
+            if work.fits(*sides) and all(s is not None for s in split):
+                boxes = work.batch * prod(ceil(guess(e), t * p) for s, extents in zip(split, (rows, columns))
+                                     for (t, p), e in zip(s or (), extents))
+                found.append((cycles(*sides, boxes, work), -threads, *sides))
+    return min(found, key=lambda f: f[:2])[2:] if found else None
+
+
+def schedule_contraction(kernel: Kernel) -> bool:
+    """Schedule a kernel that is a product and what comes after it, if boxes pay."""
+    products = [op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma)]
+    if len(products) != 1:
+        return False
+    if isinstance(products[0], loop.Mma):
+        return schedule_mma(kernel)
+    sum, contract = contraction(kernel)
+    k, factors = contract.dim, {"lhs": contract.lhs, "rhs": contract.rhs}
+    if sum.run or len(sum.operands) != 1 or kernel.domain[k] in range(FEW):
+        return False
+    free = [d for d in range(kernel.parallel) if kernel.domain[d] != 1]
+    sides = [[d for d in free if d in a.type.dims and d not in b.type.dims] for a, b in itertools.permutations(
+        factors.values())]
+    batch = prod(guess(kernel.domain[d]) for d in free if d not in (*sides[0], *sides[1]))
+    sources = [computed_by(v) for v in factors.values()]
+    work = Work(batch, ceil(contract.acc.type.dtype.width, 32), *(ceil(1 + len(s or ()), 2) for s in sources))
+    best = best_sides(*(tuple(kernel.domain[d] for d in side) for side in sides), work)
+    if best is None:
+        return False
+    shared = [name for (name, v), other, source in zip(factors.items(), reversed(best), sources)
+              if source is not None and k in v.type.dims and v.type.dtype != i1
+              and (other.threads > 1 or not factor(v).along & {*range(kernel.parallel)})]
+    if not shared:
+        return False
+    panel, last = [1] * kernel.parallel, max((*sides[0], *sides[1]))
+    for side, dims in zip(best, sides):
+        for d, (tile, threads) in zip(dims, side.split([kernel.domain[d] for d in dims]) or ()):
+            panel[d] = threads
+            if tile > 1:
+                lanes = min(tile, max(1, TOGETHER // contract.acc.type.dtype.itemsize))
+                block(kernel, d, tile, vector=d == last, lanes=lanes if d == last else 0)
+    box(kernel, tuple(panel))
+    stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
+    for side_name in shared:
+        share(kernel, side_name)
+    return True
+
+
+def sum_points(sides: tuple[Side, Side]) -> int:
+    return sides[0].points + sides[1].points
+
+
+# -- tensor cores -----------------------------------------------------------------------------------------------------
+WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 32
+"""Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and terms of a stage."""
+STAGES, SHARED, PAD = 4, 48 << 10, 8
+"""How many stages are under way at most, bytes that a block shares, and elements that no one uses between two rows."""
+
+
+def schedule_mma(kernel: Kernel) -> bool:
+    """Schedule a product for tensor cores: the largest boxes of which there are enough, else the smallest."""
+    sum, contract = contraction(kernel)
+    k, free = contract.dim, [d for d in range(kernel.parallel) if kernel.domain[d] != 1]
+    sides = {name: [d for d in free if d in a.type.dims and d not in b.type.dims] for name, a, b in (
+        ("lhs", contract.lhs, contract.rhs), ("rhs", contract.rhs, contract.lhs))}
+    if not all(sides.values()) or any(computed_by(v) is None or k not in v.type.dims
+                                      for v in (contract.lhs, contract.rhs)):
+        return False
+    n = max(d for dims in sides.values() for d in dims)
+    m = next(dims[-1] for dims in sides.values() if n not in dims)
+    others = prod(guess(kernel.domain[d]) for d in free if d not in (m, n))
+    tile, warps = min(itertools.product(WARP_TILES, WARPS), key=lambda shape: mma_cost(
+        *shape, guess(kernel.domain[m]), guess(kernel.domain[n]), others))
+    panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
+    threads[m], threads[n] = 8, 4
+    panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
+    block(kernel, m, tile[0])
+    block(kernel, n, tile[1], vector=True, lanes=2)
+    plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
+    along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
+    box(kernel, tuple(panel))
+    warp(kernel, tuple(threads))
+    stage(kernel, STAGE, kernel.tile[k])
+    for name, dims in sides.items():
+        d = n if n in dims else m
+        share(kernel, name, d if d in along[name] and k not in along[name] else k)
+    height, width = kernel.tile[m] * panel[m], kernel.tile[n] * panel[n]
+    bytes = ((height + width) * (STAGE + PAD) + STAGE * PAD) * contract.lhs.type.dtype.itemsize
+    stages = min(STAGES, SHARED // bytes)
+    if stages > 1 and plain:
+        ahead(kernel, stages)
+    return True
+
+
+def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int) -> float:
+    """What a term of all sums takes: tensor cores add up 1024 of them in a cycle, and shared memory is filled."""
+    height, width = 8 * tile[0] * warps[0], 4 * tile[1] * warps[1]
+    boxes = ceil(rows, height) * ceil(columns, width) * others
+    return ceil(boxes, PROCESSORS) * (height * width / 1024 + (height + width) / 16)

@@ -1,0 +1,127 @@
+"""What a block of threads copies into memory that it shares: the panels of a contraction's factors."""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from mlc.dialects import arith, gpu, loop, memref
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.passes.loop_to_gpu import memory
+from mlc.passes.loop_to_gpu.threads import Threads, rule
+from mlc.passes.loop_to_scf.memory import access, address
+from mlc.passes.vectorize import stride
+
+
+Element = tuple[list[Value], Dim, list[Value]]
+"""Neighbours that a thread computes, where they go, and on which conditions."""
+
+
+@rule(loop.Pack)
+def _pack(low: Threads, op: loop.Pack) -> None:
+    """Panels side by side are filled together: memory is read while others still compute, and one barrier serves all.
+    """
+    if isinstance(op.prev, loop.Pack):
+        return
+    packs = [op]
+    while isinstance(packs[-1].next, loop.Pack):
+        packs.append(packs[-1].next)
+    filled = [(pack, *elements(low, pack)) for pack in packs]
+    gpu.Barrier()
+    for pack, pace, found in filled:
+        made = low.scope.rooms[pack.scratch][0]
+        for values, place, there in found:
+            memory.guarded(there, (), lambda v=values, p=place: _write(low, made, v, p, pace), list, low)
+    gpu.Barrier()
+
+
+def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
+    """What a thread computes of a panel, and first how far apart neighbours go."""
+    plan = Plan(low, op)
+    found: list[Element] = []
+    for unit in plan.units():
+        with low.scoped() as scope:
+            place = plan.enter(unit)
+            for inner in op.body.block:
+                low.lower(inner)
+            value = op.body.block.terminator.operands[0]
+            values = [low.part(value, p) for p in low.points((plan.along,))]
+        low.scope.numbers.symbols |= scope.numbers.symbols
+        found.append((values, place, plan.there(unit)))
+    return plan.paces[plan.along], found
+
+
+class Plan:
+    """Which elements of a panel each thread takes: those side by side in memory, as neighbours do."""
+
+    def __init__(self, low: Threads, op: loop.Pack) -> None:
+        self.low, dims = low, op.scratch.type.dims
+        _, self.corner, shape, _ = low.scope.rooms[op.scratch]
+        self.extents = {d: low.points_along(d) for d in dims}
+        self.along, self.count = direction(low, op, self.extents)
+        self.paces = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))
+        self.order = [*(d for d in dims if d != self.along), self.along]
+        self.total, self.start = prod(self.extents.values()) // self.count, low.scope.slots.get(op.scratch, 0)
+
+    def units(self) -> list[Dim]:
+        """The numbers of the groups of neighbours that a thread takes."""
+        return [self.low.thread + first for first in range(0, self.total, self.low.kernel.block)]
+
+    def is_whole(self, unit: Dim) -> bool:
+        """Whether all threads have a unit of this number."""
+        first = unit - self.low.thread
+        return isinstance(first, int) and first + self.low.kernel.block <= self.total
+
+    def there(self, unit: Dim) -> list[Value]:
+        """On which condition there is such a unit."""
+        low = self.low
+        return [] if self.is_whole(unit) else [
+            arith.CmpI("slt", low.number(unit), low.number(self.total)).result]
+
+    def enter(self, unit: Dim) -> Dim:
+        """Let the coordinates be those of a unit, or of the last one; where it lies in the panel."""
+        low, rest, place = self.low, unit, self.start
+        if not self.is_whole(unit):
+            rest = low.least(unit, self.total - 1)
+        low.scope.packing = True
+        for d in reversed(self.order):
+            width, extent = self.count if d == self.along else 1, self.extents[d]
+            at = sizes.modulo(rest, extent // width) if d != self.order[0] else rest
+            rest = sizes.divide(rest, extent // width)
+            at = low.named("at", low.number(at)) * width
+            place, start, end = place + at * self.paces[d], self.corner[d] + at, low.kernel.domain[d]
+            low.enter(d, low.least(start, end - width) if sizes.modulo(end, extent) != 0 else start, width)
+            low.scope.multiples[d] = width
+        return place
+
+
+def _write(low: Threads, made: Value, values: list[Value], place: Dim, step: int) -> list[Value]:
+    if step == 1 and len(values) > 1:
+        memory.store_together(values, made, low.number(place))
+        return []
+    for i, v in enumerate(values):
+        memref.Store(v, made, (low.number(place + i * step),))
+    return []
+
+
+def direction(low: Threads, op: loop.Pack, extents: dict[int, int]) -> tuple[int, int]:
+    """The dimension along which memory lies side by side, and how many elements of it a thread reads at once."""
+    best = (op.scratch.type.dims[-1], 1)
+    for load in op.body.block:
+        if not isinstance(load, loop.Load) or load.tiles:
+            continue
+        found = access(low, load)
+        place = address(low, found)
+        for d in op.scratch.type.dims:
+            if stride(place, f"d{d}") != 1:
+                continue
+            others = sizes.substitute(place, {f"d{d}": 0})
+            count = gcd(extents[d], memory.BYTES // max(load.buffer.type.dtype.itemsize,
+                                                        op.scratch.type.dtype.itemsize))
+            while count > 1 and not (found.mask is None and memory.is_multiple(others, count)
+                                     and memory.is_multiple(low.kernel.domain[d], count)):
+                count //= 2
+            if count > best[1] or best == (op.scratch.type.dims[-1], 1):
+                best = d, count
+    return best

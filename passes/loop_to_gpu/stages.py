@@ -1,0 +1,132 @@
+"""Loops whose next blocks are copied to shared memory while the current one is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from mlc.dialects import arith, gpu, loop, nvgpu, scf
+from mlc.ir import sizes
+from mlc.ir.core import Value, at_end
+from mlc.ir.sizes import Dim
+from mlc.passes.loop_to_gpu import memory, panels
+from mlc.passes.loop_to_gpu.threads import Threads, rule
+from mlc.passes.loop_to_scf.memory import access
+from mlc.passes.loop_to_scf.nest import loop_over
+
+
+@rule(loop.For)
+def _for(low: Threads, op: loop.For) -> None:
+    packs = [inner for inner in op.body.block if isinstance(inner, loop.Pack)]
+    if op.stages > 1 and packs and op.outer() is None:
+        staged = Stages(low, op, packs)
+        if all(staged.is_copied(pack) for pack in packs):
+            staged.run()
+            return
+    loop_over(low, op)
+
+
+class Stages:
+    """One loop: every scratch that it packs has as many copies as there are stages, which take turns."""
+
+    def __init__(self, low: Threads, op: loop.For, packs: Sequence[loop.Pack]) -> None:
+        self.low, self.op, self.packs = low, op, packs
+        self.size, self.end = op.step, low.kernel.domain[op.dim]
+
+    def is_copied(self, pack: loop.Pack) -> bool:
+        """Whether a panel is filled by copies of 4 bytes or more, of elements that lie side by side in both places."""
+        first, low = pack.body.block.first, self.low
+        if not isinstance(first, loop.Load) or first.mask is not None or first.tiles or (
+                pack.body.block.terminator.operands[0] is not first.result):
+            return False
+        dims = pack.scratch.type.dims
+        with low.scoped():
+            low.enter(self.op.dim, 0, self.size)
+            along, count = panels.direction(low, pack, {d: low.points_along(d) for d in dims})
+        return along == dims[-1] and count * pack.scratch.type.dtype.itemsize >= 4
+
+    def run(self) -> None:
+        """Wait for a block's copies, begin those of a later block where the last one was, then compute."""
+        low, op, ahead = self.low, self.op, self.op.stages - 1
+        with low.scoped() as scope:
+            low.enter(op.dim, 0, self.size)
+            for pack in self.packs:
+                memory.panel(low, pack.scratch.op, op.stages)  # type: ignore[arg-type]
+            rooms = {pack.scratch: scope.rooms[pack.scratch] for pack in self.packs}
+        low.scope.rooms |= rooms
+        group = None
+        for stage in range(ahead):
+            self.where(stage * self.size, lambda stage=stage: self.begin(stage * self.size, stage))
+            group = nvgpu.DeviceAsyncCreateGroup(()).result
+        args = op.body.block.args
+        keys = [(a, p) for a in args for p in low.points(a.type.dims)]
+        source = dict(zip(args, op.operands))
+        made = scf.loop(low.number(0), low.number(self.end), low.number(self.size),
+                        [low.part(source[a], p) for a, p in keys], f"i{op.dim}")
+        assert group is not None
+        with at_end(made.block), low.scoped() as scope:
+            origin = low.enter(op.dim, made.counter, self.size)
+            number = sizes.divide(origin, self.size)
+            nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)
+            gpu.Barrier()
+            later = origin + ahead * self.size
+            self.where(later, lambda: self.begin(later, number + ahead))
+            nvgpu.DeviceAsyncCreateGroup(())
+            self.place(origin, number)
+            whole = sizes.modulo(self.end, self.size) == 0
+            scope.stop[op.dim] = origin + self.size if whole else low.least(origin + self.size, self.end)
+            for (a, p), v in zip(keys, made.carried):
+                scope.tiles[a] = {**scope.tiles.get(a, {}), p: v}
+            for inner in op.body.block:
+                if not isinstance(inner, loop.Pack | loop.Scratch):
+                    low.lower(inner)
+            out = dict(zip(args, op.body.block.terminator.operands))
+            scf.Yield(tuple(low.part(out[a], p) for a, p in keys))
+        for a, r in zip(args, op.results):
+            low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, made.results) if b is a}
+
+    def where(self, origin: Dim, emit: object) -> None:
+        """Do something if there is a block that starts at `origin`."""
+        low = self.low
+        inside: list[Value] = []
+        if isinstance(origin, int) and isinstance(self.end, int):
+            if origin >= self.end:
+                return
+        else:
+            inside = [arith.CmpI("slt", low.number(origin), low.number(self.end)).result]
+        memory.guarded(inside, (), lambda: emit() or [], list, low)  # type: ignore[operator]
+
+    def place(self, origin: Dim, number: Dim) -> None:
+        """Let the scratches be those of the block that starts at `origin`."""
+        scope = self.low.scope
+        for pack in self.packs:
+            made, corner, shape, share = scope.rooms[pack.scratch]
+            scope.rooms[pack.scratch] = made, {**corner, self.op.dim: origin}, shape, share
+            slot = sizes.modulo(number, self.op.stages)
+            scope.slots[pack.scratch] = slot * prod(shape)
+
+    def begin(self, origin: Dim, number: Dim) -> None:
+        """The copies of the block that starts at `origin`."""
+        low = self.low
+        with low.scoped():
+            low.enter(self.op.dim, origin, self.size)
+            self.place(origin, number)
+            for pack in self.packs:
+                plan = panels.Plan(low, pack)
+                for unit in plan.units():
+                    memory.guarded(plan.there(unit), (), lambda p=pack, plan=plan, u=unit: self.copy(p, plan, u), list,
+                                   low)
+
+    def copy(self, pack: loop.Pack, plan: panels.Plan, unit: Dim) -> list[Value]:
+        """The copy of one group of neighbours."""
+        low, load = self.low, pack.body.block.first
+        assert isinstance(load, loop.Load)
+        with low.scoped():
+            place = plan.enter(unit)
+            point = (0,) * len(low.kernel.domain)
+            flat, at = memory.place_of(low, access(low, load), point, plan.along, plan.count)
+            room = low.scope.rooms[pack.scratch][0]
+            whole = plan.count * pack.scratch.type.dtype.itemsize == memory.BYTES
+            nvgpu.DeviceAsyncCopy(room, (low.number(place),), flat, (at,), None, dstElements=plan.count,
+                                  bypassL1=whole or None)
+        return []

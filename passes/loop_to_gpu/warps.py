@@ -1,0 +1,64 @@
+"""Products of fragments, by the tensor cores: what a thread has of a tile is what mma.sync wants it to have."""
+
+from __future__ import annotations
+
+from mlc.dialects import loop, nvgpu, vector
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.sizes import Dim
+from mlc.ir.types import VectorType, f32
+from mlc.passes.loop_to_gpu.memory import moved
+from mlc.passes.loop_to_gpu.threads import Threads, rule
+from mlc.passes.loop_to_scf.compute import sum_in_f64
+
+ROWS, COLUMNS, TERMS = 16, 8, 16
+"""The shape of one product."""
+
+
+@rule(loop.Mma)
+def _mma(low: Threads, op: loop.Mma) -> None:
+    """Every 16 rows with every 8 columns of the warp; a thread has 2 x 2 of the sums of each, side by side by columns.
+    """
+    kernel = low.kernel
+    if not kernel.warp:
+        sum_in_f64(low, op)
+        return
+    n = kernel.vector
+    m = next(d for d, w in enumerate(kernel.warp) if w > 1 and d != n)
+    left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
+    a = [fragment(low, left, m, op.dim, ROWS * i, 4) for i in range(kernel.tile[m] // 2)]
+    b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.tile[n] // 2)]
+    type, found = VectorType((2, 2), f32), {}
+    for point in low.points(op.result.type.dims):
+        if point[m] % 2 or point[n] % 2:
+            continue
+        corners = [moved(moved(point, m, i), n, j) for i in range(2) for j in range(2)]
+        sums = vector.FromElements(tuple(low.part(op.acc, p) for p in corners), type).result
+        made = nvgpu.MmaSync(a[point[m] // 2], b[point[n] // 2], sums, mmaShape=(ROWS, COLUMNS, TERMS)).result
+        for i, p in enumerate(corners):
+            found[p] = vector.Extract(made, (), (i // 2, i % 2)).result
+    low.scope.tiles[op.result] = found
+
+
+def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
+    """The part of a factor from `first` on along `d`, of matrices of 8 x 8: those along `k` follow each other in B, in A
+    those along the rows.
+
+    Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned.
+    """
+    assert isinstance(tile.op, loop.Recall)
+    room, corner, shape, _ = low.scope.rooms[tile.op.scratch]
+    dims = tile.op.scratch.type.dims
+    turned = dims[-1] == d
+    lane = sizes.modulo(low.thread, 32)
+    matrix, row = sizes.divide(lane, 8), sizes.modulo(lane, 8)
+    second, third = sizes.modulo(matrix, 2), sizes.modulo(sizes.divide(matrix, 2), 2)
+    along_d, along_k = (second * 8, third * 8) if count == 4 else (0, second * 8)
+    along_d, along_k = (along_d, along_k + row) if turned else (along_d + row, along_k)
+    at: dict[int, Dim] = {d: low.part_of_warp[d] + first + along_d, k: low.scope.origin[k] - corner[k] + along_k}
+    place: Dim = 0
+    for dim, extent in zip(dims, shape):
+        place = place * extent + at.get(dim, 0)
+    place = place + low.scope.slots.get(tile.op.scratch, 0)
+    return nvgpu.LdMatrix(room, (low.number(place),), VectorType((count, 2), room.type.dtype), transpose=turned,
+                          numTiles=count).result

@@ -1,0 +1,446 @@
+"""Is what mlc computes on the GPU of this machine right, and how fast is it?
+
+    python -m mlc.tools.gpu_check --out results
+    python -m mlc.tools.gpu_check --only programs,speed --minutes 3
+
+Programs, operations and training steps run on the device and on the CPU, on random inputs that are new each time
+(--seed repeats a run), with memory full of NaNs before each call; by the design of mlc the two agree to the bit. Then
+speed is measured, beside PyTorch's where that sees the device. The programs and operations are those of the tests, and
+the models those of the examples, where they are to be found. A kernel that takes the device along costs the process;
+with --out another one goes on after it. Exit status 1: something is wrong, or there is no device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mlc
+from mlc import api
+from mlc.backends.cuda import image
+from mlc.backends.cuda.device import target_for
+from mlc.backends.cuda.executable import Executable, place
+from mlc.ir.diag import BackendError
+
+Array = np.ndarray[Any, Any]
+SECTIONS = ("copies", "programs", "operations", "models", "speed")
+ROOT = Path(__file__).resolve().parents[1]
+LOST = "MLC0587"
+CLOSE = 1e-5
+"""How far apart, relative to the largest, numbers may be that should be equal; beyond it they are wrong."""
+
+
+@dataclass
+class Row:
+    """What one check found: "bits" (the same), "close", "wrong", "error", or a speed."""
+
+    section: str
+    name: str
+    result: str
+    detail: str = ""
+    numbers: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def bad(self) -> bool:
+        return self.result in ("wrong", "error")
+
+
+class Lost(Exception):
+    """The device does nothing more in this process."""
+
+
+class Report:
+    """Rows as they come, and when to stop."""
+
+    def __init__(self, out: Path | None, seconds: float, resume: bool = False) -> None:
+        self.out, self.rows = out, list[Row]()
+        self.started, self.seconds = time.monotonic(), seconds
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            if resume:
+                self.rows = [Row(**row) for row in json.loads((out / "results.json").read_text())]
+        self.done = {(row.section, row.name) for row in self.rows}
+
+    def left(self) -> float:
+        """Seconds until everything should be done."""
+        return self.seconds - (time.monotonic() - self.started)
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        if row.bad:
+            print(f"{row.result.upper()}: {row.section} {row.name}: {row.detail.splitlines()[0] if row.detail else ''}",
+                  flush=True)
+        if self.out is not None:                           # whole after every row: a device may take the process along
+            (self.out / "results.json").write_text(json.dumps([asdict(r) for r in self.rows], indent=1))
+
+    def check(self, section: str, name: str, run: Callable[[], Row]) -> None:
+        """Do one check, and go on whatever happens in it, unless the device is lost."""
+        if (section, name) in self.done:
+            return
+        try:
+            self.add(run())
+        except Exception as error:
+            self.add(Row(section, name, "error", f"{error}\n{traceback.format_exc()}"))
+            if isinstance(error, BackendError) and error.code == LOST:
+                raise Lost from error
+
+
+def compared(section: str, name: str, found: Sequence[Any], wanted: Sequence[Any], **numbers: float) -> Row:
+    """How arrays agree with those that they should equal."""
+    worst, same = 0.0, True
+    for i, (a, b) in enumerate(zip(found, map(np.asarray, wanted), strict=True)):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return Row(section, name, "wrong", f"result {i} is {a.dtype}{a.shape}, not {b.dtype}{b.shape}", numbers)
+        if a.tobytes() == b.tobytes():
+            continue
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        if (np.isnan(x) != np.isnan(y)).any() or (np.isinf(x) & (x != y) | np.isinf(y) & (x != y)).any():
+            return Row(section, name, "wrong", f"result {i}: NaN or infinity in other places", numbers)
+        finite = np.isfinite(x)
+        apart = np.abs(np.where(finite, x - y, 0))
+        same = same and not apart.any()                    # NaNs of other bits are still NaNs
+        scale = float(np.abs(np.where(finite, y, 0)).max()) or 1.0
+        worst = max(worst, float(apart.max()) / scale)
+        if worst > CLOSE or a.dtype.kind not in "fV":
+            at = np.unravel_index(int(apart.argmax()), apart.shape)
+            return Row(section, name, "wrong", f"result {i} at {tuple(map(int, at))}: {x[at]}, not {y[at]}; "
+                       f"{int((apart > 0).sum())} of {apart.size} differ", {**numbers, "worst": worst})
+    return Row(section, name, "bits" if same else "close", "", {**numbers, "worst": worst})
+
+
+# -- is it right? -----------------------------------------------------------------------------------------------------
+def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """Arrays there and back."""
+    where = place()
+    for size in (1, 3, 511, 4096, (4 << 20) - 1, (4 << 20) + 1, 100_000_007):
+        if small and size > 5_000_000:
+            continue
+
+        def one(size: int = size) -> Row:
+            x = rng.integers(0, 256, size, np.uint8)
+            there = where.array(x)
+            return compared("copies", str(size), [there.numpy(), there.copy().numpy()], [x, x])
+
+        report.check("copies", str(size), one)
+
+
+def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, name: str, graphs: bool) -> Row:
+    """A module on the device, three times where graphs are asked for too, and on the CPU."""
+    where = place()
+    started = time.perf_counter()
+    made = image.compile_image(build(), target_for(where.device), where.device.assemble)
+    f = Executable(made, where).entry("main")
+    taken = time.perf_counter() - started
+    f.poison = True
+    wanted = api.run_module(build(), "main", args)
+    rows, held = [], list[Any]()
+    for as_graph in (False, True, True) if graphs else (False,):
+        f.program.graphs = as_graph
+        held.append([where.array(np.asarray(a)) for a in args])              # other addresses each time
+        rows.append(compared(section, name, [r.numpy() for r in f.call(held[-1])], wanted, compile_s=taken))
+    return next((row for row in rows if row.bad), max(rows, key=lambda row: row.numbers.get("worst", 0.0)))
+
+
+def tests(name: str) -> Any:
+    """A module of the tests, if they are there."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    try:
+        return importlib.import_module(f"tests.{name}")
+    except ImportError:
+        print(f"the tests are not here: nothing of tests.{name} is checked", flush=True)
+        return None
+
+
+def programs(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """The programs of the tests, at their sizes and with symbols standing for larger ones."""
+    if (corpus := tests("corpus")) is None:
+        return
+    for name, program in corpus.PROGRAMS.items():
+        args = [fresh(a, rng) for a in program()[1]]
+        report.check("programs", name, lambda p=program, a=args, n=name: on_device(  # type: ignore[misc]
+            lambda: p()[0], a, "programs", n, True))
+    for name in ("symbolic_rows_and_columns", "product_with_transposed_factor", "loop_that_carries_two"):
+        if small:
+            continue
+        large = [fresh(np.resize(a, [{7: 3001, 37: 1999}.get(n, n) for n in a.shape]), rng)
+                 for a in corpus.PROGRAMS[name]()[1]]
+        report.check("programs", f"{name}, large", lambda a=large, n=name: on_device(  # type: ignore[misc]
+            lambda: corpus.PROGRAMS[n]()[0], a, "programs", f"{n}, large", True))
+
+
+def fresh(x: Array, rng: np.random.Generator) -> Array:
+    """Other numbers of the kind of x's: its elements in another order, floats multiplied by numbers around 1."""
+    out = rng.permutation(x.reshape(-1)).reshape(x.shape)
+    return (out * rng.uniform(0.5, 1.5, x.shape)).astype(x.dtype) if x.dtype.kind == "f" else out
+
+
+def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """The samples of every operation, of each a few first, until the time for them is over."""
+    if (found := tests("op_samples")) is None:
+        return
+    rounds: dict[str, int] = {}
+    ordered = []
+    for sample in found.SAMPLES:
+        rounds[sample.op] = rounds.get(sample.op, 0) + 1
+        ordered.append((rounds[sample.op], sample))
+    ordered.sort(key=lambda pair: pair[0])
+    seed, share = int(rng.integers(1 << 30)), report.left() * 0.6
+    until = time.monotonic() + share
+    for number, (_, sample) in enumerate(ordered):
+        if time.monotonic() > until or (small and number >= 20):
+            print(f"operations: {number} of {len(ordered)} samples in {share:.0f} s", flush=True)
+            return
+        report.check("operations", str(sample), lambda s=sample: on_device(  # type: ignore[misc]
+            lambda: s.build()[0], s.arguments(seed), "operations", str(s), False))
+
+
+def example(name: str) -> Any:
+    """A module of the examples, if they are there."""
+    path = ROOT / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path) if path.exists() else None
+    if spec is None or spec.loader is None:
+        print(f"the examples are not here: {name} is not checked", flush=True)
+        return None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+def models(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """The first steps of training the classifiers of digits, on the device as on the CPU."""
+    digits, cnn = example("digits"), example("digits_cnn")
+    if digits is None or cnn is None:
+        return
+    images, labels, _, _ = digits.load()
+    order, steps = rng.permutation(len(images)), 2 if small else 12
+    optimizer = mlc.optim.AdamW(lr=2e-3)
+    for name, make, step, shape in (("digits", digits.Classifier, digits.training_step, (-1, 64)),
+                                    ("digits_cnn", cnn.make, cnn.make_step(optimizer).compiled.f, (-1, 1, 8, 8))):
+        def losses(where: str, make: Any = make, step: Any = step, shape: Any = shape, name: str = name) -> Array:
+            mlc.nn.init.manual_seed(0)
+            model = make().to(where)
+            state = (digits.optimizer if name == "digits" else optimizer).init(model)
+            train = mlc.compile(step, donate=("model", "state"), target="host" if where == "cpu" else where)
+            out = []
+            for i in range(steps):
+                batch = order[i * 64: (i + 1) * 64]
+                model, state, value = train(model, state, images[batch].reshape(shape), labels[batch])
+                out.append(value.item())
+            return np.array(out, np.float32)
+
+        def one(name: str = name, losses: Callable[..., Array] = losses) -> Row:
+            started = time.perf_counter()
+            found = losses("cuda")
+            seconds = time.perf_counter() - started
+            return compared("models", name, [found], [losses("cpu")], seconds=seconds, last_loss=float(found[-1]))
+
+        report.check("models", name, one)
+
+
+# -- how fast is it? --------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Speed:
+    """One measurement: `make(n)` gives arrays; `count(n)` bytes moved, or operations of a product."""
+
+    name: str
+    sizes: tuple[int, ...]
+    make: Callable[[int, np.random.Generator], list[Array]]
+    ours: Callable[..., Any]
+    theirs: Callable[[Any], Callable[..., Any]]
+    count: Callable[[int], float]
+    unit: str
+
+
+def _square(n: int, rng: np.random.Generator) -> list[Array]:
+    return [rng.standard_normal((n, n), np.float32)]
+
+
+def _two(n: int, rng: np.random.Generator) -> list[Array]:
+    return [rng.standard_normal((n, n), np.float32) for _ in range(2)]
+
+
+def _with_scale(n: int, rng: np.random.Generator) -> list[Array]:
+    return [*_square(n, rng), *(rng.standard_normal(n, np.float32) for _ in range(2))]
+
+
+SPEEDS = (
+    Speed("copy", (4096, 16384), _square, lambda x: x * 1.0, lambda t: lambda x: x.clone(), lambda n: 8.0 * n * n,
+          "GB/s"),
+    Speed("elementwise", (4096, 16384), _two, lambda x, y: mlc.tanh(x * y + x) * 0.5,
+          lambda t: lambda x, y: t.tanh(x * y + x) * 0.5, lambda n: 12.0 * n * n, "GB/s"),
+    Speed("softmax", (1024, 4096, 16384), _square, lambda x: mlc.softmax(x, 1), lambda t: lambda x: t.softmax(x, 1),
+          lambda n: 8.0 * n * n, "GB/s"),
+    Speed("layer norm", (1024, 4096, 16384), _with_scale,
+          lambda x, w, b: mlc.layer_norm(x, (x.shape[1],), w, b),
+          lambda t: lambda x, w, b: t.nn.functional.layer_norm(x, (x.shape[1],), w, b), lambda n: 8.0 * n * n, "GB/s"),
+    Speed("matmul f32", (1024, 2048, 4096, 8192), _two, lambda x, y: x @ y, lambda t: lambda x, y: x @ y,
+          lambda n: 2.0 * n ** 3, "GFLOP/s"),
+)
+
+
+def torch_with_device() -> Any:
+    """PyTorch, if it sees a device; products in full f32, as ours are."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return torch
+
+
+def seconds_of(call: Callable[[], Any], wait: Callable[[], None], least: float) -> float:
+    """Seconds of one call, when many are under way: the best of three rounds of at least `least` seconds."""
+    call()
+    wait()
+    count, best = 1, float("inf")
+    while True:
+        started = time.perf_counter()
+        for _ in range(count):
+            call()
+        wait()
+        taken = time.perf_counter() - started
+        if taken >= least:
+            break
+        count = max(2 * count, int(1.2 * count * least / max(taken, 1e-9)))
+    for _ in range(3):
+        started = time.perf_counter()
+        for _ in range(count):
+            call()
+        wait()
+        best = min(best, (time.perf_counter() - started) / count)
+    return best
+
+
+def speed(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """Rates on the device, and PyTorch's."""
+    torch = torch_with_device()
+    for what in SPEEDS:
+        for n in (16,) if small else what.sizes:
+            if report.left() < 15:
+                print("speed: no time for the rest", flush=True)
+                return
+            report.check("speed", f"{what.name} {n}", lambda w=what, n=n: measured(w, n, rng, torch, small))  # type: ignore[misc]
+
+
+def measured(what: Speed, n: int, rng: np.random.Generator, torch: Any, small: bool) -> Row:
+    arrays = what.make(n, rng)
+    least = 0.001 if small else 0.1
+    f = mlc.compile(what.ours, target="cuda", graph=True)
+    ours = [mlc.tensor(a).cuda() for a in arrays]
+    found = f(*ours)
+    error = far(what, arrays, found)
+    taken = seconds_of(lambda: f(*ours), mlc.cuda.synchronize, least)
+    numbers = {"seconds": taken, what.unit: what.count(n) / taken / 1e9, "error": error}
+    if torch is not None:
+        theirs = [torch.from_numpy(a).cuda() for a in arrays]
+        run = what.theirs(torch)
+        numbers["torch_seconds"] = seconds_of(lambda: run(*theirs), torch.cuda.synchronize, least)
+        numbers["ratio"] = numbers["torch_seconds"] / taken
+    return Row("speed", f"{what.name} {n}", "speed" if error < 1e-4 else "wrong",
+               "" if error < 1e-4 else f"relative error {error:.2g}", numbers)
+
+
+def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
+    """How far some rows of a result are from what float64 gives, relative to its largest."""
+    rows = sorted({0, len(arrays[0]) // 2, len(arrays[0]) - 1})
+    x, *rest = (a.astype(np.float64) for a in (arrays[0][rows], *arrays[1:]))
+    if what.name == "copy":
+        wanted = x
+    elif what.name == "elementwise":
+        wanted = np.tanh(x * rest[0][rows] + x) * 0.5
+    elif what.name == "softmax":
+        e = np.exp(x - x.max(1, keepdims=True))
+        wanted = e / e.sum(1, keepdims=True)
+    elif what.name == "layer norm":
+        wanted = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * rest[0] + rest[1]
+    else:
+        wanted = x @ rest[0]
+    return float(np.abs(found.numpy()[rows] - wanted).max() / np.abs(wanted).max())
+
+
+# -- what is said of it -----------------------------------------------------------------------------------------------
+def header() -> Iterator[str]:
+    """What runs where."""
+    device = place().device
+    free, total = device.room()
+    yield f"device      {device.name}, sm_{device.architecture}, {total >> 20} MiB, {free >> 20} free"
+    yield f"code        {target_for(device)}, {' '.join(target_for(device).features)}"
+    known = {"mlc": mlc.__version__, "Python": platform.python_version()}
+    for name in ("numpy", "llvmlite", "cuda-bindings", "torch"):
+        with suppress(PackageNotFoundError):
+            known[name] = version(name)
+    yield "versions    " + ", ".join(f"{name} {number}" for name, number in known.items())
+
+
+def table(report: Report) -> Iterator[str]:
+    """The whole run in a few lines: what was right, then speeds."""
+    for section in SECTIONS[:-1]:
+        rows = [r for r in report.rows if r.section == section]
+        if rows:
+            counts = {kind: sum(r.result == kind for r in rows) for kind in ("bits", "close", "wrong", "error")}
+            yield f"{section:<12}" + ", ".join(f"{n} {kind}" for kind, n in counts.items() if n)
+    for r in report.rows:
+        if r.section == "speed" and r.result != "error":
+            rate = next(f"{v:9.0f} {u}" for u, v in r.numbers.items() if u in ("GB/s", "GFLOP/s"))
+            ratio = f"  {r.numbers['ratio']:5.2f} x torch" if "ratio" in r.numbers else ""
+            yield f"{r.name:<20}{r.numbers['seconds'] * 1e6:11.1f} us {rate}{ratio}"
+    bad = [r for r in report.rows if r.bad]
+    yield f"{len(report.rows)} checks, {len(bad)} bad, {time.monotonic() - report.started:.0f} s"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    p = argparse.ArgumentParser("gpu_check", description="Check mlc on the GPU of this machine, and measure its speed.")
+    p.add_argument("--out", type=Path, help="folder for all that is found: results.json and summary.txt")
+    p.add_argument("--only", default=",".join(SECTIONS), help="sections to run: " + ", ".join(SECTIONS))
+    p.add_argument("--minutes", type=float, default=7.5, help="about how long it may take")
+    p.add_argument("--seed", type=int, help="of the random inputs; without one they are new each time")
+    p.add_argument("--resume", action="store_true", help="leave out what --out has results of")
+    p.add_argument("--small", action="store_true", help="little of everything, to try the program itself")
+    options = p.parse_args(words)
+    if unknown := [s for s in options.only.split(",") if s not in SECTIONS]:
+        p.error(f"there is no section {unknown[0]!r}; there are {', '.join(SECTIONS)}")
+    if (reason := mlc.cuda.why_not()) is not None:
+        print(f"{reason}\nno device: nothing is checked")
+        return 1
+    seed = options.seed if options.seed is not None else int.from_bytes(os.urandom(4), "little")
+    head = [*header(), f"seed        {seed}"]
+    print("\n".join(head), flush=True)
+    report, rng = Report(options.out, options.minutes * 60, options.resume), np.random.default_rng(seed)
+    runs = {"copies": copies, "programs": programs, "operations": operations, "models": models, "speed": speed}
+    try:
+        for section in SECTIONS:
+            if section in options.only.split(","):
+                runs[section](report, rng, options.small)
+    except Lost:
+        print("the device is lost, and so is this process", flush=True)
+        if options.out is not None and report.left() > 30:
+            again = ["--out", str(options.out), "--only", options.only, "--minutes", str(report.left() / 60)]
+            os.execv(sys.executable, [sys.executable, "-m", "mlc.tools.gpu_check", *again, "--resume",
+                                      *["--small"] * options.small])
+    lines = list(table(report))
+    print("\n".join(lines))
+    if options.out is not None:
+        (options.out / "summary.txt").write_text("\n".join([*head, *lines]) + "\n")
+    return 1 if any(r.bad for r in report.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
