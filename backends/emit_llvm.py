@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlc.backends.emulation import emulate
-from mlc.dialects import llvm
+from mlc.dialects import llvm, nvvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, to_numpy
@@ -70,7 +70,7 @@ def emit_part(ops: Sequence[Op], target: TargetLike, part: Part) -> str:
     defined = {op.attrs["sym_name"] for op in (*ops, *part.outside) if not _only_declared(op)}
     declarations = "".join(f"{text}\n" for name, text in sorted(declared.items()) if name not in defined)
     text = "\n".join([*parts, *bodies, declarations, _attributes(target)])
-    return emulate(text, target.feature_string.split(","))
+    return emulate(text, target.feature_string.split(",")) if target.triple.startswith("x86") else text
 
 
 def _attributes(target: TargetLike) -> str:
@@ -99,8 +99,8 @@ def type_text(type: Type | None) -> str:
             return f"i{width}"
         case FloatType(name=name):
             return _FLOATS[name]
-        case llvm.PtrType():
-            return "ptr"
+        case llvm.PtrType(space=space):
+            return f"ptr addrspace({space})" if space else "ptr"
         case VectorType(shape=(lanes,), dtype=dtype):
             return f"<{lanes} x {type_text(dtype)}>"
         case llvm.StructType(members=members):
@@ -114,7 +114,7 @@ def _mangled(type: Type) -> str:
     """A type as it stands in the name of an intrinsic."""
     if isinstance(type, VectorType):
         return f"v{type.shape[0]}{_mangled(type.dtype)}"
-    return "p0" if isinstance(type, llvm.PtrType) else str(type)
+    return f"p{type.space}" if isinstance(type, llvm.PtrType) else str(type)
 
 
 def _number_text(value: Any, type: Type) -> str:
@@ -175,13 +175,14 @@ def _global(op: llvm.Global, part: Part) -> str:
     """The bytes of a global, whatever they stand for: loads bring their own types."""
     size = llvm.size_of(op.global_type)
     if op.value is None:
-        body = "zeroinitializer" if op.linkage != "external" else ""
+        body = "poison" if op.addr_space else "zeroinitializer" if op.linkage != "external" else ""
     else:
         raw = np.ascontiguousarray(op.value.astype(op.value.dtype.newbyteorder("<"))).tobytes()
         body = f'c"{_escaped(raw)}"' if any(raw) else "zeroinitializer"
     kind = "constant" if op.constant else "global"
     external = "external " if op.value is None and op.linkage == "external" else _linkage(op, part)
     align = f", align {op.alignment}" if op.alignment else ""
+    kind = f"addrspace({op.addr_space}) {kind}" if op.addr_space else kind
     return f"{_name(op.sym_name, part)} = {external}{kind} [{size} x i8] {body}{align}\n"
 
 
@@ -276,9 +277,12 @@ class _Writer:
         if not op.body.blocks:
             self.declare(op.sym_name, type.result, type.params)
             return ""
-        head = (f"define {_linkage(op, self.part)}{type_text(type.result)} {self.symbol(op.sym_name)}"
+        kernel = "ptx_kernel " if op.attrs.get("nvvm.kernel") else ""
+        head = (f"define {_linkage(op, self.part)}{kernel}{type_text(type.result)} {self.symbol(op.sym_name)}"
                 f"({self.ts(op.args)})")
         extra = "".join(" " + (f'"{a[0]}"="{a[1]}"' if isinstance(a, tuple) else a) for a in op.passthrough or ())
+        if threads := op.attrs.get("nvvm.maxntid"):
+            extra += f' "nvvm.maxntid"="{",".join(map(str, threads))}"'
         lines = [f"{head}{extra} #0 {{"]
         edges = self._edges()
         for block in op.body.blocks:
@@ -411,6 +415,15 @@ def _shuffle(w: _Writer, o: llvm.ShuffleVector) -> str:
     return f"shufflevector {w.t(o.v1)}, {w.t(o.v2)}, <{len(o.mask)} x i32> {mask}"
 
 
+def _register(w: _Writer, op: Op) -> str:
+    return w.intrinsic(op, op.name, ())
+
+
+def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
+    """Upstream's name of the intrinsic ends in p where it tells too whether there is another thread."""
+    return w.intrinsic(op, f"{op.name}.{op.kind}.{op.val.type}{'p' if op.return_value_and_is_valid else ''}", ())
+
+
 ROWS: dict[type[Op], Row] = {
     llvm.Add: _two("add"), llvm.Sub: _two("sub"), llvm.Mul: _two("mul"), llvm.SDiv: _two("sdiv"),
     llvm.UDiv: _two("udiv"), llvm.SRem: _two("srem"), llvm.URem: _two("urem"), llvm.And: _two("and"),
@@ -425,7 +438,7 @@ ROWS: dict[type[Op], Row] = {
     llvm.Trunc: _cast("trunc"), llvm.ZExt: _cast("zext"), llvm.SExt: _cast("sext"), llvm.FPTrunc: _cast("fptrunc"),
     llvm.FPExt: _cast("fpext"), llvm.SIToFP: _cast("sitofp"), llvm.UIToFP: _cast("uitofp"),
     llvm.FPToSI: _cast("fptosi"), llvm.FPToUI: _cast("fptoui"), llvm.Bitcast: _cast("bitcast"),
-    llvm.PtrToInt: _cast("ptrtoint"), llvm.IntToPtr: _cast("inttoptr"),
+    llvm.AddrSpaceCast: _cast("addrspacecast"), llvm.PtrToInt: _cast("ptrtoint"), llvm.IntToPtr: _cast("inttoptr"),
     llvm.InsertElement: lambda w, o: f"insertelement {w.ts(o.operands)}",
     llvm.ExtractElement: lambda w, o: f"extractelement {w.ts(o.operands)}",
     llvm.ShuffleVector: _shuffle,
@@ -443,6 +456,7 @@ ROWS: dict[type[Op], Row] = {
     llvm.ReduceFMinimum: _call_of("vector.reduce.fminimum"),
     llvm.Load: lambda w, o: f"load {type_text(o.results[0].type)}, {w.t(o.addr)}{_aligned(o)}",
     llvm.Store: lambda w, o: f"store {w.t(o.value)}, {w.t(o.addr)}{_aligned(o)}",
+    llvm.AtomicRMW: lambda w, o: f"atomicrmw {o.bin_op.lstrip('_')} {w.ts(o.operands)} {o.ordering}{_aligned(o)}",
     llvm.Alloca: lambda w, o: f"alloca {type_text(o.elem_type)}, {w.t(o.count)}{_aligned(o)}",
     llvm.GetElementPtr: _gep,
     llvm.MaskedLoad: lambda w, o: _masked(w, o, "load", o.operands, o.pass_thru, o.data),
@@ -455,6 +469,9 @@ ROWS: dict[type[Op], Row] = {
     llvm.Return: lambda w, o: "ret void" if o.value is None else f"ret {w.t(o.value)}",
     llvm.Unreachable: lambda w, o: "unreachable",
     llvm.Call: _call, llvm.CallIntrinsic: _call_intrinsic,
+    **dict.fromkeys(nvvm.REGISTERS.values(), _register),
+    nvvm.Barrier: lambda w, o: w.intrinsic(o, "nvvm.barrier.cta.sync.aligned.all", (), [(i32, "0")]),
+    nvvm.ShflSync: _shuffle_threads,
 }
 """What each operation is in LLVM IR, after `%result = `."""
 

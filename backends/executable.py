@@ -24,7 +24,7 @@ from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, Error, UserError, UserTypeError
-from mlc.ir.interp import index_error, size_error
+from mlc.ir.interp import ELEMENTS, index_error, size_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym
 from mlc.ir.types import to_numpy
 
@@ -256,19 +256,20 @@ class Entry:
                 status = self._function(arena.address, inputs, symbols, outputs)
             _count(self)
             if status == abi.ERROR_RECORDED:
-                raise self.error(arena.context.error_op, arena.context.error_element)
+                raise self.error(arena.context.record)
             if status != abi.OK:
                 raise BackendError(f"{self.interface.name} returned status {status}", code="MLC0563")
         finally:
             self._free.append(arena)
 
-    def error(self, op: int, element: int) -> Error:
+    def error(self, record: int) -> Error:
         """The exception that an error record stands for."""
-        return index_error(self.interface.error_site(op), element)
+        site, element = divmod(record, ELEMENTS)
+        return index_error(self.interface.error_site(site), element)
 
-    def fail(self, op: int, element: int) -> None:
+    def fail(self, record: int) -> None:
         """Raise what an error record stands for."""
-        raise self.error(op, element)
+        raise self.error(record)
 
 
 class _Arena:

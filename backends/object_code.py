@@ -112,10 +112,20 @@ def _optimized(llvm_text: str, target: Target, opt_level: int) -> tuple[Any, Any
     return module, machine
 
 
+@cache
+def _know_gpus() -> None:
+    """LLVM knows NVIDIA's GPUs only when it has been told to know everything."""
+    _llvm().initialize_all_targets()
+    _llvm().initialize_all_asmprinters()
+
+
 def _target_machine(target: Target, level: int) -> Any:
+    kind = {} if target.is_gpu else {"reloc": "pic", "codemodel": "small"}
+    if target.is_gpu:
+        _know_gpus()
     try:
         machine = _llvm().Target.from_triple(target.triple).create_target_machine(
-            cpu=target.cpu, features=target.feature_string, opt=level, reloc="pic", codemodel="small")
+            cpu=target.cpu, features=target.feature_string, opt=level, **kind)
     except RuntimeError as error:
         raise BackendError(f"LLVM knows no target {target.triple}: {error}", code="MLC0512") from error
     if machine is None:

@@ -28,7 +28,7 @@ _XFEATURE_XTILEDATA = 18
 class Target:
     """A code generation target.
 
-    name         what the user wrote: "host" or a level such as "x86-64-v3"
+    name         what the user wrote: "host", a level such as "x86-64-v3", or a GPU such as "cuda:sm_90"
     triple       LLVM target triple
     cpu          LLVM processor name: chooses the scheduling model, implies features
     features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
@@ -46,6 +46,16 @@ class Target:
         """The features as LLVM takes them, in a target machine or in a "target-features" attribute."""
         return ",".join(self.features)
 
+    @property
+    def is_gpu(self) -> bool:
+        """Whether code for this target is launched on a device of its own."""
+        return self.triple == GPU_TRIPLE
+
+    @property
+    def machine(self) -> str:
+        """Which order of passes leads to it: cpu or gpu."""
+        return "gpu" if self.is_gpu else "cpu"
+
     def has(self, feature: str) -> bool:
         """Whether code for this target may use `feature`, spelled as LLVM does ("avx512bf16")."""
         return "+" + feature in self.features
@@ -60,8 +70,8 @@ class Target:
         """The target named `text`; BackendError with the list of valid names if there is none."""
         if text == "host":
             return host()
-        if text in LEVELS:
-            return LEVELS[text]
+        if text in LEVELS or text in GPUS:
+            return LEVELS.get(text) or GPUS[text]
         raise BackendError(f"unknown target {text!r}", code="MLC0501", hint="valid targets: " + ", ".join(TARGET_NAMES))
 
     def __str__(self) -> str:
@@ -77,7 +87,12 @@ LEVELS = {
     "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
     "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
 }
-TARGET_NAMES = ("host", *LEVELS)
+GPU_TRIPLE = "nvptx64-nvidia-cuda"
+# The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
+_GPUS = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
+GPUS = {f"cuda:{name}": Target(f"cuda:{name}", GPU_TRIPLE, name, (f"+ptx{version}",), 128)
+        for name, version in _GPUS.items()}
+TARGET_NAMES = ("host", *LEVELS, *GPUS)
 
 
 @cache

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mlc.dialects.arith import store
 from mlc.ir.core import Op, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
-from mlc.ir.types import MemRefType, ScalarType, Type, from_numpy, i8, index, to_numpy
+from mlc.ir.types import IntType, MemRefType, ScalarType, Type, from_numpy, i8, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -62,6 +62,12 @@ def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...
         if not 0 <= i < n:
             raise IRError(f"{op.name}: index {i} on axis {axis} is outside of size {n}", code="MLC0163", loc=op.loc)
     return tuple(indices)
+
+
+def smaller_unsigned(a: Any, b: Any) -> Any:
+    """The smaller of two signless integers read as unsigned ones."""
+    bits = f"u{np.asarray(a).itemsize}"
+    return a if np.asarray(a).view(bits) <= np.asarray(b).view(bits) else b
 
 
 def fresh(shape: tuple[int, ...], dtype: ScalarType, alignment: int = 64) -> Array:
@@ -160,6 +166,55 @@ class Store(Op, name="memref.store", pure=False):
         dtype = type.dtype if isinstance(type, MemRefType) else None
         return Store.make([parser.resolve(value, dtype), parser.resolve(memory, type),
                            *parser.resolve_all(refs, [index] * len(refs))], extra, None)
+
+
+class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
+    """result = memref[indices]; memref[indices] = result combined with value, without another thread in between"""
+
+    value: Value
+    memref: Value
+    indices: tuple[Value, ...]
+    kind: str
+    enums = {"kind": ("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf",
+                      "mins", "minu", "mulf", "muli", "ori", "xori")}
+    COMBINE: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"addi": np.add, "minu": smaller_unsigned}
+
+    def infer(self) -> Type:
+        type = check_indices(self, self.memref, self.indices)
+        if self.value.type != type.dtype or not isinstance(type.dtype, IntType) or self.kind not in self.COMBINE:
+            self.fail(f"{self.kind} of a {self.value.type} and an element of {type}; there are "
+                      f"{', '.join(self.COMBINE)} of integers", code="MLC0162")
+        return type.dtype
+
+    def combine(self, old: Any, value: Any) -> Any:
+        """What memory holds after the operation."""
+        return self.COMBINE[self.kind](old, value)
+
+    def interpret(self, frame: Frame) -> Any:
+        array = frame[self.memref]
+        at = check_bounds(self, array, frame.all(self.indices))
+        old = array[at]
+        array[at] = self.combine(old, frame[self.value])
+        return old
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, ("kind",))
+        p.append(f" {self.kind} {p.name(self.value)}, {p.name(self.memref)}[{p.values(self.indices)}]"
+                 f"{' ' + extra if extra else ''} : ({p.type(self.value.type)}, {p.type(self.memref.type)}) -> "
+                 f"{p.type(self.result.type)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        kind = parser.keyword(AtomicRMW.enums["kind"])
+        value, _, memory = parser.operand(), parser.expect(","), parser.operand()
+        parser.expect("[")
+        refs = parser.list_of(parser.operand, "]")
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        (dtype, type), results = parser.signature()
+        operands = [parser.resolve(value, dtype), parser.resolve(memory, type),
+                    *parser.resolve_all(refs, [index] * len(refs))]
+        return parser.build(AtomicRMW, operands, {"kind": kind, **extra}, results)
 
 
 class Dim(Op, name="memref.dim"):

@@ -83,6 +83,7 @@ class Load(Access, name="vector.load", reads=True):
     base: Value
     indices: tuple[Value, ...]
     type: ResultType
+    alignment: int | None = None
     format = "$base `[` $indices `]` attr-dict `:` type($base) `,` type(result)"
 
     def infer(self) -> Type:
@@ -100,6 +101,7 @@ class Store(Access, name="vector.store"):
     value: Value
     base: Value
     indices: tuple[Value, ...]
+    alignment: int | None = None
     format = "$value `,` $base `[` $indices `]` attr-dict `:` type($base) `,` type($value)"
 
     def infer(self) -> tuple[Type, ...]:
@@ -201,6 +203,36 @@ class Broadcast(Op, name="vector.broadcast"):
 
     def ref(self, x: Any) -> Any:
         return np.broadcast_to(np.asarray(x, to_numpy(self.result.type.dtype)), self.result.type.shape)
+
+
+class FromElements(Op, name="vector.from_elements"):
+    """result = [elements...]: a vector of these scalars, in row-major order"""
+
+    elements: tuple[Value, ...]
+    type: ResultType
+
+    def infer(self) -> Type:
+        type = self.results[0].type
+        if not isinstance(type, VectorType) or math.prod(type.shape) != len(self.elements) or any(
+                v.type != type.dtype for v in self.elements):
+            self.fail(f"{len(self.elements)} elements do not make a {type}", code="MLC0164")
+        return type  # type: ignore[no-any-return]
+
+    def ref(self, *elements: Any) -> Any:
+        return np.array(elements, to_numpy(self.result.type.dtype)).reshape(self.result.type.shape)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        refs = parser.operand_list()
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        type = parser.type()
+        dtype = type.dtype if isinstance(type, VectorType) else type
+        return parser.build(FromElements, parser.resolve_all(refs, [dtype] * len(refs)), extra, [type])
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self)
+        p.append(f" {p.values(self.elements)}{' ' + extra if extra else ''} : {p.type(self.result.type)}")
 
 
 class _Positioned(Op):

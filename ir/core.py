@@ -38,7 +38,7 @@ ResultType = Type
 
 
 class Symbol(str):
-    """The name of a function or global, printed `@name`."""
+    """The name of a function or global, printed `@name`; `outer::inner` of one in a module within `@outer::@inner`."""
 
     __slots__ = ()
 

@@ -21,6 +21,8 @@ from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
 MAX_STEPS = 200_000_000
+ELEMENTS = 1 << 40
+"""An error record is one word, site * ELEMENTS + element, of which the least unsigned one stays; -1 is none."""
 
 
 class Interpreter:
@@ -214,22 +216,23 @@ class Contract:
         fresh = [r for r, alias in zip(results, self.attrs["aliases"]) if alias < 0]
         error = self.run_entry(numbers, inputs, results) if f"{self.name}_entry" in self.interpreter.functions else \
             self.run_buffers(numbers, inputs, fresh)
-        if error[0] >= 0:
-            raise index_error(self.attrs["error_sites"][int(error[0])], int(error[1]))
+        if error != -1:
+            site, element = divmod(error, ELEMENTS)
+            raise index_error(self.attrs["error_sites"][site], element)
         return [r != 0 if t.dtype.is_bool else r.view(to_numpy(t.dtype)) for r, t in zip(results, self.type.results)]
 
-    def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> np.ndarray[Any, Any]:
-        """Call the function of memrefs itself."""
+    def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> int:
+        """The error record that the function of memrefs itself leaves."""
         call = self.interpreter.call
         arena = aligned(call(f"{self.name}_arena_bytes", numbers)[0]).view(np.int8)
-        errors = np.full(2, -1, np.int64)
+        errors = np.full(1, -1, np.int64)
         call(self.name, [*numbers, *inputs, *fresh, arena, errors])
-        return errors
+        return int(errors[0])
 
-    def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> np.ndarray[Any, Any]:
-        """Call the entry of the llvm level: context, argument pointers, sizes, result pointers."""
+    def run_entry(self, numbers: list[int], inputs: list[Any], results: list[Any]) -> int:
+        """The same for the entry of the llvm level: context, argument pointers, sizes, result pointers."""
         pointer = self.interpreter.heap.pointer
-        context = np.zeros(6, np.int64)
+        context = np.zeros(4, np.int64)
         tables = [np.array([start_of(pointer(a).buffer) for a in arrays] or [0], np.int64)
                   for arrays in (inputs, results)]
         operands = [pointer(t) for t in (context, tables[0], np.array(numbers or [0], np.int64), tables[1])]
@@ -238,7 +241,7 @@ class Contract:
             arena = aligned(int(context[2]))
             context[0], context[1] = start_of(pointer(arena).buffer), arena.size
             status = self.interpreter.call(f"{self.name}_entry", operands)[0]
-        return context[3:5] if status == 2 else np.array([-1, -1])
+        return int(context[3]) if status == 2 else -1
 
 
 class Heap:

@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"""
     (?P<space>\s+|//[^\n]*|\{-\#[\s\S]*?\#-\})                  # the last: resources, for tools that know them
   | (?P<value>%[\w$.-]+(?:\#\d+)?)
   | (?P<block>\^[\w$.-]+)
-  | (?P<symbol>@(?:[\w$.]+|"(?:[^"\\]|\\.)*"))
+  | (?P<symbol>@(?:[\w$.]+(?:::@[\w$.]+)*|"(?:[^"\\]|\\.)*"))
   | (?P<string>"(?:[^"\\\n]|\\.)*")
   | (?P<hex>0x[0-9A-Fa-f]+(?![\w]))
   | (?P<number>-?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?)

@@ -25,7 +25,7 @@ def unquote(text: str) -> str:
 
 
 def symbol(text: str) -> Symbol:
-    return Symbol(unquote(text[1:]) if text.startswith('@"') else text[1:])
+    return Symbol(unquote(text[1:]) if text.startswith('@"') else text[1:].replace("::@", "::"))
 
 
 def float_from_bits(bits: int, type: FloatType) -> float:

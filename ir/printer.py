@@ -98,7 +98,8 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, Symbol):
-        return f"@{value}" if re.fullmatch(r"[A-Za-z_][\w$.]*", value) else "@" + quote(value)
+        plain = re.fullmatch(r"[A-Za-z_][\w$.]*(::[A-Za-z_][\w$.]*)*", value)
+        return "@" + (value.replace("::", "::@") if plain else quote(value))
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, Size):

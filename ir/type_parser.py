@@ -171,13 +171,18 @@ class TypeParser(Lexer):
     def _memref(self, shape: list[Any], dtype: ScalarType, token: Token) -> Type:
         strides: tuple[int | None, ...] | None = None
         offset: int | None = 0
+        space = ""
 
         def number() -> int | None:
             return None if self.accept("?") else self.integer()
 
-        if self.accept(","):
-            if self.word() != "strided":
-                self.fail("the layout of a memref is strided<[...], offset: ...>", "MLC0206", token)
+        while self.accept(","):
+            if self.token.text == "#gpu.address_space" and not space:
+                space = self.hash_attribute().removeprefix("#gpu.address_space<").removesuffix(">")
+                continue
+            if strides is not None or space or self.word() != "strided":
+                self.fail("the layout of a memref is strided<[...], offset: ...>, then comes its memory space, "
+                          "#gpu.address_space<...>", "MLC0206", token)
             self.expect("<")
             self.expect("[")
             strides = tuple(self.list_of(number, "]"))
@@ -189,7 +194,9 @@ class TypeParser(Lexer):
         self.expect(">")
         if any(isinstance(d, sizes.Size) for d in shape):
             self.fail("a memref's sizes are integers or '?'", "MLC0206", token)
-        return MemRefType(tuple(shape), dtype, strides, offset)
+        if space not in ("", "workgroup", "private"):
+            self.fail(f"there is no memory space {space}: workgroup or private", "MLC0206", token)
+        return MemRefType(tuple(shape), dtype, strides, offset, space)
 
     def type_list(self) -> list[Type]:
         """One or more types, comma separated."""
@@ -267,11 +274,13 @@ class TypeParser(Lexer):
         return self.type()
 
     def hash_attribute(self) -> Any:
-        """`#dialect.name<word, ...>` of upstream's enumerations: its words."""
-        token = self.take()
+        """`#dialect.name<...>` of upstream's enumerations, as it is written."""
+        start = self.take().start
         self.expect("<")
-        words = self.list_of(lambda: self.take().text, ">")
-        return f"{token.text}<{', '.join(words)}>"
+        while not self.at(">") and self.token.kind != "end":
+            self.take()
+        end = self.expect(">").start
+        return self.text[start: end + 1]
 
     def typed_number(self, default: Type | None = None) -> tuple[int | float, Type | None]:
         """`3 : i32`, `1.5`, `0x7FC00000 : f32`; the type is `default` where none is written."""

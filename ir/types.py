@@ -173,12 +173,16 @@ class TensorType(ShapedType):
 
 @dataclass(frozen=True, slots=True)
 class MemRefType(ShapedType):
-    """`memref<?x784xf32>`: memory. A size of None is `?`. Row-major unless `strides` (and `offset`) say otherwise."""
+    """`memref<?x784xf32>`: memory. A size of None is `?`. Row-major unless `strides` (and `offset`) say otherwise.
+
+    `space` names who can see it, where that is not everyone: `workgroup`, `private`.
+    """
 
     shape: tuple[int | None, ...]
     dtype: ScalarType
     strides: tuple[int | None, ...] | None = None
     offset: int | None = 0
+    space: str = ""
 
     def text(self, generic: bool = False) -> str:
         shape = "".join("?x" if d is None else f"{d}x" for d in self.shape)
@@ -187,7 +191,8 @@ class MemRefType(ShapedType):
             strides = ", ".join("?" if s is None else str(s) for s in self.strides)
             offset = "" if self.offset == 0 else f", offset: {'?' if self.offset is None else self.offset}"
             layout = f", strided<[{strides}]{offset}>"
-        return f"memref<{shape}{self.dtype}{layout}>"
+        space = f", #gpu.address_space<{self.space}>" if self.space else ""
+        return f"memref<{shape}{self.dtype}{layout}{space}>"
 
 
 @dataclass(frozen=True, slots=True)

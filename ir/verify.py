@@ -25,6 +25,9 @@ def _symbols(root: Op) -> None:
             if name in seen:
                 op.fail(f"@{name} is defined twice", code="MLC0105")
             seen.add(name)
+            if op.symbol_table:
+                seen |= {f"{name}::{inner.attrs['sym_name']}" for inner in op.regions[0].block
+                         if "sym_name" in inner.attrs}
         for op in _below(table):
             for value in op.attrs.values():
                 if isinstance(value, Symbol) and value not in seen:

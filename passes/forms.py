@@ -71,5 +71,11 @@ LOOP = Form("loop", frozenset({"builtin", "func", "loop", "scf", "arith", "math"
 LOW = Form("low", frozenset({"builtin", "func", "arith", "math", "scf", "memref", "vector"}))
 """Loops, memory and vectors, with upstream's names and meaning."""
 
+GPU = Form("gpu", LOW.dialects | {"gpu"})
+"""The same, and functions for threads of a GPU."""
+
+NVVM = Form("nvvm", GPU.dialects | {"llvm", "nvvm"})
+"""Kernels are functions of LLVM instructions; what launches them is as it was."""
+
 LLVM = Form("llvm", frozenset({"builtin", "llvm"}))
 """One operation per LLVM instruction."""

@@ -55,12 +55,7 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
 
 
 def shareable(kernel: Kernel) -> int:
-    """How many leading dimensions may be shared out: those whose points all write elsewhere.
-
-    None of a kernel that reports errors, for the record of them is one.
-    """
-    if next(kernel.inside(loop.Check), None) is not None:
-        return 0
+    """How many leading dimensions may be shared out: those whose points all write elsewhere."""
     stores = [{*loop.spanned(op.map)} for op in kernel.inside(loop.Store)]
     return next((d for d in range(kernel.parallel) if kernel.domain[d] != 1 and not all(d in dims for dims in stores)),
                 kernel.parallel)

@@ -1,4 +1,7 @@
-"""The one order of passes, from what the frontend makes to the llvm dialect, with the reason for every row."""
+"""The order of passes, from what the frontend makes to the llvm dialect, with the reason for every row.
+
+Down to kernels on buffers there is one; from there on a CPU and a GPU each have their own.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from mlc.passes import fix_numerics
 if TYPE_CHECKING:
     from pathlib import Path
 
-ORDER: tuple[tuple[str, str, str], ...] = (
-    # level it belongs to, pass with its options, why it stands here
+Rows = tuple[tuple[str, str, str], ...]
+"""Of each pass the level it belongs to, its name with options, and why it stands here."""
+
+SHARED: Rows = (
     ("tensor", "grad", "derivatives are taken of what the user wrote, composites whole, so their own rules apply"),
     ("tensor", "inline", "what stands in one function is simplified and fused together; large equal parts stay one"),
     ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
@@ -28,6 +33,8 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("loop", "bufferize", "a buffer per value that is left between kernels; in place where an operand dies"),
     ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
     ("loop", "collapse", "one long dimension fills vectors better than a short last one"),
+)
+CPU: Rows = (
     ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
     ("loop", "parallelize", "how much work a block is depends on how it is scheduled"),
     ("loop", "outline", "what is written twice is lowered and compiled once; how it is scheduled is part of it"),
@@ -37,6 +44,17 @@ ORDER: tuple[tuple[str, str, str], ...] = (
     ("low", "dce", "views and sizes that no access needed"),
     ("llvm", "scf_to_llvm", "one operation per instruction"),
 )
+GPU: Rows = (
+    ("loop", "distribute", "which thread computes what; needs access maps to see what is contiguous"),
+    ("loop", "outline", "what is written twice is lowered and compiled once; how it is distributed is part of it"),
+    ("low", "loop_to_gpu", "what one thread does, and launches of so many"),
+    ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
+    ("low", "cse", "each access computed its own addresses"),
+    ("low", "dce", "views and sizes that no access needed"),
+    ("llvm", "gpu_to_nvvm", "one operation per instruction, in the kernels"),
+)
+ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *CPU), "gpu": (*SHARED, *GPU)}
+ORDER = ORDERS["cpu"]
 BEFORE: tuple[tuple[str, str, str], ...] = (
     ("grad", "decompose", "composites carry their own derivatives"),
     ("decompose", "fix_numerics", "only primitives have an order of summation"),
@@ -47,6 +65,7 @@ BEFORE: tuple[tuple[str, str, str], ...] = (
     ("vectorize", "loop_to_scf", "block sizes are read there"),
     ("vectorize", "parallelize", "what is shared among threads are blocks"),
     ("parallelize", "outline", "kernels of one schedule are lowered as one"),
+    ("distribute", "outline", "kernels of one schedule are lowered as one"),
 )
 """(earlier, later, reason): checked when this module is imported, so the list cannot rot."""
 
@@ -54,55 +73,59 @@ LEVELS = ("tensor", "loop", "low", "llvm")
 
 
 def _check_order() -> None:
-    names = [text for _, text, _ in ORDER]
-    for earlier, later, reason in BEFORE:
-        assert names.index(earlier) < names.index(later), f"{earlier} stands after {later}, but {reason}"
+    for rows in ORDERS.values():
+        names = [text for _, text, _ in rows]
+        for earlier, later, reason in BEFORE:
+            if earlier in names and later in names:
+                assert names.index(earlier) < names.index(later), f"{earlier} stands after {later}, but {reason}"
 
 
 _check_order()
 
 
-def steps(level: str = "llvm", vector_bits: int = 512) -> list[Step]:
-    """The passes that bring a module from the frontend down to `level`."""
+def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> list[Step]:
+    """The passes that bring a module from the frontend down to `level`, for a cpu or a gpu."""
     if level not in LEVELS:
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
     last = LEVELS.index(level)
     out: list[Step] = []
-    for row_level, text, _ in ORDER:
+    for row_level, text, _ in ORDERS[machine]:
         if LEVELS.index(row_level) <= last:
             out += parse_pipeline(text)
     return [Step(s.transform, (("bits", vector_bits),)) if s.transform is find_pass("vectorize") else s for s in out]
 
 
-def build(level: str = "llvm", vector_bits: int = 512) -> Pipeline:
+def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> Pipeline:
     """The pipeline of `steps`, checked to compose."""
-    return Pipeline(steps(level, vector_bits))
+    return Pipeline(steps(level, vector_bits, machine))
 
 
 def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-          dump_dir: Path | None = None) -> Op:
+          dump_dir: Path | None = None, machine: str = "cpu") -> Op:
     """Bring `module` down to `level` in place, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
-    return build(level, vector_bits).run(module, instruments)
+    return build(level, vector_bits, machine).run(module, instruments)
 
 
-def stage(module: Op) -> int:
-    """The row of ORDER that `module` is ready for, told from what stands in it: every dump of a pass can be entered.
+def stage(module: Op, machine: str = "cpu") -> int:
+    """The row of a machine's order that `module` is ready for, told from what stands in it: every dump can be entered.
 
     Above fix_numerics the passes leave what is already as they want it, so all of them run (again).
     """
     used = {op.name for op in module.walk()}
     dialects = {name.split(".")[0] for name in used}
-    if dialects <= {"builtin", "llvm"}:
-        return len(ORDER)
-    names = [text.split("{")[0] for _, text, _ in ORDER]
+    rows = ORDERS[machine]
+    if dialects <= {"builtin", "llvm"} or {"gpu", "llvm"} <= dialects:
+        return len(rows)
+    names = [text.split("{")[0] for _, text, _ in rows]
     if "tensor.kernel" in used:
         return names.index("tensor_to_loop" if _has_values_of(module, MemRefType) else "bufferize")
     if dialects & {"tensor", "autodiff"} or _has_values_of(module, TensorType):
         return names.index("fuse") if fix_numerics.is_fixed(module) else 0
-    return names.index("tensor_to_loop" if "loop" in dialects else "loop_to_scf") + 1
+    lowering = "loop_to_scf" if machine == "cpu" else "loop_to_gpu"
+    return names.index("tensor_to_loop" if "loop" in dialects else lowering) + 1
 
 
 def _has_values_of(module: Op, type: type) -> bool:
@@ -110,16 +133,17 @@ def _has_values_of(module: Op, type: type) -> bool:
                for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)))
 
 
-def remaining(module: Op, level: str = "llvm", vector_bits: int = 512) -> list[Step]:
+def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> list[Step]:
     """The passes from where `module` stands down to `level`."""
-    everything = steps(level, vector_bits)
-    done = stage(module)
+    rows, everything = ORDERS[machine], steps(level, vector_bits, machine)
+    done = stage(module, machine)
     if done > len(everything):
-        raise UserError(f"the module is at level {ORDER[min(done, len(ORDER) - 1)][0]} already, past {level}",
+        raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",
                         code="MLC0335", hint="ask for a level further down, or start from an earlier dump")
     return everything[done:]
 
 
-def resume(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None) -> Op:
+def resume(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
+           machine: str = "cpu") -> Op:
     """Bring a module that was entered anywhere, such as a dump of any pass, down to `level` in place."""
-    return Pipeline(remaining(module, level, vector_bits)).run(module, instruments)
+    return Pipeline(remaining(module, level, vector_bits, machine)).run(module, instruments)

@@ -72,7 +72,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 
 def _checked(name: str, stored: str) -> str:
-    """y = `stored`, where the first x outside 0 <= x < 10 is recorded as error 1."""
+    """y = `stored`, where the first x outside 0 <= x < 10 is recorded as one of site 1."""
     return _head(name, 1, 1) + f"""  %n = load i64, ptr %sizes
   %empty = icmp eq i64 %n, 0
   br i1 %empty, label %done, label %loop
@@ -85,10 +85,9 @@ loop:
   %bad = icmp ugt i64 %v, 9
   br i1 %bad, label %record, label %next
 record:
-  %op = getelementptr i8, ptr %ctx, i64 24
-  store i64 1, ptr %op
-  %element = getelementptr i8, ptr %ctx, i64 32
-  store i64 %i, ptr %element
+  %word = getelementptr i8, ptr %ctx, i64 24
+  %number = add i64 %i, {1 << 40}
+  store i64 %number, ptr %word
   ret i32 2
 next:
   %j = add i64 %i, 1

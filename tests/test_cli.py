@@ -310,7 +310,7 @@ def test_a_reproducer_runs_where_nothing_is_wrong(run: Run) -> None:
 # -- listings ---------------------------------------------------------------------------------------------------------
 def test_passes_lists_the_order_with_its_reasons(run: Run) -> None:
     _, out, _ = run("passes")
-    for _, text, why in pipeline.ORDER:
+    for _, text, why in (*pipeline.ORDERS["cpu"], *pipeline.ORDERS["gpu"]):
         assert re.search(rf"{re.escape(text)} +{re.escape(why)}", out)
     assert "option max_ops = " in run("passes", "fuse")[1]
 
@@ -333,12 +333,25 @@ def test_info(run: Run) -> None:
 # -- compile ----------------------------------------------------------------------------------------------------------
 def test_compile_to_every_level(run: Run) -> None:
     from mlc.tools.compile import SUFFIXES
-    status, out, err = run("compile", "model.py:predict", "--emit=" + ",".join(SUFFIXES), "-o", "build")
+    wanted = [level for level in SUFFIXES if level != "ptx"]
+    status, out, err = run("compile", "model.py:predict", "--emit=" + ",".join(wanted), "-o", "build")
     assert status == 0 and not out and not err
-    assert sorted(os.listdir("build")) == sorted("predict" + suffix for suffix in SUFFIXES.values())
+    assert sorted(os.listdir("build")) == sorted("predict" + SUFFIXES[level] for level in wanted)
     assert Path("build/predict.o").read_bytes().startswith(b"\x7fELF")
     assert "define i32 @main_entry" in Path("build/predict.ll").read_text()
     assert "main_entry:" in Path("build/predict.s").read_text()
+
+
+def test_compile_for_a_gpu(run: Run) -> None:
+    status, ptx, err = run("compile", "model.py:predict", "--target=cuda:sm_90")
+    assert status == 0 and not err and ".target sm_90" in ptx and ".visible .entry dot_general" in ptx
+    for level, word in (("loop", "block = 256"), ("low", "gpu.launch_func"), ("llvm", "nvvm.kernel"),
+                        ("llvm-ir", "define ptx_kernel void @dot_general")):
+        assert word in run("compile", "model.py:predict", "--target=cuda:sm_90", f"--emit={level}")[1]
+    assert run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=obj") == (
+        2, "", "error[MLC0391]: --emit: there is no obj for a GPU\n  help: ask for llvm-ir or ptx\n")
+    run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=low", "-o", "gpu.mlir")
+    assert run("compile", "gpu.mlir", "--target=cuda:sm_90")[1] == ptx
 
 
 def test_every_level_gives_the_same_numbers(run: Run) -> None:

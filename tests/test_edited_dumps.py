@@ -153,24 +153,6 @@ def test_masked_stores(place: str, tile: int, vector: int) -> None:
     assert (out[0] == -1).any() and (out[0] != -1).any()
 
 
-def test_a_function_named_like_the_recorder_of_errors() -> None:
-    """The function that keeps the least error gets another name where the user has taken it."""
-    text = """func.func @main(%x: tensor<5xf32>, %i: tensor<2xi64>) -> tensor<2xf32> {
-      %0 = tensor.take %x, %i {axis = 0} : (tensor<5xf32>, tensor<2xi64>) -> tensor<2xf32>
-      func.return %0 : tensor<2xf32>
-    }
-    func.func @record_error(%x: tensor<3xf32>) -> tensor<3xf32> {
-      %0 = tensor.neg %x : tensor<3xf32>
-      func.return %0 : tensor<3xf32>
-    }"""
-    module = parse_module(text)
-    entry = build(pipeline.lower(module)).entry("main")
-    x = np.arange(5, dtype="f4")
-    assert same(entry.call([x, np.array([4, 1])]), [x[[4, 1]]])
-    with pytest.raises(IndexError, match="out of range for axis 0 of size 5"):
-        entry.call([x, np.array([4, 5])])
-
-
 def test_kernels_keep_their_schedule() -> None:
     """A dump that has been vectorized is not vectorized again."""
     module = parse_module(dumps(PRODUCT)["vectorize"].replace("tile = [8, 48, 1]", "tile = [2, 32, 1]"))

@@ -25,23 +25,27 @@ EXAMPLES = """examples:
   mlc compile model.py:scale --args 'f32[B,16]' --emit=tensor,asm,obj -o build
   mlc compile model.mlir:main --emit=obj -o model.o --target x86-64-v3
   mlc compile model.py:predict --emit=low --generic -o -
+  mlc compile model.py:predict --target=cuda:sm_90 --emit=ptx
 """
 SUFFIXES = {"trace": ".trace.mlir", "tensor": ".tensor.mlir", "loop": ".loop.mlir", "low": ".low.mlir",
-            "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o"}
+            "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o", "ptx": ".ptx"}
 """What can be emitted, in the order in which it is made, and the ending of its file."""
+CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "ptx")}
+"""What the llvm dialect becomes for each kind of machine; the last is what is made where nothing is asked for."""
 
 
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
     add = p.add_argument
     add("function", metavar="FILE:FUNCTION", help="a function of a .py or .mlir file; without :FUNCTION all of a .mlir")
-    add("--emit", default="obj", metavar="LEVEL,...",
-        help="what to write: " + ", ".join(SUFFIXES) + " (default obj)")
+    add("--emit", metavar="LEVEL,...",
+        help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU)")
     add("-o", "--output", metavar="OUT", help="file, - for stdout, or the folder for several (default: stdout, and "
         "FUNCTION.o for obj)")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
         "(x: mlc.spec(\"B\", 16)) do not tell")
-    add("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3 or x86-64-v4")
+    add("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, or a GPU: cuda:sm_75 to "
+        "cuda:sm_120")
     add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
     add("--locations", action="store_true", help="print where each operation came from")
@@ -51,8 +55,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     from mlc.backends.target import Target
-    wanted = levels(options.emit)
     target = Target.parse(options.target)
+    wanted = levels(options.emit if options.emit is not None else CODE[target.machine][-1], target.machine)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
     if options.args is not None:
@@ -67,7 +71,7 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def levels(text: str) -> list[str]:
+def levels(text: str, machine: str) -> list[str]:
     """`tensor,asm` as names of what to emit, in the order of making."""
     asked = [w.strip() for w in text.split(",") if w.strip()]
     for word in asked:
@@ -78,6 +82,11 @@ def levels(text: str) -> list[str]:
                                      "one of " + ", ".join(SUFFIXES), "MLC0391")
     if not asked:
         raise report.usage_error("--emit: nothing to emit", "one of " + ", ".join(SUFFIXES), "MLC0391")
+    codes = {code for group in CODE.values() for code in group}
+    for word in asked:
+        if word in codes and word not in CODE[machine]:
+            raise report.usage_error(f"--emit: there is no {word} for a {machine.upper()}",
+                                     "ask for " + " or ".join(CODE[machine]), "MLC0391")
     return [level for level in SUFFIXES if level in asked]
 
 
@@ -198,11 +207,12 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     if "trace" in wanted:
         out["trace"] = to_text(module, options.generic, options.locations)
     last = next((level for level in reversed(pipeline.LEVELS) if level in wanted), None)
-    if any(w in ("llvm-ir", "asm", "obj") for w in wanted):
+    codes = {*wanted} & {*CODE[target.machine]}
+    if codes:
         last = "llvm"
     if last is None:
         return out
-    ways = {level: pipeline.remaining(module, level, target.vector_bits) for level in pipeline.LEVELS
+    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine) for level in pipeline.LEVELS
             if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))
@@ -212,8 +222,20 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
         done = len(steps)
         if level in wanted:
             out[level] = to_text(module, options.generic, options.locations)
-    if {"llvm-ir", "asm", "obj"} & set(wanted):
-        out |= native(module, wanted, target, options.opt_level)
+    if codes:
+        out |= (for_gpu if target.is_gpu else native)(module, wanted, target, options.opt_level)
+    return out
+
+
+def for_gpu(module: Op, wanted: Sequence[str], target: Any, opt_level: int) -> dict[str, str | bytes]:
+    """LLVM IR and PTX of the kernels of a module."""
+    from mlc.backends.cuda.ptx import kernels, llvm_ir, ptx
+    holder = kernels(module)
+    out = dict[str, str | bytes]()
+    if "llvm-ir" in wanted:
+        out["llvm-ir"] = llvm_ir(holder, target)
+    if "ptx" in wanted:
+        out["ptx"] = ptx(holder, target, opt_level)
     return out
 
 

@@ -32,9 +32,10 @@ def everything() -> str:
         transform = find_pass(name)
         rows.append((signature(transform), form(transform.takes), form(transform.gives), transform.summary))
     lines = table(rows)
-    lines += ["", "order (a reason per row)"]
-    lines += ["  " + line for line in table([(str(n), level, text, why)
-                                             for n, (level, text, why) in enumerate(pipeline.ORDER, 1)])]
+    for machine, order in pipeline.ORDERS.items():
+        lines += ["", f"order for a {machine.upper()} (a reason per row)"]
+        lines += ["  " + line for line in table([(str(n), level, text, why)
+                                                 for n, (level, text, why) in enumerate(order, 1)])]
     lines += ["", "checked when the order is loaded"]
     lines += [f"  {earlier} before {later}: {why}" for earlier, later, why in pipeline.BEFORE]
     return "\n".join(lines)
@@ -46,8 +47,9 @@ def one(name: str) -> str:
     lines = [signature(transform), "", inspect.cleandoc(inspect.getmodule(transform.run).__doc__ or ""), ""]
     for parameter in options_of(transform):
         lines.append(f"option {parameter.name} = {parameter.default}")
-    places = [f"{n}. {text}: {why}" for n, (_, text, why) in enumerate(pipeline.ORDER, 1)
-              if text.split("{")[0] == transform.name]
+    places = [f"{n}. {text}: {why}" for order in pipeline.ORDERS.values()
+              for n, (_, text, why) in enumerate(order, 1) if text.split("{")[0] == transform.name]
+    places = list(dict.fromkeys(places))
     lines += ["runs as"] + ["  " + p for p in places] if places else ["not part of the order; ask for it with -p"]
     return "\n".join(lines)
 

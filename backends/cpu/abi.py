@@ -45,12 +45,11 @@ class Context(ctypes.Structure):
     """The first argument of an entry, in memory."""
 
     _fields_ = [("arena", ctypes.c_void_p), ("capacity", ctypes.c_int64), ("needed", ctypes.c_int64),
-                ("error_op", ctypes.c_int64), ("error_element", ctypes.c_int64)]
+                ("record", ctypes.c_int64)]
     arena: int | None
     capacity: int
     needed: int
-    error_op: int
-    error_element: int
+    record: int
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Interface:
 
     symbols      the size symbols, in the order in which the entry takes their numbers
     aliases      per result: the argument whose buffer it takes, or -1
-    error_sites  by the number in the error record: "file:line:col: message"
+    error_sites  by the number of the site in the error record: "file:line:col: message"
     arg_names    how to speak of the arguments; "" where they have no name
     conditions   sizes that are not negative in a call that means something; the caller checks it
     condition_sites  "file:line:col: message" for each

@@ -48,7 +48,7 @@ class Callable(ctypes.Structure):
         ("refcnt", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("vectorcall", ctypes.c_void_p),
         ("weaklist", ctypes.c_void_p),
         ("slow_path", ctypes.c_void_p),           # called as the callable is
-        ("on_error", ctypes.c_void_p),            # called with the two numbers of an error record; raises
+        ("on_error", ctypes.c_void_p),            # called with an error record; raises
         ("consumed", ctypes.c_void_p),            # what a donated tensor holds afterwards
         ("keep", ctypes.c_void_p),                # whatever the pointers below point into
         ("function", ctypes.c_void_p),            # the entry

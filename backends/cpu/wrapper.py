@@ -351,8 +351,7 @@ class _Wrapper:
     def finish(self, status: Value, scratch: Value, context: Value) -> None:
         """Give back what the call held; results, an exception, or the slow path by `status`."""
         a = self.a
-        op = a.load(I64, context, offset(Context, "error_op"))
-        element = a.load(I64, context, offset(Context, "error_element"))
+        record = a.load(I64, context, offset(Context, "record"))
         a.store(self.field("pool"), scratch, offset(Scratch, "next"))
         a.store(scratch, self.self, offset(Callable, "pool"))
         for name in ("calls", "all_calls"):
@@ -380,7 +379,7 @@ class _Wrapper:
 
         a.start(raised)
         self.drop_results()
-        self.raise_error(op, element)
+        self.raise_error(record)
 
         a.start(refused)                                     # not run, or not for a reason that we know
         a.goto(rejected)
@@ -402,19 +401,14 @@ class _Wrapper:
             a.call("PyTuple_SetItem", out, a.i64(k), a.load(PTR, self.made, 8 * k))
         a.ret(out)
 
-    def raise_error(self, op: Value, element: Value) -> None:
+    def raise_error(self, record: Value) -> None:
         """Let `on_error` turn the record into an exception."""
         a = self.a
-        numbers = a.alloca(2)
-        for at, number in ((0, op), (8, element)):
-            a.store(a.call("PyLong_FromLongLong", number), numbers, at)
-        first, second = a.load(PTR, numbers), a.load(PTR, numbers, 8)
-        both = a.block()
-        a.branch(a.or_(a.is_null(first), a.is_null(second)), self.failed, both)
-        a.start(both)
-        a.call("PyObject_Vectorcall", self.field("on_error"), numbers, a.i64(2), a.null)
-        a.call("Py_DecRef", first)
-        a.call("Py_DecRef", second)
+        argument = a.alloca(1)
+        number = self.object_or_fail(a.call("PyLong_FromLongLong", record))
+        a.store(number, argument)
+        a.call("PyObject_Vectorcall", self.field("on_error"), argument, a.i64(1), a.null)
+        a.call("Py_DecRef", number)
         a.ret(a.null)
 
     def object_or_fail(self, obj: Value) -> Value:

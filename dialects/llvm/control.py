@@ -44,6 +44,10 @@ class Func(Op, name="llvm.func", isolated=True, pure=False):
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         if name == "linkage" and generic:
             return f"#llvm.linkage<{value}>"
+        if name == "nvvm.maxntid" and generic:
+            return f"array<i32: {', '.join(map(str, value))}>"
+        if name in ("nvvm.kernel", "gpu.kernel") and generic:
+            return "unit"
         return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
 
     def print_form(self, p: Printer) -> None:

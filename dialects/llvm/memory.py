@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from mlc.dialects.llvm.arithmetic import constant
-from mlc.dialects.llvm.types import ArrayType, StructType, member_offset, ptr, size_of, stored_bytes
+from mlc.dialects.llvm.types import ArrayType, PtrType, StructType, member_offset, ptr, size_of, stored_bytes
+from mlc.dialects.memref import fresh, smaller_unsigned
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Heap, Interpreter, Pointer, start_of
@@ -115,6 +116,34 @@ class Store(Op, name="llvm.store", pure=False):
         return []
 
 
+class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
+    """result = the integer at ptr, which becomes result combined with val, without another thread in between"""
+
+    ptr: Value
+    val: Value
+    bin_op: str
+    ordering: str = "monotonic"
+    alignment: int | None = None
+    enums = {"bin_op": ("xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin"),
+             "ordering": ("not_atomic", "unordered", "monotonic", "consume", "acquire", "release", "acq_rel",
+                          "seq_cst")}
+    KINDS: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"add": np.add, "umin": smaller_unsigned}
+    format = "$bin_op $ptr `,` $val $ordering attr-dict `:` type($ptr) `,` type($val)"
+
+    def infer(self) -> Type:
+        _check_address(self, self.ptr)
+        if not isinstance(self.val.type, IntType) or self.bin_op not in self.KINDS or self.ordering != "monotonic":
+            self.fail(f"{self.bin_op} {self.ordering} of a {self.val.type}; there are monotonic "
+                      f"{', '.join(self.KINDS)} of integers", code="MLC0167")
+        return self.val.type  # type: ignore[no-any-return]
+
+    def interpret(self, frame: Frame) -> Any:
+        old = _read(frame, self, frame[self.ptr], self.val.type, self.alignment or self.val.type.itemsize)
+        _write(frame, self, frame[self.ptr], self.val.type, self.KINDS[self.bin_op](old, frame[self.val]),
+               self.alignment or self.val.type.itemsize)
+        return old
+
+
 class Alloca(Op, name="llvm.alloca", pure=False):
     """result = the address of fresh memory for `count` values of a type, until the function returns"""
 
@@ -130,7 +159,6 @@ class Alloca(Op, name="llvm.alloca", pure=False):
         return ptr
 
     def interpret(self, frame: Frame) -> Any:
-        from mlc.dialects.memref import fresh
         memory = fresh((int(frame[self.count]) * size_of(self.elem_type),), i8, self.alignment or 16)
         return heap(frame.interpreter).pointer(memory)
 
@@ -221,6 +249,23 @@ def element_address(base: Value, index: Value | int, type: Type) -> Value:
     lanes = [v.type.shape for v in (base, *dynamic) if isinstance(v.type, VectorType)]
     result = VectorType(lanes[0], ptr) if lanes else ptr
     return GetElementPtr(base, dynamic, result, type, (index if isinstance(index, int) else DYNAMIC,)).result
+
+
+class AddrSpaceCast(Op, name="llvm.addrspacecast"):
+    """result = the same place, as an address in another address space"""
+
+    arg: Value
+    type: ResultType
+    format = "$arg attr-dict `:` type($arg) `to` type(result)"
+
+    def infer(self) -> Type:
+        type = self.results[0].type
+        if not isinstance(self.arg.type, PtrType) or not isinstance(type, PtrType) or self.arg.type == type:
+            self.fail(f"{self.arg.type} is no address in another space than {type}", code="MLC0167")
+        return type  # type: ignore[no-any-return]
+
+    def ref(self, x: Any) -> Any:
+        return x
 
 
 class PtrToInt(Op, name="llvm.ptrtoint"):
@@ -441,10 +486,12 @@ class AddressOf(Op, name="llvm.mlir.addressof"):
     format = "$global_name attr-dict `:` type(result)"
 
     def infer(self) -> Type:
-        return ptr
+        type = self.results[0].type
+        if not isinstance(type, PtrType):
+            self.fail(f"the address of a global is no {type}", code="MLC0167")
+        return type  # type: ignore[no-any-return]
 
     def interpret(self, frame: Frame) -> Any:
-        from mlc.dialects.memref import fresh
         interpreter = frame.interpreter
         key = f"llvm.global {self.global_name}"
         if key not in interpreter.globals:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PtrType(ScalarType):
-    """`!llvm.ptr`: an address."""
+    """`!llvm.ptr`: an address; `!llvm.ptr<3>`: one within an address space."""
+
+    space: int = 0
 
     @property
     def width(self) -> int:  # type: ignore[override]
         return 64
 
     def text(self, generic: bool = False) -> str:
-        return "!llvm.ptr"
+        return f"!llvm.ptr<{self.space}>" if self.space else "!llvm.ptr"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,15 @@ def _read_function(parser: Parser) -> Type:
     return LLVMFunctionType(result, tuple(params))
 
 
-TYPE_READERS["llvm.ptr"] = lambda parser: ptr
+def _read_pointer(parser: Parser) -> Type:
+    if not parser.accept("<"):
+        return ptr
+    space = parser.integer()
+    parser.expect(">")
+    return PtrType(space)
+
+
+TYPE_READERS["llvm.ptr"] = _read_pointer
 TYPE_READERS["llvm.struct"] = _read_struct
 TYPE_READERS["llvm.array"] = _read_array
 TYPE_READERS["llvm.func"] = _read_function

@@ -13,6 +13,7 @@ from mlc.dialects.loop.kernel import Activation, InKernel
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
 from mlc.ir import sizes
 from mlc.ir.core import Op, ResultType, Value
+from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
 
@@ -125,10 +126,7 @@ class Store(InKernel, name="loop.store", pure=False):
 
 
 class Check(InKernel, name="loop.check", pure=False):
-    """Where condition[p] fails at a point of the domain: errors = [site, element(p)], unless one is there that is less
-
-    Errors are ordered by site, then by element; [-1, -1] stands for none.
-    """
+    """errors[0] = min(errors[0], site * 2**40 + element(p)), unsigned, for p in the domain where condition[p] fails"""
 
     condition: Value
     errors: Value
@@ -138,7 +136,7 @@ class Check(InKernel, name="loop.check", pure=False):
     def infer(self) -> tuple[Type, ...]:
         as_tile(self, self.condition, i1)
         check_tiles(self, (self.element,), ())
-        if self.errors.type != MemRefType((2,), i64):
+        if self.errors.type != MemRefType((1,), i64):
             self.fail(f"{self.errors.type} is no error record", code="MLC0151")
         return ()
 
@@ -151,10 +149,8 @@ class Check(InKernel, name="loop.check", pure=False):
         bad = state.inside(dims) & ~frame[self.condition]
         if bad.any():
             elements = np.broadcast_to(state.evaluate(self.element, ()), bad.shape)[bad]
-            record = frame[self.errors]
-            found = (self.site, int(elements.min()))
-            if record[0] < 0 or found < (int(record[0]), int(record[1])):
-                record[:] = found
+            record = frame[self.errors].view(np.uint64)
+            record[0] = min(int(record[0]), self.site * ELEMENTS + int(elements.min()))
         return []
 
 

@@ -82,6 +82,8 @@ class Kernel(Op, name="loop.kernel", pure=False):
     lanes     how many points of it one register holds; a block that is no multiple of it lies in one
     threads   how many leading dimensions are shared out among threads
     grain     how many blocks of those are worth a thread
+    block     how many neighbouring blocks the threads of a GPU take together, one each; where a register holds one
+              lane, there are so many threads for each as the vector dimension has points
     label     what it computes, for people
     schedule  the steps of passes/vectorize that made it what it is, for people
     """
@@ -96,6 +98,7 @@ class Kernel(Op, name="loop.kernel", pure=False):
     lanes: int = 0
     threads: int = 0
     grain: Dim = 1
+    block: int = 0
     label: str = ""
     schedule: tuple[str, ...] = ()
 
@@ -105,9 +108,10 @@ class Kernel(Op, name="loop.kernel", pure=False):
                       code="MLC0150")
         if any(t < 1 for t in self.tile) or not -1 <= self.vector < len(self.domain):
             self.fail("block sizes are positive and `vector` names a dimension", code="MLC0150")
-        if self.lanes < 0 or not 0 <= self.threads <= self.parallel or (isinstance(self.grain, int) and self.grain < 1):
-            self.fail(f"lanes = {self.lanes}, threads = {self.threads} and grain = {self.grain} do not fit",
-                      code="MLC0150")
+        few = isinstance(self.grain, int) and self.grain < 1
+        if self.lanes < 0 or self.block < 0 or not 0 <= self.threads <= self.parallel or few:
+            self.fail(f"lanes = {self.lanes}, threads = {self.threads}, grain = {self.grain} and block = {self.block} "
+                      "do not fit", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
         if taken := [s for s in self.symbols if is_reserved(s) or self.symbols.count(s) > 1]:

@@ -7,7 +7,7 @@ why    everything below addresses memory
 A function `@f(tensors) -> tensors` becomes
 
     @f(one index per size symbol, inputs, results that have no donated buffer, %arena: memref<?xi8>,
-       %errors: memref<2xi64>)
+       %errors: memref<1xi64>)
 
 All temporary values lie in the arena: a plan gives each an offset, and two whose lifetimes do not overlap may share
 bytes. An operation writes in place over an operand that dies there if it reads each element only where it writes it.

@@ -158,7 +158,7 @@ class Bufferizer:
                 self.given[v] = self.given[old_args[aliases[i]]] if aliases[i] >= 0 else block.add_arg(
                     buffer_type(v.type), f"out{i}")
         self.arena = block.add_arg(MemRefType((None,), i8), "arena")
-        self.errors = block.add_arg(MemRefType((2,), i64), "errors")
+        self.errors = block.add_arg(MemRefType((1,), i64), "errors")
         self.sizes = SizeBuilder(self.symbols)
         self.kernel_symbols = kernel_names(names)
         self.renamed = {a: sizes.sym(b) for a, b in zip(names, self.kernel_symbols) if a != b}

@@ -50,7 +50,7 @@ def at(low: Lowering, expr: Dim, point: Point) -> Dim:
 
     def coordinate(name: str) -> Dim:
         d = low.coordinates.get(name, -1)
-        return origin[d] + point[d] if d in origin else sizes.sym(name)
+        return low.coordinate(d, point[d]) if d in origin else sizes.sym(name)
 
     return sizes.substitute(expr, coordinate)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from mlc.dialects import arith, loop, scf, vector
 from mlc.dialects.builtin import Module
@@ -60,6 +60,8 @@ class Scope:
 class Lowering:
     """One kernel on its way to loops."""
 
+    rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = RULES
+
     def __init__(self, module: Module, kernel: Kernel) -> None:
         self.module = module
         self.kernel = kernel
@@ -75,12 +77,16 @@ class Lowering:
         self.scope.lanes = self.lanes_of(kernel.tile[kernel.vector]) if kernel.vector >= 0 else 0
 
     def run(self) -> None:
-        from mlc.passes.loop_to_scf.memory import flatten
         from mlc.passes.loop_to_scf.shared import share
+        self.flatten_buffers()
+        share(self)
+
+    def flatten_buffers(self) -> None:
+        """See every buffer as one row, before the loops."""
+        from mlc.passes.loop_to_scf.memory import flatten
         for op in self.kernel.walk():
             if isinstance(op, loop.Load | loop.Store):
                 flatten(self, op.buffer)
-        share(self)
 
     # -- loops ----------------------------------------------------------------------------------------------------
     @contextmanager
@@ -190,26 +196,29 @@ class Lowering:
         rest = end - start
         if rest == 0:
             return carried
-        if d != self.scope.vector:
+        if not self.is_in_lanes(d):
             return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)
 
         def masked() -> list[Value]:
-            with self.scoped() as scope:
-                lanes = self.lanes_of(size)
-                self.enter(d, start, size if whole or not isinstance(rest, int) else -(-rest // lanes) * lanes, lanes)
-                for offset in range(0, scope.block[d], lanes):
-                    count = rest - offset
-                    if not isinstance(count, int) or count < lanes:
-                        scope.counts[offset] = count
-                        scope.masks[offset] = vector.CreateMask(
-                            (self.number(max(count, 0) if isinstance(count, int) else count),),
-                            VectorType((lanes,), i1)).result
+            with self.scoped():
+                self.enter_part(d, start, rest, size, whole)
                 return body(carried)
 
         if isinstance(rest, int):
             return masked()
         left = arith.CmpI("sgt", self.number(rest), arith.constant(0, index)).result
         return self.where(left, carried, masked)
+
+    def enter_part(self, d: int, start: Dim, rest: Dim, size: int, whole: bool) -> None:
+        """Let the coordinates of the vector dimension start at `start`, in a block of which `rest` points are there."""
+        scope, lanes = self.scope, self.lanes_of(size)
+        self.enter(d, start, size if whole or not isinstance(rest, int) else -(-rest // lanes) * lanes, lanes)
+        for offset in range(0, scope.block[d], lanes):
+            count = rest - offset
+            if not isinstance(count, int) or count < lanes:
+                scope.counts[offset] = count
+                scope.masks[offset] = vector.CreateMask(
+                    (self.number(max(count, 0) if isinstance(count, int) else count),), VectorType((lanes,), i1)).result
 
     def where(self, condition: Value, carried: list[Value], emit: Callable[[], list[Value]]) -> list[Value]:
         """What `emit` makes of the carried values if a condition holds, else those."""
@@ -277,6 +286,14 @@ class Lowering:
     def define(self, tile: Value, make: Callable[[Point], Value]) -> None:
         self.scope.tiles[tile] = {p: make(p) for p in self.points(tile.type.dims)}
 
+    def coordinate(self, d: int, offset: int) -> Dim:
+        """The coordinate of a point of the current block of dimension `d`."""
+        return self.scope.origin[d] + offset
+
+    def is_in_lanes(self, d: int) -> bool:
+        """Whether the points of a block along `d` are computed side by side, so that tiles may be carried along it."""
+        return d == self.scope.vector
+
     def in_lanes(self, dims: Sequence[int]) -> bool:
         return self.scope.vector in dims
 
@@ -300,13 +317,13 @@ class Lowering:
         if op.terminator:
             return
         with located(op.loc.through("loop_to_scf")):
-            RULES[type(op)](self, op)
+            self.rules[type(op)](self, op)
 
 
 @rule(loop.For)
 def _for(low: Lowering, op: loop.For) -> None:
     own = any(op.dim in v.type.dims for v in op.operands)
-    if own and op.dim != low.scope.vector:
+    if own and not low.is_in_lanes(op.dim):
         op.fail(f"a tile that is carried along its own dimension d{op.dim} lies in vector registers: `vector` is "
                 "that dimension", code="MLC0171")
     args = op.body.block.args

@@ -2,7 +2,7 @@
 
     args, results   one data pointer each; a result that takes a donated argument's buffer has a place, unread
     sizes           one i64 per symbol of the interface
-    ctx             8 bytes each: arena, its capacity, the bytes needed (written), error op number, error element
+    ctx             8 bytes each: arena, its capacity, the bytes needed (written), error record (see ir/interp.py)
     status          0 done; 1 the arena is too small and nothing has run; 2 the error record is written
 """
 
@@ -17,7 +17,7 @@ from mlc.ir.sizes import Dim, Quotient, Size
 from mlc.ir.types import FunctionType, TensorType, i8, i32, i64
 from mlc.passes.scf_to_llvm.lowering import NAME
 
-ARENA, CAPACITY, NEEDED, ERROR_OP, ERROR_ELEMENT = range(0, 40, 8)
+ARENA, CAPACITY, NEEDED, RECORD = range(0, 32, 8)
 """Byte offsets in ctx."""
 DONE, ARENA_TOO_SMALL, ERROR = range(3)
 """Statuses."""
@@ -57,8 +57,7 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
             assert found is not None
             needed = found
         llvm.Store(needed, _at(ctx, NEEDED), 8)
-        for field in (ERROR_OP, ERROR_ELEMENT):
-            llvm.Store(llvm.constant(-1, i64), _at(ctx, field), 8)
+        llvm.Store(llvm.constant(-1, i64), _at(ctx, RECORD), 8)
         capacity = _load(ctx, CAPACITY)
         llvm.CondBr(llvm.ICmp("ugt", needed, capacity).result, (), (), too_small, run)
     with at_end(too_small, loc):
@@ -70,12 +69,12 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
         for i, type in enumerate(interface.results):
             if aliases[i] < 0:
                 given += _memref(function, len(given), type, _load_pointer(results, 8 * i), env)
-        given += [_load_pointer(ctx, ARENA), capacity, _at(ctx, ERROR_OP)]
+        given += [_load_pointer(ctx, ARENA), capacity, _at(ctx, RECORD)]
         if [v.type for v in given] != list(callee.function_type.params):
             raise BackendError(f"@{function.sym_name}: the arguments are not those of its interface {interface}",
                                code="MLC0546", loc=function.loc)
         llvm.call(callee, given)
-        failed = llvm.ICmp("ne", _load(ctx, ERROR_OP), llvm.constant(-1, i64)).result
+        failed = llvm.ICmp("ne", _load(ctx, RECORD), llvm.constant(-1, i64)).result
         llvm.Return(llvm.Select(failed, llvm.constant(ERROR, i32), llvm.constant(DONE, i32)).result)
     return out
 

@@ -47,16 +47,28 @@ def _store(low: Lowering, op: memref.Store) -> None:
     llvm.Store(value, _address(low, op, op.memref, op.indices), element(value.type).itemsize)
 
 
+ATOMIC = {"addi": "add", "minu": "umin"}
+"""What llvm.atomicrmw calls the kinds of memref.atomic_rmw."""
+
+
+@rule(memref.AtomicRMW)
+def _atomic(low: Lowering, op: memref.AtomicRMW) -> list[Value]:
+    value = low.one(op.value)
+    address = _address(low, op, op.memref, op.indices)
+    return [llvm.AtomicRMW(address, value, bin_op=ATOMIC[op.kind], alignment=element(value.type).itemsize).result]
+
+
 @rule(vector.Load)
 def _load_vector(low: Lowering, op: vector.Load) -> list[Value]:
     type, = convert(op.result.type)
-    return [llvm.Load(_address(low, op, op.base, op.indices), type, element(type).itemsize).result]
+    alignment = op.alignment or element(type).itemsize
+    return [llvm.Load(_address(low, op, op.base, op.indices), type, alignment).result]
 
 
 @rule(vector.Store)
 def _store_vector(low: Lowering, op: vector.Store) -> None:
     value = low.one(op.value)
-    llvm.Store(value, _address(low, op, op.base, op.indices), element(value.type).itemsize)
+    llvm.Store(value, _address(low, op, op.base, op.indices), op.alignment or element(value.type).itemsize)
 
 
 @rule(vector.MaskedLoad)

@@ -32,6 +32,18 @@ def _splat(x: Value, lanes: int) -> Value:
     return llvm.ShuffleVector(first, poison, (0,) * lanes).result
 
 
+@rule(vector.FromElements)
+def _from_elements(low: Lowering, op: vector.FromElements) -> list[Parts]:
+    elements, lanes = low.all(op.elements), op.result.type.shape[-1]
+    parts: Parts = []
+    for type in convert(op.result.type):
+        part: Value = llvm.Poison(type).result
+        for lane, x in enumerate(elements[len(parts) * lanes: (len(parts) + 1) * lanes]):
+            part = llvm.InsertElement(part, x, llvm.constant(lane, i64)).result
+        parts.append(part)
+    return [parts]
+
+
 @rule(vector.Broadcast)
 def _broadcast(low: Lowering, op: vector.Broadcast) -> list[Parts]:
     source, count = low.env[op.source], len(convert(op.result.type))

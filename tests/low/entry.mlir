@@ -4,7 +4,7 @@ func.func private @f_arena_bytes(%B: index) -> index {
   func.return %n : index
 }
 func.func @f(%B: index, %x: memref<?x2xf32>, %w: memref<?xf32>, %half: memref<?xf32>, %y: memref<?xf32>,
-             %arena: memref<?xi8>, %errors: memref<2xi64>)
+             %arena: memref<?xi8>, %errors: memref<1xi64>)
     attributes {interface = "(tensor<Bx2xf32>, tensor<(2*B+1)xf32>) -> (tensor<(B floordiv 2)xf32>, tensor<(2*B+1)xf32>, tensor<Bxf32>)",
                 symbols = ["B"], aliases = [-1, 1, -1]} {
   %c0 = arith.constant 0 : index
@@ -19,10 +19,8 @@ func.func @f(%B: index, %x: memref<?x2xf32>, %w: memref<?xf32>, %half: memref<?x
     %zero = arith.constant 0.0 : f32
     %bad = arith.cmpf olt, %b, %zero : f32
     scf.if %bad {
-      %site = arith.constant 0 : i64
       %element = arith.index_cast %i : index to i64
-      memref.store %site, %errors[%c0] : memref<2xi64>
-      memref.store %element, %errors[%c1] : memref<2xi64>
+      %least = memref.atomic_rmw minu %element, %errors[%c0] : (i64, memref<1xi64>) -> i64
     }
   }
   %n = memref.dim %half, %c0 : memref<?xf32>

@@ -49,8 +49,8 @@ class Code:
 @cache
 def load() -> dict[str, Code]:
     """Every code, in order of number."""
-    from mlc.tools.codes import backend, command, frontend, general, levels, tensor, text
-    modules = (general, tensor, levels, text, frontend, command, backend)
+    from mlc.tools.codes import backend, command, frontend, general, gpu, levels, tensor, text
+    modules = (general, tensor, levels, gpu, text, frontend, command, backend)
     found = [code for module in modules for code in read(module.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -57,7 +57,7 @@ func.func @symbolic(%x: tensor<Bx8xf32>, %y: tensor<Bx9xf32>) -> tensor<Bx9xf32>
   %2 = tensor.div %y, %1 : (tensor<Bx9xf32>, tensor<Bx1xf32>) -> tensor<Bx9xf32>
   func.return %2 : tensor<Bx9xf32>
 }
-// CHECK: func.func @symbolic(%B: index, %x: memref<?x8xf32>, %y: memref<?x9xf32>, %out0: memref<?x9xf32>, %arena: memref<?xi8>, %errors: memref<2xi64>)
+// CHECK: func.func @symbolic(%B: index, %x: memref<?x8xf32>, %y: memref<?x9xf32>, %out0: memref<?x9xf32>, %arena: memref<?xi8>, %errors: memref<1xi64>)
 // CHECK: memref.view %arena{{\[%\w+\]\[%B\]}} : memref<?xi8> to memref<?xf32>
 // CHECK: func.func @symbolic_arena_bytes(%B: index) -> index
 // CHECK: arith.divui

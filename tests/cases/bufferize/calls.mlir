@@ -13,7 +13,7 @@ func.func @twice(%x: tensor<Bx8xf32>, %w: tensor<8x8xf32>) -> tensor<Bx8xf32> {
   %1 = func.call @row(%0, %w) : (tensor<Bx8xf32>, tensor<8x8xf32>) -> tensor<Bx8xf32>
   func.return %1 : tensor<Bx8xf32>
 }
-// CHECK: func.func private @row(%N: index, %x: memref<?x8xf32>, %w: memref<8x8xf32>, %out0: memref<?x8xf32>, %arena: memref<?xi8>, %errors: memref<2xi64>) {
+// CHECK: func.func private @row(%N: index, %x: memref<?x8xf32>, %w: memref<8x8xf32>, %out0: memref<?x8xf32>, %arena: memref<?xi8>, %errors: memref<1xi64>) {
 // CHECK: func.func @twice({{.*}}work = "256*B"
 // CHECK: [[T:%\w+]] = memref.view %arena{{.*}} to memref<?x8xf32>
 // CHECK: [[A:%\w+]] = memref.view %arena{{.*}} to memref<?xi8>

@@ -6,7 +6,7 @@ func.func @taken(%w: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> tensor<4x8xf32> at
   %0 = tensor.sub %w, %g : tensor<4x8xf32>
   func.return %0 : tensor<4x8xf32>
 }
-// CHECK: func.func @taken(%w: memref<4x8xf32>, %g: memref<4x8xf32>, %arena: memref<?xi8>, %errors: memref<2xi64>) {{.*}}aliases = [0]
+// CHECK: func.func @taken(%w: memref<4x8xf32>, %g: memref<4x8xf32>, %arena: memref<?xi8>, %errors: memref<1xi64>) {{.*}}aliases = [0]
 // -----
 // an argument that is not donated keeps its numbers
 func.func @kept(%w: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> tensor<4x8xf32> {

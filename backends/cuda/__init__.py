@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: PTX from kernels in the llvm dialect."""

@@ -1,0 +1,55 @@
+"""PTX of a gpu.module in the llvm dialect."""
+
+from __future__ import annotations
+
+from mlc.backends.emit_llvm import emit
+from mlc.backends.object_code import assembly
+from mlc.backends.target import Target
+from mlc.dialects import gpu, llvm, nvvm
+from mlc.ir.core import Op
+from mlc.ir.diag import BackendError
+from mlc.ir.types import VectorType, element
+
+LEGAL: frozenset[type[Op]] = frozenset((
+    llvm.Func, llvm.Global, llvm.AddressOf, llvm.Constant, llvm.Undef, llvm.Poison, llvm.Zero,
+    llvm.Add, llvm.Sub, llvm.Mul, llvm.SDiv, llvm.UDiv, llvm.SRem, llvm.URem, llvm.And, llvm.Or, llvm.Xor, llvm.Shl,
+    llvm.AShr, llvm.LShr, llvm.ICmp, llvm.FAdd, llvm.FSub, llvm.FMul, llvm.FDiv, llvm.FNeg, llvm.FCmp, llvm.Select,
+    llvm.Freeze, llvm.Trunc, llvm.ZExt, llvm.SExt, llvm.FPTrunc, llvm.FPExt, llvm.SIToFP, llvm.UIToFP, llvm.FPToSI,
+    llvm.FPToUI, llvm.Bitcast, llvm.PtrToInt, llvm.IntToPtr, llvm.AddrSpaceCast, llvm.GetElementPtr,
+    llvm.FMA, llvm.Sqrt, llvm.FAbs, llvm.Floor, llvm.Ceil, llvm.RoundEven, llvm.TruncF, llvm.CopySign, llvm.Maximum,
+    llvm.Minimum, llvm.SMax, llvm.SMin, llvm.UMax, llvm.UMin, llvm.InsertElement, llvm.ExtractElement,
+    llvm.ShuffleVector, llvm.InsertValue, llvm.ExtractValue, llvm.Load, llvm.Store, llvm.Alloca, llvm.AtomicRMW,
+    llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
+    nvvm.Barrier, nvvm.ShflSync, *nvvm.REGISTERS.values()))
+"""What LLVM has instructions for on these machines; of much else it cannot say so, but ends the process."""
+LANES = 128
+"""Bits of the longest vector; no vector instruction of these machines computes on more than two lanes."""
+
+
+def kernels(module: Op) -> gpu.GPUModule:
+    """The kernels of a program."""
+    for op in module.regions[0].block:
+        if isinstance(op, gpu.GPUModule):
+            return op
+    raise BackendError("the program has no kernel: nothing in it runs on a GPU", code="MLC0549", loc=module.loc)
+
+
+def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
+    """The LLVM IR of all kernels of a module."""
+    check_legal(module)
+    return emit(module, target)
+
+
+def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 2) -> str:
+    """The PTX of all kernels of a module, for an architecture such as cuda:sm_90."""
+    return assembly(llvm_ir(module, target), target, opt_level)
+
+
+def check_legal(module: gpu.GPUModule) -> None:
+    """Refuse what LLVM cannot generate code for, before LLVM sees it."""
+    for op in module.walk():
+        if op is not module and type(op) not in LEGAL:
+            raise BackendError(f"{op.name} has no instruction on a GPU", code="MLC0548", loc=op.loc)
+        for v in op.results:
+            if isinstance(v.type, VectorType) and element(v.type).width * v.type.shape[0] > LANES:
+                raise BackendError(f"{op.name}: a {v.type} is longer than {LANES} bits", code="MLC0548", loc=op.loc)

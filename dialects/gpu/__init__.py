@@ -1,0 +1,21 @@
+"""gpu: functions that very many threads run, in blocks that share memory; upstream's names, syntax and meaning.
+
+A `gpu.module` holds kernels; `gpu.launch_func` runs one for every thread of a grid of blocks. In the interpreter
+(simt.py) all threads of some blocks run together, and what hardware leaves undefined is an error at its line: races,
+barriers that not all threads reach, accesses outside of memory, shuffles with threads that are not there.
+"""
+
+from mlc.dialects.gpu import lowered
+from mlc.dialects.gpu.module import Func, GPUModule, Launch, Return, function
+from mlc.dialects.gpu.thread import (
+    AXES,
+    Barrier,
+    BlockDim,
+    BlockId,
+    GridDim,
+    Shuffle,
+    ThreadId,
+)
+
+__all__ = ["AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return", "Shuffle",
+           "ThreadId", "function", "lowered"]

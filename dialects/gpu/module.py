@@ -1,0 +1,244 @@
+"""Modules of kernels, kernels, and their launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Block, Op, Region, Symbol, Value
+from mlc.ir.types import FunctionType, MemRefType, Type, i32, index
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+
+class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=False):
+    """Functions that are compiled for a GPU, as one piece of code."""
+
+    body: Region
+    sym_name: Symbol
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" @{self.sym_name}")
+        if extra := p.attr_dict(self, ("sym_name",)):
+            p.append(f" attributes {extra}")
+        p.braces(self.body)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        name = parser.symbol("a module name such as @kernels")
+        extra = parser.attr_dict() if parser.accept("attributes") else {}
+        return parser.build(GPUModule, [], {"sym_name": name, **extra}, [], [parser.region(isolated=True)])
+
+
+class Func(Op, name="gpu.func", isolated=True, pure=False):
+    """What one thread does.
+
+    The last `workgroup_attributions` arguments of its body are memory that the threads of a block share, fresh for
+    every block. `known_block_size` says how many threads a block has along x, y and z.
+    """
+
+    body: Region
+    function_type: FunctionType
+    kernel: bool | None = None                  # upstream's unit attribute: there or not
+    workgroup_attributions: int = 0
+    known_block_size: tuple[int, ...] | None = None
+
+    @property
+    def sym_name(self) -> Symbol:
+        """The kernel's name; upstream does not declare it among the attributes of this operation."""
+        return self.attrs["sym_name"]  # type: ignore[no-any-return]
+
+    @property
+    def block(self) -> Block:
+        return self.body.block
+
+    @property
+    def args(self) -> Sequence[Value]:
+        """What a launch passes."""
+        args = self.body.blocks[0].args
+        return args[: len(args) - self.workgroup_attributions]
+
+    @property
+    def shared(self) -> Sequence[Value]:
+        """The memory of a block."""
+        args = self.body.blocks[0].args
+        return args[len(args) - self.workgroup_attributions:]
+
+    def share(self, type: MemRefType) -> Value:
+        """New memory that the threads of a block share."""
+        memory = self.body.blocks[0].add_arg(MemRefType(type.shape, type.dtype, space="workgroup"), "shared")
+        self.workgroup_attributions += 1
+        return memory
+
+    def verify_op(self) -> None:
+        if not isinstance(self.parent_op, GPUModule):
+            self.fail("stands outside of a gpu.module", code="MLC0180")
+        if self.function_type != FunctionType(tuple(a.type for a in self.args), ()):
+            self.fail("the arguments are not the function's inputs, or it has results", code="MLC0180")
+        for v in self.shared:
+            if not isinstance(v.type, MemRefType) or v.type.space != "workgroup" or None in v.type.shape:
+                self.fail(f"{v.type} is no memory of known size in the workgroup's space", code="MLC0180")
+        size = self.known_block_size
+        if size is not None and (len(size) != 3 or any(n < 1 for n in size)):
+            self.fail("a block has a positive number of threads along x, y and z", code="MLC0180")
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        if name == "known_block_size" and generic:
+            return f"array<i32: {', '.join(map(str, value))}>"
+        if name == "kernel" and generic:
+            return "unit"
+        return super().attr_text(name, str(value) if name == "sym_name" else value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        def typed(values: Sequence[Value]) -> str:
+            return ", ".join(f"{p.name(v)}: {p.type(v.type)}" for v in values)
+
+        p.append(f" @{self.sym_name}({typed(self.args)})")
+        if self.shared:
+            p.append(f" workgroup({typed(self.shared)})")
+        if self.kernel:
+            p.append(" kernel")
+        if extra := p.attr_dict(self, ("sym_name", "function_type", "kernel", "workgroup_attributions")):
+            p.append(f" attributes {extra}")
+        p.braces(self.body, entry_args=False)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        name = parser.symbol("a kernel name such as @k")
+        parser.expect("(")
+        args = parser.list_of(parser.typed_arg, ")")
+        shared = []
+        if parser.accept("workgroup"):
+            parser.expect("(")
+            shared = parser.list_of(parser.typed_arg, ")")
+        kernel = True if parser.accept("kernel") else None
+        extra = parser.attr_dict() if parser.accept("attributes") else {}
+        type = FunctionType(tuple(t for _, t in args), ())
+        return parser.build(Func, [], {"sym_name": name, "function_type": type, "kernel": kernel,
+                                       "workgroup_attributions": len(shared), **extra}, [],
+                            [parser.region([*args, *shared], isolated=True)])
+
+
+def function(name: str, inputs: Sequence[Type], names: Sequence[str] = ()) -> Func:
+    """A detached kernel with an empty body; end it with Return."""
+    return Func.make([], {"sym_name": Symbol(name), "function_type": FunctionType(tuple(inputs), ()), "kernel": True,
+                          "workgroup_attributions": 0, "known_block_size": None}, [], [Region(Block(inputs, names))])
+
+
+class Return(Op, name="gpu.return", terminator=True, pure=False):
+    """The end of a thread."""
+
+    format = "attr-dict"
+
+    def verify_op(self) -> None:
+        if not isinstance(self.parent_op, Func):
+            self.fail("stands outside of a gpu.func", code="MLC0180")
+
+
+class Launch(Op, name="gpu.launch_func", pure=False):
+    """For every thread of a grid of so many blocks of so many threads along x, y and z: kernel(args)
+
+    A grid or block without threads does nothing. Blocks run in any order, or at the same time.
+    """
+
+    dependencies: tuple[Value, ...]
+    grid_x: Value
+    grid_y: Value
+    grid_z: Value
+    block_x: Value
+    block_y: Value
+    block_z: Value
+    cluster_x: Value | None
+    cluster_y: Value | None
+    cluster_z: Value | None
+    dynamic_shared_memory_size: Value | None
+    args: tuple[Value, ...]
+    object: Value | None
+    kernel: Symbol
+
+    @property
+    def grid(self) -> tuple[Value, ...]:
+        return self.grid_x, self.grid_y, self.grid_z
+
+    @property
+    def threads(self) -> tuple[Value, ...]:
+        return self.block_x, self.block_y, self.block_z
+
+    def infer(self) -> tuple[Type, ...]:
+        if any(v.type != index for v in (*self.grid, *self.threads)):
+            self.fail("numbers of blocks and threads are indices", code="MLC0180")
+        if self.dependencies or self.cluster_x or self.cluster_y or self.cluster_z or self.object:
+            self.fail("launches here have no dependencies, clusters or object", code="MLC0180")
+        if self.dynamic_shared_memory_size is not None and self.dynamic_shared_memory_size.type != i32:
+            self.fail("the size of dynamic shared memory is an i32", code="MLC0180")
+        return ()
+
+    def callee(self) -> Op:
+        """The kernel: a gpu.func, or what it has been lowered to."""
+        module, _, name = self.kernel.partition("::")
+        for op in self.enclosing(Module).body.block:
+            if isinstance(op, GPUModule) and op.sym_name == module:
+                for inner in op.body.block:
+                    if inner.attrs.get("sym_name") == name:
+                        return inner
+        self.fail(f"{self.kernel} is no kernel of a gpu.module here", code="MLC0180")
+        raise AssertionError
+
+    def verify_op(self) -> None:
+        kernel = self.callee()
+        types = tuple(v.type for v in self.args)
+        if isinstance(kernel, Func) and types != kernel.function_type.inputs:
+            self.fail(f"passes ({', '.join(map(str, types))}), but @{kernel.sym_name} takes "
+                      f"({', '.join(map(str, kernel.function_type.inputs))})", code="MLC0180")
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        from mlc.dialects.gpu.simt import launch
+        launch(self, frame)
+        return []
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" {p_symbol(self.kernel)} blocks in ({p.values(self.grid)}) threads in ({p.values(self.threads)})")
+        if self.dynamic_shared_memory_size is not None:
+            p.append(f" dynamic_shared_memory_size {p.name(self.dynamic_shared_memory_size)}")
+        if self.args:
+            p.append(f" args({', '.join(f'{p.name(v)} : {p.type(v.type)}' for v in self.args)})")
+        if extra := p.attr_dict(self, ("kernel", "operandSegmentSizes")):
+            p.append(" " + extra)
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        kernel = parser.symbol("a kernel such as @kernels::@k")
+        numbers = []
+        for word in ("blocks", "threads"):
+            for text in (word, "in", "("):
+                parser.expect(text)
+            group = parser.list_of(parser.operand, ")")
+            if len(group) != 3:
+                parser.fail(f"{word} in (x, y, z) has three numbers", "MLC0209")
+            numbers += parser.resolve_all(group, [index] * 3)
+        dynamic = [parser.resolve(parser.operand(), i32)] if parser.accept("dynamic_shared_memory_size") else []
+        args: list[Value] = []
+
+        def argument() -> Value:
+            ref = parser.operand()
+            parser.expect(":")
+            return parser.resolve(ref, parser.type())
+
+        if parser.accept("args"):
+            parser.expect("(")
+            args = parser.list_of(argument, ")")
+        extra = parser.attr_dict() if parser.at("{") else {}
+        segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, len(dynamic), len(args), 0]
+        return parser.build(Launch, [*numbers, *dynamic, *args], {"kernel": kernel, **extra}, [], segments=segments)
+
+
+def p_symbol(symbol: Symbol) -> str:
+    from mlc.ir.printer import attr_text
+    return attr_text(symbol, False)

@@ -1,0 +1,464 @@
+"""How a kernel is interpreted: all threads of some blocks at once, one numpy operation for each of the program.
+
+A value is one number for all threads, or an array with one per thread. Where threads take different ways, each way is
+gone with a mask of those that take it. Every access to memory that threads share leaves a trace (`Traces`), by which
+two that no barrier orders are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects import arith, memref, scf, vector
+from mlc.dialects.gpu import thread
+from mlc.dialects.gpu.module import Func
+from mlc.ir.core import Op
+from mlc.ir.diag import IRError
+from mlc.ir.interp import Frame
+from mlc.ir.types import MemRefType, Type, VectorType, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.dialects.gpu.module import Launch
+
+Array = np.ndarray[Any, Any]
+WARP, MOST_THREADS, TOGETHER = 32, 1024, 1 << 14
+"""The threads of a warp, the most that a block has, and how many are interpreted together, in whole blocks."""
+
+RULES: dict[type[Op], Callable[[Any, Threads], Any]] = {}
+"""What an operation does whose meaning on many threads is not that on numbers, many at once."""
+
+
+def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable[[Any, Threads], Any]]:
+    """Register what a class of operations does."""
+    def register(apply: Callable[[Any, Threads], Any]) -> Callable[[Any, Threads], Any]:
+        RULES[target] = apply
+        return apply
+    return register
+
+
+def launch(op: Launch, frame: Frame) -> None:
+    """Run the kernel of a launch, block after block."""
+    kernel = op.callee()
+    if type(kernel) not in KINDS:
+        op.fail(f"{kernel.name} @{op.kernel} is no function that threads can run", code="MLC0180")
+    grid, block = ([int(frame[v]) for v in group] for group in (op.grid, op.threads))
+    if min(*grid, *block) < 0 or np.prod(block) > MOST_THREADS:
+        op.fail(f"{grid} blocks of {block} threads: numbers are positive, and a block has {MOST_THREADS} at most",
+                code="MLC0180")
+    made_for = kernel.attrs.get("known_block_size") or kernel.attrs.get("nvvm.maxntid")
+    if made_for and list(made_for) != block:
+        op.fail(f"blocks of {block} threads, but the kernel is made for {list(made_for)}", code="MLC0180")
+    blocks, size = int(np.prod(grid)), int(np.prod(block))
+    if not blocks or not size:
+        return
+    args = frame.all(op.args)
+    traces = [*_segments(args, size)]
+    together = max(1, TOGETHER // size)
+    for first in range(0, blocks, together):
+        numbers = np.arange(first, min(first + together, blocks))
+        KINDS[type(kernel)](frame, kernel, traces, grid, block, numbers).execute(args, [v.type for v in op.args])
+
+
+class Threads(Frame):
+    """The threads of some blocks in the same place of a program; `mask` says which of them are there."""
+
+    __slots__ = ("block", "block_size", "blocks", "epoch", "grid", "inside", "kernel", "lane", "mask", "traces")
+
+    def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
+                 numbers: Array) -> None:
+        super().__init__(frame.interpreter)
+        size = int(np.prod(block))
+        self.kernel, self.grid, self.block_size = kernel, grid, block
+        self.blocks = numbers                                # of the grid
+        self.inside = np.repeat(np.arange(numbers.size), size)      # each thread's block among them
+        self.block = np.repeat(numbers, size)                # each thread's block in the grid
+        self.lane = np.tile(np.arange(size), numbers.size)   # each thread's number in its block
+        self.mask = np.ones(self.lane.size, bool)
+        self.epoch = np.zeros(numbers.size, np.int64)        # how many barriers each block has passed
+        self.traces = list(traces)
+
+    @property
+    def per_block(self) -> int:
+        """How many threads a block has."""
+        return int(np.prod(self.block_size))
+
+    def execute(self, args: Sequence[Any], types: Sequence[Type]) -> None:
+        """Run the kernel on what a launch passes, of these types."""
+        assert isinstance(self.kernel, Func)
+        shared = [Shared.fresh(v.type, self.blocks.size) for v in self.kernel.shared]
+        for array in (s.array for s in shared):
+            start = _start(array)
+            self.traces.append(Traces(start, start + array.nbytes, array.itemsize, self.per_block, "shared"))
+        self.run(self.kernel.body, [*args, *shared])
+
+    def step(self, op: Op) -> None:
+        interpreter = self.interpreter
+        interpreter.steps += 1
+        apply = RULES.get(type(op))
+        if apply is not None:
+            out = apply(op, self)
+        elif interpret := getattr(op, "interpret", None):
+            out = interpret(self)
+        else:
+            out = op.ref(*self.all(op.operands))
+        results = op.results
+        if len(results) == 1 and not isinstance(out, list):
+            out = (out,)
+        for result, value in zip(results, out or ()):
+            self.env[result] = value
+        if interpreter.watch is not None:
+            interpreter.watch(op, [self.env[r] for r in results])
+
+    def each(self, value: Any, dtype: Any = None) -> Array:
+        """A number per thread."""
+        return np.broadcast_to(np.asarray(value, dtype), self.mask.shape)
+
+    def merged(self, mask: Array, new: Any, old: Any) -> Any:
+        """New values where a mask holds, else the old ones."""
+        if new is old or mask.all():
+            return new
+        depth = max(np.ndim(new), np.ndim(old), 1)
+        return np.where(mask.reshape(-1, *[1] * (depth - 1)), new, old)
+
+    def trace(self, op: Op, addresses: Array, size: int, write: bool, atomic: bool = False,
+              threads: Array | None = None) -> None:
+        """Remember an access of active threads to memory that they share."""
+        here = np.nonzero(self.mask)[0] if threads is None else threads
+        if not here.size:
+            return
+        for trace in self.traces:
+            if trace.start <= addresses[0] < trace.end:
+                who, epoch = self.block[here] * self.per_block + self.lane[here], self.epoch[self.inside[here]]
+                trace.access(op, addresses, size, who, epoch, write, atomic)
+                return
+
+
+KINDS: dict[type[Op], type[Threads]] = {Func: Threads}
+"""How the functions that may be launched are run."""
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+class Shared:
+    """Memory of which every block, or with `private` every thread, has its own: rows of one array."""
+
+    def __init__(self, array: Array, private: bool) -> None:
+        self.array, self.private = array, private
+
+    @classmethod
+    def fresh(cls, type: MemRefType, count: int, private: bool = False) -> Shared:
+        """Memory that nobody wrote, every bit of it set."""
+        return cls(memref.fresh((count, *map(int, type.shape)), type.dtype), private)  # type: ignore[arg-type]
+
+    def rows(self, threads: Threads) -> Array:
+        return np.arange(threads.mask.size) if self.private else threads.inside
+
+
+class Traces:
+    """Who read and wrote each cell of some memory last, and in which epoch of its block.
+
+    Two accesses to a cell, one of them a write, are ordered if one thread makes both, or threads of one block in
+    different epochs. Atomic ones need no order among themselves.
+    """
+
+    NONE, MANY, ATOMIC = -1, -2, -3
+
+    def __init__(self, start: int, end: int, cell: int, size: int, what: str = "global") -> None:
+        count = -(-(end - start) // cell)
+        self.start, self.end, self.cell, self.size, self.what = start, end, cell, size, what
+        self.writer, self.reader = np.full(count, self.NONE), np.full(count, self.NONE)
+        self.write_block, self.read_block = np.full(count, self.NONE), np.full(count, self.NONE)
+        self.write_epoch, self.read_epoch = np.zeros(count, np.int64), np.zeros(count, np.int64)
+
+    def access(self, op: Op, addresses: Array, size: int, threads: Array, epoch: Array, write: bool,
+               atomic: bool) -> None:
+        per = max(1, size // self.cell)
+        cells = ((addresses - self.start) // self.cell)[:, None] + np.arange(per)
+        cells, who, when = cells.reshape(-1), np.repeat(threads, per), np.repeat(epoch, per)
+        block = who // self.size
+        writer, reader = self.writer[cells], self.reader[cells]
+        if self.what == "shared" and not write and (writer == self.NONE).any():
+            self.fail(op, "reads shared memory that no thread wrote", who[writer == self.NONE][0])
+        before = (self.write_block[cells] == block) & (self.write_epoch[cells] < when)
+        bad = (writer != self.NONE) & (writer != who) & ~before & ~(atomic & (writer == self.ATOMIC))
+        if bad.any():
+            self.fail(op, f"{'writes' if write else 'reads'} what {self.name(writer[bad][0])} writes", who[bad][0])
+        if write:
+            before = (self.read_block[cells] == block) & (self.read_epoch[cells] < when)
+            bad = (reader != self.NONE) & (reader != who) & ~before
+            if bad.any():
+                self.fail(op, f"writes what {self.name(reader[bad][0])} reads", who[bad][0])
+            self.writer[cells], self.write_block[cells], self.write_epoch[cells] = who, block, when
+            if not atomic and (lost := self.writer[cells] != who).any():
+                self.fail(op, f"writes what {self.name(self.writer[cells][lost][0])} writes", who[lost][0])
+            if atomic:
+                self.writer[cells] = self.ATOMIC
+                self.write_block[cells] = np.where(self.write_block[cells] == block, block, self.MANY)
+            self.reader[cells] = self.NONE
+            return
+        again = (reader != self.NONE) & ~((self.read_block[cells] == block) & (self.read_epoch[cells] < when))
+        old_reader, old_block = reader, self.read_block[cells]
+        self.reader[cells], self.read_block[cells], self.read_epoch[cells] = who, block, when
+        several = (self.reader[cells] != who) | (again & (old_reader != who))
+        elsewhere = (self.read_block[cells] != block) | (again & (old_block != block))
+        self.reader[cells[several]] = self.MANY
+        self.read_block[cells[elsewhere]] = self.MANY
+
+    def name(self, thread: int) -> str:
+        if thread in (self.MANY, self.ATOMIC):
+            return "others"
+        return f"thread {thread % self.size} of block {thread // self.size}"
+
+    def fail(self, op: Op, what: str, thread: int) -> None:
+        hint = "" if "no thread" in what else f": no barrier orders the two accesses to {self.what} memory"
+        raise IRError(f"{op.name}: {self.name(thread)} {what}{hint}", code="MLC0181", loc=op.loc)
+
+
+def _start(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _segments(args: Sequence[Any], size: int) -> list[Traces]:
+    """The pieces of memory that a kernel is given, those that overlap as one."""
+    found: list[list[int]] = []
+    arrays = [a for a in args if isinstance(a, np.ndarray) and a.size]
+    for a in sorted(arrays, key=_start):
+        start = _start(a)
+        end = start + sum((n - 1) * s for n, s in zip(a.shape, a.strides)) + a.itemsize
+        if found and start < found[-1][1]:
+            found[-1][1:] = max(found[-1][1], end), min(found[-1][2], a.itemsize)
+        else:
+            found.append([start, end, a.itemsize])
+    return [Traces(start, end, cell, size) for start, end, cell in found]
+
+
+def _positions(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int = 1) -> tuple[Array, Any]:
+    """The array that a memref stands for, and the index into it of every active thread, all within it."""
+    here = threads.mask
+    private = isinstance(memory, Shared)
+    array = memory.array if private else memory
+    rows = [memory.rows(threads)[here]] if private else []
+    at = [threads.each(i, np.int64)[here] for i in indices]
+    for axis, (i, n) in enumerate(zip(at, array.shape[len(rows):])):
+        reach = lanes if axis == len(at) - 1 else 1
+        if (bad := (i < 0) | (i + reach > n)).any():
+            first = np.nonzero(here)[0][bad.argmax()]
+            raise IRError(f"{op.name}: index {i[bad][0]} on axis {axis} is outside of size {n}, in thread "
+                          f"{threads.lane[first]} of block {threads.block[first]}", code="MLC0163", loc=op.loc)
+    return array, (*rows, *at)
+
+
+def _addresses(array: Array, at: tuple[Array, ...], count: int) -> Array:
+    total = np.full(count, _start(array), np.int64)
+    for i, stride in zip(at, array.strides):
+        total = total + i * stride
+    return total
+
+
+def _move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int, value: Any = None,
+          alignment: int = 1) -> Any:
+    """Read (value None) or write `lanes` neighbouring elements, one if 0, per active thread."""
+    array, at = _positions(op, threads, memory, indices, max(1, lanes))
+    here = np.nonzero(threads.mask)[0]
+    if not (isinstance(memory, Shared) and memory.private):
+        addresses = _addresses(array, at, here.size)
+        if (addresses % alignment).any():
+            raise IRError(f"{op.name}: an address is no multiple of {alignment}", code="MLC0163", loc=op.loc)
+        threads.trace(op, addresses, array.itemsize * max(1, lanes), value is not None)
+    if lanes:
+        at = (*(i[:, None] for i in at[:-1]), at[-1][:, None] + np.arange(lanes))
+    if value is not None:
+        wanted = np.broadcast_to(value, (threads.mask.size, *[lanes] * bool(lanes)))[here]
+        array[at] = wanted if at else wanted[0]
+        return []
+    out = np.zeros((threads.mask.size, *[lanes] * bool(lanes)), array.dtype)
+    out[here] = array[at]
+    return out
+
+
+@rule(memref.Load)
+def _load(op: memref.Load, threads: Threads) -> Any:
+    return _move(op, threads, threads[op.memref], threads.all(op.indices), 0)
+
+
+@rule(memref.Store)
+def _store(op: memref.Store, threads: Threads) -> Any:
+    return _move(op, threads, threads[op.memref], threads.all(op.indices), 0, threads[op.value])
+
+
+@rule(vector.Load)
+def _load_vector(op: vector.Load, threads: Threads) -> Any:
+    lanes = op.result.type.shape[0]
+    return _move(op, threads, threads[op.base], threads.all(op.indices), lanes, alignment=op.alignment or 1)
+
+
+@rule(vector.Store)
+def _store_vector(op: vector.Store, threads: Threads) -> Any:
+    lanes = op.value.type.shape[0]
+    return _move(op, threads, threads[op.base], threads.all(op.indices), lanes, threads[op.value], op.alignment or 1)
+
+
+@rule(memref.AtomicRMW)
+def _atomic(op: memref.AtomicRMW, threads: Threads) -> Any:
+    """One thread after the other, in any order: here in ascending order."""
+    array, at = _positions(op, threads, threads[op.memref], threads.all(op.indices))
+    here = np.nonzero(threads.mask)[0]
+    threads.trace(op, _addresses(array, at, here.size), array.itemsize, write=True, atomic=True)
+    values, out = threads.each(threads[op.value]), np.zeros(threads.mask.size, array.dtype)
+    for n, thread_ in enumerate(here):
+        place = tuple(int(i[n]) for i in at)
+        out[thread_] = array[place]
+        array[place] = op.combine(array[place], values[thread_])
+    return out
+
+
+@rule(memref.Alloca)
+def _alloca(op: memref.Alloca, threads: Threads) -> Any:
+    return Shared.fresh(op.result.type, threads.mask.size, private=True)
+
+
+# -- control ----------------------------------------------------------------------------------------------------------
+@rule(scf.If)
+def _if(op: scf.If, threads: Threads) -> Any:
+    condition, outer = threads[op.condition], threads.mask
+    if not np.ndim(condition):
+        taken = op.then_body if condition else op.else_body
+        return threads.run(taken) if taken.blocks else []
+    out: list[Any] | None = None
+    for region, mask in ((op.then_body, outer & condition), (op.else_body, outer & ~condition)):
+        if region.blocks and (mask.any() or (region is op.else_body and out is None and op.results)):
+            threads.mask = mask
+            values = threads.run(region)
+            out = values if out is None else [threads.merged(mask, v, w) for v, w in zip(values, out)]
+    threads.mask = outer
+    return out or []
+
+
+@rule(scf.For)
+def _for(op: scf.For, threads: Threads) -> Any:
+    lower, upper, step = (threads[v] for v in (op.lower, op.upper, op.step))
+    values = threads.all(op.init)
+    if np.any(np.asarray(step)[...] <= 0):
+        op.fail("the step is not positive", code="MLC0161")
+    if not any(np.ndim(v) for v in (lower, upper, step)):
+        for i in range(int(lower), int(upper), int(step)):
+            values = threads.run(op.body, [i, *values])
+        return values
+    outer, counter = threads.mask, threads.each(lower, np.int64)
+    while (mask := outer & (counter < upper)).any():
+        threads.mask = mask
+        new = threads.run(op.body, [counter, *values])
+        values = [threads.merged(mask, v, w) for v, w in zip(new, values)]
+        counter = counter + step
+    threads.mask = outer
+    return values
+
+
+@rule(scf.While)
+def _while(op: scf.While, threads: Threads) -> Any:
+    outer, values, results = threads.mask, threads.all(op.init), None
+    while threads.mask.any():
+        going, *out = threads.run(op.before, values)
+        results = out if results is None else [threads.merged(threads.mask, v, w) for v, w in zip(out, results)]
+        threads.mask = threads.mask & threads.each(going)
+        if threads.mask.any():
+            new = threads.run(op.after, out)
+            values = [threads.merged(threads.mask, v, w) for v, w in zip(new, values)]
+    threads.mask = outer
+    return results
+
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+def along(number: Any, sizes: Sequence[int], axis: str) -> Any:
+    """Where a number lies along an axis of a box, of which x goes fastest."""
+    x, y, _ = sizes
+    return {"x": number % x, "y": number // x % y, "z": number // (x * y)}[axis]
+
+
+@rule(thread.ThreadId)
+def _thread_id(op: thread.ThreadId, threads: Threads) -> Any:
+    return along(threads.lane, threads.block_size, op.dimension)
+
+
+@rule(thread.BlockId)
+def _block_id(op: thread.BlockId, threads: Threads) -> Any:
+    return along(threads.block, threads.grid, op.dimension)
+
+
+@rule(thread.BlockDim)
+def _block_dim(op: thread.BlockDim, threads: Threads) -> Any:
+    return threads.block_size[thread.AXES.index(op.dimension)]
+
+
+@rule(thread.GridDim)
+def _grid_dim(op: thread.GridDim, threads: Threads) -> Any:
+    return threads.grid[thread.AXES.index(op.dimension)]
+
+
+@rule(thread.Barrier)
+def _barrier(op: thread.Barrier, threads: Threads) -> Any:
+    return meet(op, threads)
+
+
+def meet(op: Op, threads: Threads) -> list[Any]:
+    """A barrier: all threads of a block are here, or none."""
+    present = threads.mask.reshape(-1, threads.per_block)
+    if (torn := present.any(1) & ~present.all(1)).any():
+        block = int(torn.argmax())
+        missing = int(present[block].argmin())
+        raise IRError(f"{op.name}: thread {missing} of block {threads.blocks[block]} does not come to this barrier, "
+                      "which others of its block wait at", code="MLC0182", loc=op.loc)
+    threads.epoch += present.all(1)
+    return []
+
+
+@rule(thread.Shuffle)
+def _shuffle(op: thread.Shuffle, threads: Threads) -> Any:
+    value = threads.each(threads[op.value])
+    width = threads.each(threads[op.width], np.int64)
+    offset = threads.each(threads[op.offset], np.int64)
+    if ((width < 1) | (width > WARP) | (width & (width - 1) != 0))[threads.mask].any():
+        op.fail("the width is no power of two up to 32", code="MLC0183")
+    lane = threads.lane
+    group, place = lane // width * width, lane % width
+    other = {"xor": place ^ offset, "down": place + offset, "up": place - offset, "idx": offset}[op.mode]
+    valid = (other >= 0) & (other < width) & (group + other < threads.per_block)
+    return [exchanged(op, threads, value, np.where(valid, group + other, lane) - lane), valid]
+
+
+def exchanged(op: Op, threads: Threads, value: Array, distance: Array) -> Array:
+    """The values of other threads, so many further; all threads of each warp are here, or none."""
+    lane = threads.lane
+    warp = np.arange(lane.size) - lane + lane // WARP        # another number for every warp of every block
+    absent = np.isin(warp, warp[threads.mask]) & ~threads.mask
+    if absent.any():
+        first = int(absent.argmax())
+        raise IRError(f"{op.name}: thread {lane[first]} of block {threads.block[first]} does not take part, which "
+                      "others of its warp do", code="MLC0183", loc=op.loc)
+    found: Array = value[np.arange(lane.size) + distance]
+    return found
+
+
+# -- vectors ----------------------------------------------------------------------------------------------------------
+@rule(vector.Extract)
+def _extract(op: vector.Extract, threads: Threads) -> Any:
+    x = threads[op.source]
+    at = op.static_position
+    if op.dynamic_position or len(at) != len(op.source.type.shape):
+        op.fail("threads take single elements at known places out of vectors", code="MLC0180")
+    return x[(..., *at)]
+
+
+@rule(vector.FromElements)
+def _from_elements(op: vector.FromElements, threads: Threads) -> Any:
+    dtype = to_numpy(op.result.type.dtype)
+    return np.stack([threads.each(v, dtype) for v in threads.all(op.operands)], axis=-1)
+
+
+@rule(arith.Select)
+def _select(op: arith.Select, threads: Threads) -> Any:
+    condition, a, b = threads.all(op.operands)
+    one_for_all_lanes = isinstance(op.result.type, VectorType) and not isinstance(op.condition.type, VectorType)
+    return op.ref(condition[:, None] if one_for_all_lanes and np.ndim(condition) else condition, a, b)

@@ -1,0 +1,109 @@
+"""What one thread asks and tells the others of its block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlc.ir.core import Op, Value
+from mlc.ir.types import FloatType, IntType, Type, i1, i32, index
+
+if TYPE_CHECKING:
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+AXES = ("x", "y", "z")
+
+
+class _Place(Op):
+    """A number that says where a thread stands; only a running kernel knows it."""
+
+    dimension: str
+    pure = True
+
+    def infer(self) -> Type:
+        self.dimension = self.dimension.removeprefix("#gpu<dim").removeprefix("#gpu<").split()[-1].rstrip(">,")
+        if self.dimension not in AXES:
+            self.fail(f"there is no axis {self.dimension}: x, y or z", code="MLC0180")
+        return index
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        return f"#gpu<dim {value}>" if name == "dimension" and generic else super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        p.append(f" {self.dimension}")
+        if extra := p.attr_dict(self, ("dimension",)):
+            p.append(" " + extra)
+
+    @classmethod
+    def parse_form(cls, parser: Parser) -> Op:
+        dimension = parser.keyword(AXES)
+        extra = parser.attr_dict() if parser.at("{") else {}
+        return parser.build(cls, [], {"dimension": dimension, **extra}, [index])
+
+
+class ThreadId(_Place, name="gpu.thread_id"):
+    """result = the number of the thread in its block, along one axis"""
+
+
+class BlockId(_Place, name="gpu.block_id"):
+    """result = the number of the block in the grid, along one axis"""
+
+
+class BlockDim(_Place, name="gpu.block_dim"):
+    """result = how many threads a block has along one axis"""
+
+
+class GridDim(_Place, name="gpu.grid_dim"):
+    """result = how many blocks there are along one axis"""
+
+
+class Barrier(Op, name="gpu.barrier", pure=False):
+    """Wait until every thread of the block is here; what they wrote before, all of them read after."""
+
+    format = "attr-dict"
+
+
+class Shuffle(Op, name="gpu.shuffle", pure=False):
+    """(result, valid) = the value of another thread of the same group of `width` neighbours, and whether there is one
+
+    With t the thread's number in its group, the other is t xor offset, t + offset (`down`), t - offset (`up`), or
+    offset itself (`idx`). All threads of the group take part. Where the other is outside of the group, the result is
+    the thread's own value.
+    """
+
+    value: Value
+    offset: Value
+    width: Value
+    mode: str
+    MODES = ("xor", "down", "up", "idx")
+
+    def infer(self) -> tuple[Type, ...]:
+        self.mode = self.mode.removeprefix("#gpu<shuffle_mode").strip().rstrip(">")
+        if self.mode not in self.MODES:
+            self.fail(f"there is no mode {self.mode}: {', '.join(self.MODES)}", code="MLC0180")
+        type = self.value.type
+        if not isinstance(type, IntType | FloatType) or type.width not in (32, 64):
+            self.fail(f"exchanges numbers of 32 or 64 bits, not {type}", code="MLC0180")
+        if self.offset.type != i32 or self.width.type != i32:
+            self.fail("offset and width are i32", code="MLC0180")
+        return type, i1
+
+    def attr_text(self, name: str, value: Any, generic: bool) -> str:
+        if name == "mode" and generic:
+            return f"#gpu<shuffle_mode {value}>"
+        return super().attr_text(name, value, generic)
+
+    def print_form(self, p: Printer) -> None:
+        extra = p.attr_dict(self, ("mode",))
+        p.append(f" {self.mode} {p.values(self.operands)}{' ' + extra if extra else ''} : {p.type(self.value.type)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        mode = parser.keyword(Shuffle.MODES)
+        refs = parser.operand_list()
+        if len(refs) != 3:
+            parser.fail("a shuffle takes a value, an offset and a width", "MLC0209")
+        extra = parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        type = parser.type()
+        return parser.build(Shuffle, parser.resolve_all(refs, [type, i32, i32]), {"mode": mode, **extra}, [type, i1])

@@ -1,0 +1,58 @@
+"""Choose, for each kernel, how its points are distributed over the threads of a GPU.
+
+takes  LOOP
+gives  LOOP
+why    a thread for every point is correct everywhere; this is where coalesced memory and registers come in
+
+A block of threads takes `block` neighbouring tiles, one for each thread, in row-major order of the parallel dimensions.
+Of a reduction in many lanes each lane is a thread, and a block takes one row. None of it changes a bit of the result:
+which element is combined with which was fixed before.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import loop
+from mlc.dialects.loop import Kernel
+from mlc.ir.core import Op
+from mlc.ir.passes import Pass
+from mlc.passes.forms import LOOP
+from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
+from mlc.passes.vectorize.steps import block
+
+WARP, THREADS, BYTES = 32, 256, 16
+"""Threads that run in step, threads of a block that share nothing, and what one thread reads at once at most."""
+
+
+def run(module: Op, threads: int = THREADS) -> None:
+    """Distribute every kernel that has no schedule over blocks of `threads`."""
+    for kernel in module.inside(Kernel):
+        if not kernel.schedule:
+            distribute(kernel, threads)
+
+
+def distribute(kernel: Kernel, threads: int) -> None:
+    """The default schedule of one kernel."""
+    lanes = kernel.tile[kernel.vector] if kernel.vector >= 0 else 0
+    if lanes >= WARP:
+        block(kernel, kernel.vector, lanes, vector=True, lanes=1)
+        kernel.block = 1
+    else:
+        if not lanes and next(kernel.inside(loop.For), None) is None:
+            wide(kernel)
+        kernel.block = threads
+
+
+def wide(kernel: Kernel) -> None:
+    """Let a thread take as many neighbours as it can read at once, where rows hold a multiple of them."""
+    d = best_dimension(kernel)
+    if d is None or not isinstance(kernel.domain[d], int):
+        return
+    lanes = BYTES * 8 // element_width(kernel)
+    while lanes > 1 and kernel.domain[d] % lanes:
+        lanes //= 2
+    accesses = [op for op in kernel.walk() if isinstance(op, loop.Load | loop.Store)]
+    if lanes > 1 and any(contiguity(op, d) == 1 for op in accesses):
+        block(kernel, d, lanes, vector=True, lanes=lanes)
+
+
+PASS = Pass(run, takes=LOOP, gives=LOOP)

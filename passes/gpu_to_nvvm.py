@@ -1,0 +1,121 @@
+"""Lower the kernels of gpu.modules to the llvm dialect, with nvvm for what only a GPU has.
+
+takes  GPU
+gives  NVVM: the host's functions as they were, and in every gpu.module one llvm.func per kernel
+why    PTX is made of LLVM IR; what is the same on every machine is lowered by the rules of scf_to_llvm
+
+Memory that a block shares is a global of address space 3, whose address is cast to an ordinary pointer; LLVM finds out
+again where it points.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import gpu, llvm, nvvm
+from mlc.dialects.builtin import Module
+from mlc.dialects.llvm.types import PtrType
+from mlc.ir.core import Op, Region, Symbol, Value, at_end
+from mlc.ir.diag import BackendError
+from mlc.ir.passes import Pass
+from mlc.ir.types import f32, f64, i1, i32, i64
+from mlc.passes.forms import GPU, NVVM
+from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
+from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert_all, convert_scalar, known, pool_constants, rule
+
+NAME, WARP = "gpu_to_nvvm", 32
+SHARED = PtrType(3)
+
+
+def run(module: Module) -> None:
+    """Lower every kernel of `module`."""
+    for holder in [op for op in module.body.block if isinstance(op, gpu.GPUModule)]:
+        for kernel in holder.body.block.ops:
+            if isinstance(kernel, gpu.Func):
+                _kernel(holder, kernel)
+                kernel.erase()
+
+
+def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
+    """The function of one kernel, before it."""
+    inputs = convert_all([a.type for a in kernel.args])
+    target = llvm.function(kernel.sym_name, inputs)
+    target.loc = kernel.loc
+    target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
+    if kernel.known_block_size is not None:
+        target.attrs["nvvm.maxntid"] = kernel.known_block_size
+    holder.body.block.insert(target, kernel)
+    low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
+    low.bind(kernel.args, target.args)
+    for i, memory_ in enumerate(kernel.shared):
+        with at_end(low.block, low.loc):
+            low.bind([memory_], [_shared(holder, kernel, memory_, i)])
+    for op in kernel.block:
+        if isinstance(op, gpu.Return):
+            with low.at(op):
+                llvm.Return()
+        else:
+            low.lower(op)
+    pool_constants(target)
+
+
+def _shared(holder: gpu.GPUModule, kernel: gpu.Func, memory_: Value, number: int) -> Value:
+    """The address of memory that a block shares: a global of its own."""
+    name, type = Symbol(f"{kernel.sym_name}_shared_{number}"), memory_.type
+    held: llvm.ArrayType | object = convert_scalar(type.dtype)
+    for n in reversed(type.shape):
+        held = llvm.ArrayType(n, held)  # type: ignore[arg-type]
+    holder.body.block.insert(llvm.Global.make([], {
+        "sym_name": name, "global_type": held, "linkage": "internal", "value": None, "constant": None,
+        "alignment": 16, "addr_space": SHARED.space}, [], [Region()], loc=kernel.loc), holder.body.block.first)
+    return llvm.AddrSpaceCast(llvm.AddressOf(name, SHARED).result, llvm.ptr).result
+
+
+# -- threads ----------------------------------------------------------------------------------------------------------
+_REGISTERS: dict[type[Op], type[nvvm.SpecialRegister]] = {
+    gpu.ThreadId: nvvm.Tid, gpu.BlockId: nvvm.Ctaid, gpu.BlockDim: nvvm.Ntid, gpu.GridDim: nvvm.Nctaid}
+
+
+@rule(*_REGISTERS)
+def _place(low: Lowering, op: Op) -> list[Value]:
+    register = nvvm.REGISTERS[_REGISTERS[type(op)], op.attrs["dimension"]]
+    return [llvm.ZExt(register().result, i64).result]
+
+
+@rule(gpu.Barrier)
+def _barrier(low: Lowering, op: gpu.Barrier) -> None:
+    nvvm.Barrier()
+
+
+@rule(gpu.Shuffle)
+def _shuffle(low: Lowering, op: gpu.Shuffle) -> list[Parts]:
+    """In groups of `width` threads: the upper bits of the clamp say where a group ends, the lower ones how far it goes.
+    """
+    width = known(low.one(op.width))
+    if not isinstance(width, int):
+        raise BackendError("a shuffle's width is known when it is compiled", code="MLC0547", loc=op.loc)
+    kind = {"xor": "bfly"}.get(op.mode, op.mode)
+    clamp = llvm.constant((WARP - width) << 8 | (0 if kind == "up" else WARP - 1), i32)
+    everyone, offset, x = llvm.constant(-1, i32), low.one(op.offset), low.one(op.value)
+    if op.results[1].uses:
+        probe = nvvm.ShflSync(everyone, llvm.constant(0, i32), offset, clamp, llvm.StructType((i32, i1)),
+                              kind=kind, return_value_and_is_valid=True).result
+        valid: Value = llvm.ExtractValue(probe, (1,)).result
+    else:
+        valid = llvm.constant(True, i1)
+    return [[_exchanged(x, kind, everyone, offset, clamp)], [valid]]
+
+
+def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value) -> Value:
+    """What another thread holds; 64 bits in two halves."""
+    def half(part: Value) -> Value:
+        return nvvm.ShflSync(everyone, part, offset, clamp, part.type, kind=kind).result
+
+    if x.type in (i32, f32):
+        return half(x)
+    bits = llvm.Bitcast(x, i64).result if x.type == f64 else x
+    low, high = llvm.Trunc(bits, i32).result, llvm.Trunc(llvm.LShr(bits, llvm.constant(32, i64)).result, i32).result
+    low, high = (llvm.ZExt(half(part), i64).result for part in (low, high))
+    whole = llvm.Or(llvm.Shl(high, llvm.constant(32, i64)).result, low).result
+    return llvm.Bitcast(whole, f64).result if x.type == f64 else whole
+
+
+PASS = Pass(run, takes=GPU, gives=NVVM)

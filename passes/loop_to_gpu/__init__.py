@@ -1,0 +1,86 @@
+"""Make a GPU kernel of every kernel, and a launch of it where it stood.
+
+takes  LOOP
+gives  GPU: LOW, and gpu: functions for one thread each, in modules of their own
+why    the last level with structure; what a thread does is the same loops and accesses as on a CPU, on scalars
+
+Each thread takes one block of points along the parallel dimensions, and goes through the loops inside by itself. Where
+a reduction has many lanes each of them is a thread, and they meet in a tree of shuffles and shared memory: the tree of
+the order that fix_numerics wrote. A point that sticks out of the domain computes what its last neighbour does, and
+stores nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from mlc.dialects import arith, gpu
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel
+from mlc.ir import sizes
+from mlc.ir.core import Block, Region, Symbol, Value, at_end, before
+from mlc.ir.passes import Pass
+from mlc.ir.types import index
+from mlc.passes.bufferize import SizeBuilder
+from mlc.passes.forms import GPU, LOOP
+from mlc.passes.loop_to_gpu import collective, memory
+from mlc.passes.loop_to_gpu.threads import Threads
+from mlc.passes.outline import from_outside
+
+__all__ = ["PASS", "collective", "memory", "run"]             # the modules register their rules
+
+MODULE = "kernels"
+
+
+def run(module: Module) -> None:
+    """Lower every kernel of `module`."""
+    kernels = list(module.inside(Kernel))
+    if not kernels:
+        return
+    module.attrs["gpu.container_module"] = True
+    names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
+    holder = gpu.GPUModule.make([], {"sym_name": Symbol(_fresh(MODULE, names))}, [], [Region(Block())])
+    module.body.block.insert(holder, module.body.block.first)
+    taken: set[str] = set()
+    for kernel in kernels:
+        _outline(kernel, holder, _fresh(re.sub(r"\W+", "_", kernel.label) or "kernel", taken))
+        kernel.erase()
+
+
+def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
+    """A function for one thread of a kernel in `holder`, and its launch before the kernel."""
+    used = from_outside(kernel)
+    given = [v for v in used if not isinstance(v.op, arith.Constant)]
+    made = gpu.function(name, [v.type for v in given], [v.name for v in given])
+    made.loc = kernel.loc
+    holder.body.block.insert(made)
+    here: dict[Value, Value] = dict(zip(given, made.args))
+    with at_end(made.block, kernel.loc):
+        for v in used:
+            if isinstance(v.op, arith.Constant):
+                here[v] = v.op.insert_clone({}).results[0]
+        inside = kernel.insert_clone(here)
+        gpu.Return()
+    assert isinstance(inside, Kernel)
+    with before(inside, kernel.loc):
+        low = Threads(made, inside)
+        low.run()
+    inside.erase()
+    with before(kernel, kernel.loc):
+        numbers = SizeBuilder(dict(zip(kernel.symbols, kernel.sizes)))
+        one = arith.constant(1, index)
+        blocks = numbers.value(sizes.divide(low.total + kernel.block - 1, kernel.block))
+        threads = arith.constant(low.size, index)
+        gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, None, tuple(given), None,
+                   kernel=Symbol(f"{holder.sym_name}::{name}"))
+
+
+def _fresh(name: str, taken: set[str]) -> str:
+    """A name that is not taken, and is from now on."""
+    name = next(n for i in itertools.count() if (n := f"{name}_{i}" if i else name) not in taken)
+    taken.add(name)
+    return name
+
+
+PASS = Pass(run, takes=LOOP, gives=GPU)

@@ -1,0 +1,90 @@
+"""What points side by side make together: in registers of one thread, or across threads."""
+
+from __future__ import annotations
+
+from mlc.dialects import arith, gpu, loop, memref, scf
+from mlc.ir.core import Value, at_end
+from mlc.ir.types import MemRefType, f32, i1, i32
+from mlc.passes.loop_to_gpu.threads import Threads, rule
+from mlc.passes.loop_to_scf.combiners import COMBINERS
+from mlc.passes.loop_to_scf.nest import Point
+
+WARP = 32
+
+
+@rule(loop.InBounds)
+def _in_bounds(low: Threads, op: loop.InBounds) -> None:
+    low.define(op.result, lambda p: low.inside(op.dim, p) or arith.constant(True, i1))
+
+
+@rule(loop.Reduce)
+def _reduce(low: Threads, op: loop.Reduce) -> None:
+    """The upper half onto the lower, until one is left: the tree of `lanes<L>`."""
+    if op.dim == low.across:
+        low.define(op.result, lambda p: across_threads(low, low.part(op.x, p), op.kind))
+        return
+    if op.dim != low.along:
+        op.fail("the lanes that it combines lie in registers or threads: `vector` is their dimension", code="MLC0171")
+
+    def tree(point: Point) -> Value:
+        parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
+                 for offset in range(low.kernel.tile[op.dim])]
+        while half := len(parts) // 2:
+            parts = [COMBINERS[op.kind](a, b) for a, b in zip(parts[:half], parts[half:])]
+        return parts[0]
+
+    low.define(op.result, tree)
+
+
+def across_threads(low: Threads, x: Value, kind: str) -> Value:
+    """The lanes of all threads of a block as one, for each of them."""
+    if x.type == i1:                                 # which has no place in memory
+        return arith.TruncI(across_threads(low, arith.ExtUI(x, i32).result, kind), i1).result
+    combine, lanes = COMBINERS[kind], low.lanes_across
+    if lanes > WARP:
+        x = _in_memory(low, x, kind, lanes)
+    width, half = arith.constant(min(WARP, lanes), i32), min(WARP, lanes) // 2
+    while half:
+        x = combine(x, _exchanged(x, "down", arith.constant(half, i32), width))
+        half //= 2
+    if lanes <= WARP:
+        return _exchanged(x, "idx", arith.constant(0, i32), width)
+    room = low.function.share(MemRefType((1,), x.type))
+    zero, first = low.number(0), scf.branch(low.is_first(), otherwise=False)
+    with at_end(first.then_body.block):
+        memref.Store(x, room, (zero,))
+        scf.Yield(())
+    gpu.Barrier()
+    return memref.Load(room, (zero,)).result
+
+
+def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
+    """As far as one warp can take over: the upper half of the threads hands its values to the lower one."""
+    lane = low.number(low.lane)
+    while lanes > WARP:
+        lanes //= 2
+        room, half = low.function.share(MemRefType((lanes,), x.type)), low.number(lanes)
+        upper = arith.AndI(arith.CmpI("sge", lane, half).result,
+                           arith.CmpI("slt", lane, low.number(2 * lanes)).result).result
+        branch = scf.branch(upper, otherwise=False)
+        with at_end(branch.then_body.block):
+            memref.Store(x, room, (arith.SubI(lane, half).result,))
+            scf.Yield(())
+        gpu.Barrier()
+        branch = scf.branch(arith.CmpI("slt", lane, half).result, [x.type])
+        with at_end(branch.then_body.block):
+            scf.Yield((COMBINERS[kind](x, memref.Load(room, (lane,)).result),))
+        with at_end(branch.else_body.block):
+            scf.Yield((x,))
+        x = branch.results[0]
+    return x
+
+
+def _exchanged(x: Value, mode: str, offset: Value, width: Value) -> Value:
+    """The value of another thread; narrow ones travel as i32, 16-bit floats as f32."""
+    type = x.type
+    if type.width >= 32:
+        return gpu.Shuffle(x, offset, width, mode=mode).results[0]
+    if type.is_float:
+        return arith.TruncF(gpu.Shuffle(arith.ExtF(x, f32).result, offset, width, mode=mode).results[0], type).result
+    return arith.TruncI(gpu.Shuffle(arith.ExtUI(x, i32).result, offset, width, mode=mode).results[0], type).result

@@ -1,0 +1,224 @@
+"""Kernels as threads of a GPU: the bits they have above, faults that hardware leaves undefined, and PTX."""
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlc.backends.cuda.ptx import check_legal, kernels, ptx
+from mlc.backends.target import GPUS
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Op
+from mlc.ir.diag import BackendError, IRError
+from mlc.ir.interp import Interpreter, run_function
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Instruments, Step
+from mlc.ir.printer import to_text
+from mlc.passes import pipeline
+from tests import upstream
+from tests.corpus import PROGRAMS
+from tests.op_samples import SAMPLES, Sample
+from tests.test_meaning import representative, same_bits
+
+Array = np.ndarray[Any, Any]
+PTXAS = shutil.which("ptxas")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+
+
+def check(module: Module, arguments: list[Any]) -> None:
+    """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to instructions of threads."""
+    wanted: list[Any] = []
+
+    def after(step: Step, lowered: Op) -> None:
+        name = step.transform.name
+        if name == "fix_numerics":
+            wanted[:] = run_function(lowered, "main", arguments)
+        elif name in ("distribute", "loop_to_gpu", "dce", "gpu_to_nvvm"):
+            same_bits(run_function(lowered, "main", arguments), wanted, name)
+
+    pipeline.build("llvm", machine="gpu").run(module, Instruments(verify_each=True, after=after))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name: str) -> None:
+    check(*PROGRAMS[name]())
+
+
+@pytest.mark.parametrize("sample", representative(SAMPLES, 1), ids=str)
+def test_operations(sample: Sample) -> None:
+    check(sample.build()[0], sample.arguments())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_every_sample(sample: Sample) -> None:
+    check(sample.build()[0], sample.arguments())
+
+
+def test_an_index_out_of_range_is_reported_as_on_a_cpu() -> None:
+    text = """func.func @main(%x: tensor<5xf32>, %i: tensor<300xi64>) -> tensor<300xf32> {
+      %0 = tensor.take %x, %i {axis = 0} : (tensor<5xf32>, tensor<300xi64>) -> tensor<300xf32>
+      func.return %0 : tensor<300xf32>
+    }"""
+    i = np.zeros(300, np.int64)
+    i[[290, 17]] = 5
+    with pytest.raises(IndexError, match=r"element 17 of the kernel"):
+        run_function(pipeline.lower(parse_module(text), "low", machine="gpu"), "main", [np.zeros(5, "f4"), i])
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+REVERSE = (Path(__file__).parent / "cases/gpu/threads.mlir").read_text()
+UNEVEN = """%four = arith.constant 4 : index
+      %few = arith.cmpi slt, %thread, %four : index
+      scf.if %few {
+        DO
+      }"""
+STORE = "memref.store %a, %row[%thread] : memref<64xf32, #gpu.address_space<workgroup>>"
+FAULTS: dict[str, tuple[str, str, str]] = {
+    "no barrier": ("gpu.barrier\n", "", "MLC0181.*reads what thread 63 of block 0 writes.*shared"),
+    "a barrier for some": ("gpu.barrier", UNEVEN.replace("DO", "gpu.barrier"), "MLC0182.*thread 4 of block 0"),
+    "a barrier in a loop of uneven length": (
+        "gpu.barrier", "%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n"
+        "scf.for %i = %c0 to %thread step %c1 {\ngpu.barrier\n}", "MLC0182.*thread 0"),
+    "past the end of shared memory": ("%row[%back]", "%row[%at]", "MLC0163.*index 64 .*thread 0 of block 1"),
+    "before its start": ("arith.constant 63", "arith.constant 62", "MLC0163.*index -1 .*thread 63 of block 0"),
+    "past the end of an argument": ("%x[%at]", "%x[%next]", "MLC0163.*index 128.*thread 63 of block 1"),
+    "two threads write one element": ("%out[%at]", "%out[%block]", "MLC0181.*writes what thread 63 of block 0 writes"),
+    "two blocks write one element": ("%out[%at]", "%out[%thread]", "MLC0181.*thread 0 of block [01] writes"),
+    "one block reads what another writes": (
+        "%a = memref.load %x[%at] : memref<?xf32>", "%a = memref.load %out[%thread] : memref<?xf32>",
+        "MLC0181.*writes what others reads.*global"),
+    "nobody wrote it": (STORE, UNEVEN.replace("DO", STORE), "MLC0181.*reads shared memory that no thread wrote"),
+    "a shuffle of some": ("%c, %valid = gpu.shuffle xor %b, %offset, %width : f32",
+                          UNEVEN.replace("DO", "%p, %q = gpu.shuffle xor %b, %offset, %width : f32")
+                          + "\n%c = arith.constant 0.0 : f32\n%valid = arith.constant true",
+                          "MLC0183.*thread 4 of block 0 does not take part"),
+    "a vector at an odd place": ("%a = memref.load %x[%at] : memref<?xf32>",
+                                 "%v = vector.load %x[%thread] {alignment = 8} : memref<?xf32>, vector<2xf32>\n"
+                                 "%a = vector.extract %v[1] : f32 from vector<2xf32>", "MLC0163.*no multiple of 8"),
+    "more threads than the kernel is made for": ("%size = arith.constant 64", "%size = arith.constant 65",
+                                                 "MLC0180.*made for"),
+}
+
+
+def reverse(text: str) -> Array:
+    """What the kernel of tests/cases/gpu makes of 128 numbers in two blocks."""
+    out = np.zeros(128, "f4")
+    Interpreter(parse_module(text, "k.mlir")).call("main", [np.arange(128, dtype="f4"), out, 2])
+    return out
+
+
+def test_threads_exchange_what_they_hold() -> None:
+    wanted = np.arange(128).reshape(2, 32, 2)[:, ::-1]              # reversed in blocks, then neighbours exchanged
+    assert (reverse(REVERSE) == wanted.reshape(128)).all()
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_found(name: str) -> None:
+    old, new, message = FAULTS[name]
+    text = REVERSE.replace("%a = memref", "%one_more = arith.constant 1 : index\n"
+                           "%next = arith.addi %at, %one_more : index\n%a = memref")
+    faulty = text.replace(old, new)
+    assert faulty != text
+    with pytest.raises(IRError, match=message):
+        reverse(faulty)
+
+
+def test_atomic_and_other_writes_do_not_mix() -> None:
+    text = """module {
+      gpu.module @kernels {
+        gpu.func @k(%x: memref<1xi64>) kernel {
+          %zero = arith.constant 0 : index
+          %thread = gpu.thread_id x
+          %n = arith.index_cast %thread : index to i64
+          %0 = memref.atomic_rmw addi %n, %x[%zero] : (i64, memref<1xi64>) -> i64
+          ALSO
+          gpu.return
+        }
+      }
+      func.func @main(%x: memref<1xi64>) {
+        %one = arith.constant 1 : index
+        %many = arith.constant 100 : index
+        gpu.launch_func @kernels::@k blocks in (%one, %one, %one) threads in (%many, %one, %one)
+          args(%x : memref<1xi64>)
+        func.return
+      }
+    }"""
+    x = np.zeros(1, np.int64)
+    Interpreter(parse_module(text.replace("ALSO", ""))).call("main", [x])
+    assert x[0] == 4950
+    with pytest.raises(IRError, match=r"MLC0181.*reads what others writes"):
+        Interpreter(parse_module(text.replace("ALSO", "%1 = memref.load %x[%zero] : memref<1xi64>"))).call("main", [x])
+
+
+# -- below threads ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_upstream_reads_the_dumps(name: str) -> None:
+    module, _ = PROGRAMS[name]()
+    for level in ("low", "llvm"):
+        pipeline.resume(module, level, machine="gpu")
+        upstream.verify_text(to_text(module, generic=True, locations=True))
+        for generic in (False, True):
+            text = to_text(module, generic=generic)
+            assert to_text(parse_module(text), generic=generic) == text
+
+
+def assembled(text: str, architecture: str) -> str:
+    """What ptxas says of PTX; it must accept it."""
+    assert PTXAS is not None
+    done = subprocess.run([PTXAS, f"-arch={architecture}", "-v", "-o", "/dev/null", "/dev/stdin"], input=text,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def check_ptx(build: Callable[[], Module], architectures: tuple[str, ...]) -> None:
+    """PTX of a program for each architecture, which ptxas accepts and needs no memory for registers for."""
+    module = build()
+    pipeline.lower(module, machine="gpu")
+    for architecture in architectures:
+        text = ptx(kernels(module), GPUS[f"cuda:{architecture}"])
+        assert f".target {architecture}" in text and ".visible .entry" in text
+        if PTXAS is not None:
+            said = assembled(text, architecture)
+            assert said.count("0 bytes spill stores, 0 bytes spill loads") == said.count("spill stores"), said
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ptx_of_programs(name: str) -> None:
+    check_ptx(lambda: PROGRAMS[name]()[0], ARCHITECTURES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sample", representative(SAMPLES), ids=str)
+def test_ptx_of_operations(sample: Sample) -> None:
+    check_ptx(lambda: sample.build()[0], ("sm_75", "sm_90"))
+
+
+@pytest.mark.skipif(PTXAS is not None, reason="ptxas is installed: PTX is assembled")
+def test_without_ptxas_nothing_is_assembled() -> None:
+    pytest.skip("ptxas is not installed (pip install nvidia-cuda-nvcc==13.0.88): PTX is made, but not assembled")
+
+
+def test_what_a_gpu_has_no_instruction_for_never_reaches_llvm() -> None:
+    """LLVM would end the process at some of it."""
+    module = parse_module("""gpu.module @kernels {
+      llvm.func @k(%x: !llvm.ptr) {
+        %0 = llvm.load %x : !llvm.ptr -> vector<8xf32>
+        llvm.return
+      }
+      llvm.func @l(%x: vector<4xf32>) {
+        %0 = llvm.intr.vector.reduce.fmaximum(%x) : (vector<4xf32>) -> f32
+        llvm.return
+      }
+    }""", "k.mlir")
+    with pytest.raises(BackendError, match=r"k\.mlir:3.*MLC0548.*longer than 128 bits"):
+        check_legal(kernels(module))
+    kernels(module).body.block.ops[0].erase()
+    with pytest.raises(BackendError, match=r"k\.mlir:7.*MLC0548.*llvm.intr.vector.reduce.fmaximum has no instruction"):
+        check_legal(kernels(module))
