@@ -151,7 +151,7 @@ func.func @f(%x: memref<4x8xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2 and grain = 1 do not fit
+  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2, grain = 1 and block = 0 do not fit
     loop.end
   }
   func.return
