@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import fcntl
 import itertools
 import os
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -17,10 +19,19 @@ _loads = itertools.count()
 
 
 class Library:
-    """A loaded shared object. It stays mapped for the life of the process, so its addresses remain valid."""
+    """A loaded shared object. Its addresses are valid as long as this object lives: who keeps one keeps this, too.
+
+    A process can map some 65,000 pieces of memory, and each library takes a few of them.
+    """
 
     def __init__(self, handle: ctypes.CDLL) -> None:
         self._handle = handle
+        self._unload = weakref.finalize(self, _ctypes.dlclose, handle._handle)
+        self._unload.atexit = False              # when the process ends, others may still run its code
+
+    def stay(self) -> None:
+        """Keep the library for the life of the process: threads that never end run its code."""
+        self._unload.detach()
 
     def address(self, name: str) -> int:
         """The address of an exported function or variable."""
@@ -34,8 +45,10 @@ class Library:
         return hasattr(self._handle, name)
 
     def function(self, name: str, restype: Any, argtypes: Sequence[Any]) -> Callable[..., Any]:
-        """An exported function with this C signature; calls release the GIL."""
-        return ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
+        """An exported function with this C signature, which keeps the library; calls release the GIL."""
+        found = ctypes.CFUNCTYPE(restype, *argtypes)(self.address(name))
+        found.library = self  # type: ignore[attr-defined]
+        return found
 
 
 def load(so: bytes) -> Library:

@@ -56,8 +56,10 @@ __all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "co
 Parameters = str | int | Iterable[str | int]
 """Parameters of a function: names, positions, or one of them."""
 
+RECENT = 1024
+"""So many programs stay loaded that nobody holds: one that is compiled again and again costs that once."""
 _cache: dict[str, Executable] = {}
-"""Native code by the key of the module it was made from."""
+"""Native code by the key of the module it was made from, the least recently wanted first."""
 _device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
 """The same for devices, on which code is loaded, and whether it is launched as a graph."""
 _functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
@@ -90,11 +92,14 @@ def executable(module: Module) -> Executable:
         if text is None:                                   # rules or operations of others: they may change
             return Executable(compiled()).at(places.interface)
         key = cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
-        if (found := _cache.get(key)) is None:
+        if (found := _cache.pop(key, None)) is None:
             if (kept := image.recall(key)) is None:
                 kept = compiled()
                 image.keep(key, kept)
-            found = _cache[key] = Executable(kept)
+            found = Executable(kept)
+        _cache[key] = found
+        if len(_cache) > RECENT:
+            del _cache[next(iter(_cache))]
         return found.at(places.interface)
 
 

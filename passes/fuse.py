@@ -239,7 +239,18 @@ class _Fuser:
                     return "it reads other elements than its own"
         if self.between(producer, consumer):
             return "another kernel runs between them"
-        return self.why_not_rows(home, guest)
+        return self.why_not_beside(home, guest) or self.why_not_rows(home, guest)
+
+    def why_not_beside(self, home: Group, guest: Group) -> str | None:
+        """Why `guest` should not read tensors of its own where a contraction writes: its vectors lie across short rows.
+
+        The contraction writes them once; reading others in that order, too, takes longer than another kernel.
+        """
+        length = home.space.shape[-1] if home.kind == "contract" and home.space.shape else 0
+        if not isinstance(length, int) or not 1 < length < SHORT_ROW:
+            return None
+        own = any(v.op not in home.ops for v in self.inputs(guest))
+        return f"rows of {length} are too short to read beside a contraction" if own else None
 
     def why_not_together(self, home: Group, guest: Group) -> str | None:
         """Why the operations of `guest` cannot be evaluated in the space of `home`."""

@@ -10,6 +10,8 @@ kernel of fixed size that is too small for two threads stays as it is; where siz
 
 from __future__ import annotations
 
+import re
+
 from mlc.dialects import arith, loop, math
 from mlc.dialects.loop import For, InKernel, Kernel, TileType
 from mlc.ir import sizes
@@ -56,7 +58,8 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
 
 def shareable(kernel: Kernel) -> int:
     """How many leading dimensions may be shared out: those whose points all write elsewhere."""
-    stores = [{*loop.spanned(op.map)} for op in kernel.inside(loop.Store)]
+    stores = [{*loop.spanned([e for e in op.map if not any(re.fullmatch(r"t\d+", n) for n in sizes.symbols(e))])}
+              for op in kernel.inside(loop.Store)]          # an index tile may name one place for several points
     return next((d for d in range(kernel.parallel) if kernel.domain[d] != 1 and not all(d in dims for dims in stores)),
                 kernel.parallel)
 

@@ -1,14 +1,18 @@
 """Calling compiled functions with care: what is accepted, copied, refused by name, reported, and counted."""
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mlc
+from mlc import api
 from mlc.backends import executable
 from mlc.backends.cpu import abi
 from mlc.backends.cpu.abi import Interface
@@ -342,3 +346,23 @@ def test_code_for_a_better_machine_is_refused() -> None:
     better = Target("better", host().triple, "x86-64", ("+amx-imaginary",), 512)
     with pytest.raises(BackendError, match=r"MLC0562.*this machine cannot run code made for better"):
         executable.load_object(b"", {}, better)
+
+
+def mapped() -> int:
+    return sum("memfd:mlc" in line for line in Path("/proc/self/maps").read_text().splitlines())
+
+
+def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process can map some 65,000 pieces of memory: one that compiles for days must not run out of them."""
+    monkeypatch.setattr(api, "_cache", {})
+    monkeypatch.setattr(api, "RECENT", 3)
+    before, x = None, np.ones((300, 300), np.float32)
+    for i in range(12):
+        f = mlc.compile(lambda x, i=i: mlc.tanh(x) * i)
+        np.testing.assert_allclose(f(x).numpy(), np.tanh(x) * i, rtol=1e-6)
+        gc.collect()
+        if i == 5:
+            before = mapped()
+    assert mapped() == before and len(api._cache) == 3
+    mlc.set_num_threads(mlc.get_num_threads())               # tells only libraries that are still there
+    assert f(x).numpy().tobytes() == f(x).numpy().tobytes()

@@ -151,8 +151,8 @@ def test_imports(library: Library) -> None:
 
 def test_each_load_is_a_library_of_its_own(so: bytes) -> None:
     """The loader remembers paths and descriptor numbers come back, so this fails if a path is ever reused."""
-    addresses = {load(so).address("count") for _ in range(20)}
-    assert len(addresses) == 20
+    loaded = [load(so) for _ in range(20)]
+    assert len({library.address("count") for library in loaded}) == 20
     other = link(compile_object("define i32 @f() {\n  ret i32 9\n}", V3), ["f"])
     assert load(other).function("f", ctypes.c_int, [])() == 9
 

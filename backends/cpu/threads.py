@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,8 @@ SPIN_CYCLES = 150_000
 
 _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()
-_hooks: list[int] = []
-"""The address of the hook of every library that is loaded."""
+_sharing: weakref.WeakSet[Library] = weakref.WeakSet()
+"""Every loaded library that shares its work out."""
 _count: int | None = None
 _pool: Library | None = None
 
@@ -55,7 +56,7 @@ def set_num_threads(count: int) -> None:
 def attach(library: Library) -> None:
     """Let the code of a library that exports HOOK share its work among the threads of the pool."""
     with _lock:
-        _hooks.append(library.address(HOOK))
+        _sharing.add(library)
         _apply()
 
 
@@ -63,21 +64,23 @@ def _apply() -> None:
     """Tell the pool how many threads there are, and all libraries of the pool once it is wanted."""
     global _pool
     count = get_num_threads()
-    if _pool is None and (count == 1 or not _hooks):
+    if _pool is None and (count == 1 or not _sharing):
         return
     if _pool is None:
         _pool = _made()
     ctypes.c_int32.from_address(_pool.address("threads")).value = count
     ctypes.c_int64.from_address(_pool.address("spin")).value = SPIN_CYCLES if count <= processors() else 0
     share = _pool.address("share")
-    for hook in _hooks:
-        ctypes.c_void_p.from_address(hook).value = share
+    for library in list(_sharing):
+        ctypes.c_void_p.from_address(library.address(HOOK)).value = share
 
 
 def _made() -> Library:
     """The code of the pool, loaded."""
     from mlc.backends.cpu import runtime
-    return runtime.library("threads", lambda target: CODE, ["share", "reset", "threads", "spin"], _EXTERNALS)
+    made = runtime.library("threads", lambda target: CODE, ["share", "reset", "threads", "spin"], _EXTERNALS)
+    made.stay()
+    return made
 
 
 def _after_fork() -> None:

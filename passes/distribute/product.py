@@ -168,6 +168,7 @@ def schedule_mma(kernel: Kernel) -> bool:
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
     block(kernel, m, tile[0])
     block(kernel, n, tile[1], vector=True, lanes=2)
+    itemsize = contract.lhs.type.dtype.itemsize
     plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     box(kernel, tuple(panel))
@@ -177,7 +178,7 @@ def schedule_mma(kernel: Kernel) -> bool:
         d = n if n in dims else m
         share(kernel, name, d if d in along[name] and k not in along[name] else k)
     height, width = kernel.tile[m] * panel[m], kernel.tile[n] * panel[n]
-    bytes = ((height + width) * (STAGE + PAD) + STAGE * PAD) * contract.lhs.type.dtype.itemsize
+    bytes = ((height + width) * (STAGE + PAD) + STAGE * PAD) * itemsize
     stages = min(STAGES, SHARED // bytes)
     if stages > 1 and plain:
         ahead(kernel, stages)

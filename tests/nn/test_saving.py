@@ -60,7 +60,7 @@ def test_what_is_no_such_file(content: bytes, tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(mlc.UserError, match="MLC0387"):
+    with pytest.raises(mlc.UserError, match="MLC0392"):
         nn.load_safetensors(tmp_path / "missing")
     with pytest.raises(mlc.UserError, match="MLC0393"):
         nn.save_safetensors(tmp_path / "no" / "folder", {})
