@@ -428,7 +428,7 @@ def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
 
 def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
     """Sums in f32 are part of the name where factors could have others."""
-    m, n, k = op.shape
+    m, n, k = op.extents
     kind = "f32.f32" if op.kind == "f16" else op.kind
     return w.intrinsic(op, f"nvvm.mma.m{m}n{n}k{k}.{op.layoutA}.{op.layoutB}.{kind}", ())
 

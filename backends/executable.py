@@ -140,7 +140,7 @@ class Entry(Guards):
         """Argument `i` as compiled code takes it: native, contiguous, aligned. A donated one cannot be a copy."""
         if not isinstance(array, _ndarray):
             raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
-                                code="MLC0324")
+                                code="MLC0324", hint="x.cpu() brings it here" if hasattr(array, "device") else None)
         same, flags = self._check_type(i, array), array.flags
         fits = same and flags.c_contiguous and flags.aligned
         if i in self._donated and not (fits and flags.writeable):

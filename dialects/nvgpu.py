@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlc.ir.core import Op, ResultType, Value
-from mlc.ir.types import TYPE_READERS, MemRefType, Type, VectorType, bf16, f16, f32, index
+from mlc.ir.types import TYPE_READERS, MemRefType, Type, VectorType, bf16, element, f16, f32, index
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -48,7 +48,7 @@ class MmaSync(Op, name="nvgpu.mma.sync"):
 
     def infer(self) -> Type:
         self.mmaShape, self.tf32Enabled = tuple(self.mmaShape), self.tf32Enabled or None
-        dtype = getattr(self.a.type, "dtype", None)
+        dtype = element(self.a.type)
         k, held = (8, 1) if self.tf32Enabled else (16, 2)
         known = dtype == f32 if self.tf32Enabled else dtype in (bf16, f16)
         wanted = [VectorType((4, held), dtype), VectorType((2, held), dtype), VectorType((2, 2), f32)] if known else []

@@ -163,6 +163,11 @@ class MmaSync(Op, name="nvvm.mma.sync"):
         return StructType((f32,) * 4)
 
     @property
+    def extents(self) -> tuple[int, ...]:
+        """m, n and k."""
+        return tuple(int(n) for n in self.shape)
+
+    @property
     def kind(self) -> str:
         return self.multiplicandAPtxType or ""
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
@@ -267,7 +269,7 @@ class Compiled:
         if entry is None:
             return recorded.result(())
         try:
-            results = entry.call(arguments.arrays)
+            results = entry.call(self._brought(arguments))
         except UserIndexError:
             # The code has run, and may have written to them.
             consume(arguments.given, donated, user_loc(), name_of(self.f))
@@ -322,6 +324,12 @@ class Compiled:
     def _key(self, arguments: Arguments) -> Any:
         """What to find the code for some arguments by."""
         return arguments.key if self.where or arguments.device == CPU else (arguments.key, arguments.device)
+
+    def _brought(self, arguments: Arguments) -> Sequence[Any]:
+        """The arrays, on the CPU if the function runs there; a device brings what it needs by itself."""
+        if self.where != CPU or arguments.device == CPU:
+            return arguments.arrays
+        return [a if isinstance(a, np.ndarray) else a.numpy() for a in arguments.arrays]
 
     def _on_cpu(self, arguments: Arguments) -> bool:
         return (self.where or arguments.device) == CPU

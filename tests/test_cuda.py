@@ -3,20 +3,23 @@ from __future__ import annotations
 
 import copy
 import gc
+import pickle
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mlc
 from mlc import nn
 from mlc.api import run_module
 from mlc.backends.cuda import device as devices
-from mlc.backends.cuda import driver, image
+from mlc.backends.cuda import dlpack, driver, image
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
 from mlc.backends.cuda.memory import Allocator, Place, size_class
@@ -234,6 +237,21 @@ def test_memory_that_others_use_is_waited_for() -> None:
     assert allocator.allocate(100) is block and device.waits == 1 and not block.shared
 
 
+def test_several_threads_call_one_function() -> None:
+    """Each with arguments of its own, in memory of its own."""
+    f, found = entry(PROGRAMS["symbolic_rows_and_columns"]()[0]), dict[int, list[Array]]()
+
+    def work(i: int) -> None:
+        for _ in range(5):
+            found[i] = run(f, np.full((7, 37), i, "f4"), np.full(37, 2, "f4"))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    assert all((found[i][0] == i + 2).all() and (found[i][1] == i * 74).all() for i in range(4))
+    assert f.program.interpretations <= 4
+
+
 # -- code -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["loop_that_carries_two", "gathers", "narrow_floats", "integers"])
 def test_kernels_take_what_they_are_passed(name: str) -> None:
@@ -353,6 +371,13 @@ def test_devices_that_are_there(installed: Callable[[Any], None]) -> None:
         devices.device(2)
 
 
+def test_a_forked_process_has_no_device(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "_forked", False)
+    devices._after_fork()
+    with pytest.raises(BackendError, match=r"(?s)MLC0586.*spawn"):
+        mlc.ones(3).cuda()
+
+
 class NoLibrary:
     """cuda-python where there is no libcuda."""
 
@@ -432,7 +457,7 @@ def test_functions_compiled_for_a_device(device: FakeDevice) -> None:
     assert len(f.entries) == 2
     g = mlc.compile(lambda a: a * 2)
     assert g(X).device == "cpu" and g(y).device == "cuda:0" and len(g.entries) == 2
-    assert mlc.compile(lambda a: a * 2, target="host")(mlc.tensor(X)).device == "cpu"
+    assert mlc.compile(lambda a: a * 2, target="host")(y).device == "cpu"
     assert "gpu.launch_func" in str(f.lower(X, 1.0, level="low")) and "gpu" not in str(g.lower(X, level="low"))
     assert mlc.compile(lambda a: a - 1, target="cuda:sm_80")(X).tolist() == (X - 1).tolist()
     with pytest.raises(BackendError, match=r"MLC0588.*cuda:sm_100"):
@@ -480,6 +505,10 @@ def test_modules_move(device: FakeDevice) -> None:
     y = model(mlc.tensor(X).cuda())
     assert y.device == "cuda:0" and model.double()[0].weight.device == "cuda:0"
     model.float().load_state_dict({n: x.numpy() for n, x in model.state_dict().items()})
+    other = copy.deepcopy(model)
+    assert other[0].weight.device == "cuda:0" and (other[0].weight.numpy() == model[0].weight.numpy()).all()
+    with pytest.raises(UserTypeError, match="MLC0346"):
+        pickle.dumps(model[0].weight.held)
     assert model[0].weight.device == "cuda:0" and model.cpu()[0].weight.device == "cpu"
     gradient = mlc.grad(lambda w: (w * w).sum())(mlc.tensor(X).cuda())
     assert gradient.device == "cuda:0" and (gradient.numpy() == 2 * X).all()
@@ -550,6 +579,31 @@ def test_a_capsule_that_nobody_takes(device: FakeDevice) -> None:
     assert mlc.cuda.memory_allocated() == 0
     with pytest.raises(BufferError):
         mlc.ones(2).cuda().__dlpack__(dl_device=(1, 0))
+
+
+def test_capsules_are_as_pytorch_has_them(device: FakeDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake device's memory is the CPU's, so PyTorch reads it if the capsule says so."""
+    monkeypatch.setattr(dlpack, "CUDA", 1)
+    for dtype in ("float32", "bfloat16", "int64", "bool"):
+        x = mlc.tensor(X).to(dtype).cuda()
+        held: Any = x.held
+        theirs = torch.utils.dlpack.from_dlpack(held.__dlpack__(stream=-1))
+        assert str(theirs.dtype) == f"torch.{dtype}" and theirs.tolist() == x.tolist()
+        assert theirs.data_ptr() == held.address
+        del x, held
+        gc.collect()
+        assert mlc.cuda.memory_allocated() == 512
+        back: Any = mlc.from_dlpack(Foreign(theirs.__dlpack__())).held
+        assert (back.address, back.shape, back.dtype.name) == (theirs.data_ptr(), (3, 4), dtype)
+        del theirs
+        gc.collect()
+        assert mlc.cuda.memory_allocated() == 512
+        del back
+        gc.collect()
+        assert mlc.cuda.memory_allocated() == 0
+    turned = torch.arange(12.0).reshape(3, 4).T
+    with pytest.raises(UserTypeError, match=r"MLC0346.*row-major"):
+        mlc.from_dlpack(Foreign(turned.__dlpack__()))
 
 
 def test_tensors_of_others_are_operands(device: FakeDevice) -> None:

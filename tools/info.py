@@ -51,6 +51,7 @@ def versions(target_name: str) -> list[tuple[str, str]]:
             raise
         rows.append(("target", error.message))
     rows.append(("threads", str(threads.get_num_threads())))
+    rows.append(("GPU", _gpu()))
     store = cache.store()
     rows += [("compile cache", str(store.folder) if store is not None else "off"),
              ("symbols that compiled code may leave to the system", ", ".join(sorted(ALLOWED_EXTERNALS)) or "none")]
@@ -69,6 +70,17 @@ def show(rows: list[tuple[str, str]]) -> None:
     for key, value in rows:
         print(f"{key:{width}}  {value}" if len(key) <= width else f"{key}: {value}")
     sys.stdout.flush()
+
+
+def _gpu() -> str:
+    """The first GPU of this machine, or why there is none."""
+    from mlc import cuda
+    from mlc.backends.cuda.device import device
+    try:
+        major, minor = cuda.get_device_capability()
+        return f"{device().name}, compute capability {major}.{minor}"
+    except BackendError as error:
+        return error.message
 
 
 def _version(package: str) -> str:

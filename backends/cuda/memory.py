@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cuda.device import Device
-from mlc.ir.diag import BackendError
+from mlc.ir.diag import BackendError, UserTypeError
 
 Array = np.ndarray[Any, Any]
 SMALLEST, STEPS = 512, 8
@@ -89,9 +89,11 @@ class Allocator:
             self.statistics.used -= block.size
             self._free.setdefault((block.stream, block.size), []).append(block)
         if shared:
+            self.device.activate()
             self.device.synchronize(everything=True)
 
     def _new(self, size: int, stream: int) -> Block:
+        self.device.activate()
         address = self.device.allocate(size)
         if address is None:
             self._release()
@@ -112,6 +114,7 @@ class Allocator:
             self._release()
 
     def _release(self) -> None:
+        self.device.activate()
         self.device.synchronize()
         for blocks in self._free.values():
             for block in blocks:
@@ -176,8 +179,15 @@ class DeviceArray:
     def copy(self) -> DeviceArray:
         """The same in other memory."""
         out = self.place.empty(self.shape, self.dtype)
+        self.place.device.activate()
         self.place.device.copy(out.address, self.address, self.nbytes)
         return out
+
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise UserTypeError(f"an array on {self.device} is in no file", code="MLC0346", hint="bring it back: x.cpu()")
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.place.device.ordinal                # kDLCUDA

@@ -145,15 +145,17 @@ class Copies:
             if not done.all():
                 rest = np.nonzero(~done)[0]
                 left.append(Copy(copy.op, who[rest], copy.group[rest], copy.addresses[rest], copy.size,
-                                 lambda sel, w=copy.write, rest=rest, n=who.size: w(_among(sel, rest, n))))
+                                 _of_rest(copy.write, rest, who.size)))
         self.begun = left
 
 
-def _among(chosen: Array, rest: Array, count: int) -> Array:
-    """Which of `count` are chosen, told of those in `rest`."""
-    out = np.zeros(count, bool)
-    out[rest[chosen]] = True
-    return out
+def _of_rest(write: Callable[[Array], None], rest: Array, count: int) -> Callable[[Array], None]:
+    """What some of the threads in `rest` write, where `write` is told which of `count` threads do."""
+    def apply(chosen: Array) -> None:
+        every = np.zeros(count, bool)
+        every[rest[chosen]] = True
+        write(every)
+    return apply
 
 
 # -- on vectors and memrefs -------------------------------------------------------------------------------------------

@@ -145,8 +145,9 @@ def sum_points(sides: tuple[Side, Side]) -> int:
 # -- tensor cores -----------------------------------------------------------------------------------------------------
 WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 32
 """Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and terms of a stage."""
-STAGES, SHARED, PAD = 4, 48 << 10, 8
-"""How many stages are under way at most, bytes that a block shares, and elements that no one uses between two rows."""
+STAGES, SHARED, PAD, COPIED = 4, 48 << 10, 8, 16
+"""How many stages are under way at most, bytes that a block shares, elements that no one uses between two rows, and how
+many a thread computes to be shared, for they stay in registers until all have read the last ones."""
 
 
 def schedule_mma(kernel: Kernel) -> bool:
@@ -161,15 +162,16 @@ def schedule_mma(kernel: Kernel) -> bool:
     n = max(d for dims in sides.values() for d in dims)
     m = next(dims[-1] for dims in sides.values() if n not in dims)
     others = prod(guess(kernel.domain[d]) for d in free if d not in (m, n))
-    tile, warps = min(itertools.product(WARP_TILES, WARPS), key=lambda shape: mma_cost(
-        *shape, guess(kernel.domain[m]), guess(kernel.domain[n]), others))
+    itemsize = contract.lhs.type.dtype.itemsize
+    plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
+    tile, warps = min((shape for shape in itertools.product(WARP_TILES, WARPS) if plain or copied(*shape) <= COPIED),
+                      key=lambda shape: mma_cost(shape[0], shape[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
+                                                 others))
     panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
     threads[m], threads[n] = 8, 4
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
     block(kernel, m, tile[0])
     block(kernel, n, tile[1], vector=True, lanes=2)
-    itemsize = contract.lhs.type.dtype.itemsize
-    plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     box(kernel, tuple(panel))
     warp(kernel, tuple(threads))
@@ -183,6 +185,11 @@ def schedule_mma(kernel: Kernel) -> bool:
     if stages > 1 and plain:
         ahead(kernel, stages)
     return True
+
+
+def copied(tile: tuple[int, int], warps: tuple[int, int]) -> int:
+    """How many elements of a stage each thread copies."""
+    return ceil((8 * tile[0] * warps[0] + 4 * tile[1] * warps[1]) * STAGE, WARP * warps[0] * warps[1])
 
 
 def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int) -> float:

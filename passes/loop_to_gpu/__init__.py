@@ -6,8 +6,9 @@ why    the last level with structure; what a thread does is the same loops and a
 
 Each thread takes one block of points along the parallel dimensions, and goes through the loops inside by itself. Where
 a reduction has many lanes each of them is a thread, and they meet in a tree of shuffles and shared memory: the tree of
-the order that fix_numerics wrote. What a kernel packs, the threads of a block copy together. A point that sticks out of the domain computes what its last neighbour does, and
-stores nothing.
+the order that fix_numerics wrote. What a kernel packs, the threads of a block copy together, ahead of time where a loop
+has stages; what it multiplies for tensor cores, they multiply by warps. A point that sticks out of the domain computes
+what its last neighbour does, and stores nothing.
 """
 
 from __future__ import annotations

@@ -258,8 +258,9 @@ def _recall(low: Threads, op: loop.Recall) -> None:
     """Of what is packed, also points that stick out have an element; warps.py reads fragments of it by itself."""
     if low.kernel.warp and all(isinstance(user, loop.Mma) for user in op.result.users):
         return
-    with low.scoped() as scope:
+    with low.scoped():
         if is_packed(op.scratch):
-            scope.ends = {}
+            low.scope.ends = {}
         read(low, op.result, _access(low, op.scratch))
-    low.scope.tiles[op.result] = scope.tiles[op.result]
+        found = low.scope.tiles[op.result]
+    low.scope.tiles[op.result] = found

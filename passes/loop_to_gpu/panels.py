@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import gcd, prod
 
 from mlc.dialects import arith, gpu, loop, memref
@@ -32,7 +33,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
     for pack, pace, found in filled:
         made = low.scope.rooms[pack.scratch][0]
         for values, place, there in found:
-            memory.guarded(there, (), lambda v=values, p=place: _write(low, made, v, p, pace), list, low)
+            memory.guarded(there, (), partial(_write, low, made, values, place, pace), list, low)
     gpu.Barrier()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 from mlc.dialects import arith, gpu, loop, nvgpu, scf
@@ -43,7 +44,7 @@ class Stages:
         with low.scoped():
             low.enter(self.op.dim, 0, self.size)
             along, count = panels.direction(low, pack, {d: low.points_along(d) for d in dims})
-        return along == dims[-1] and count * pack.scratch.type.dtype.itemsize >= 4
+        return bool(along == dims[-1] and count * pack.scratch.type.dtype.itemsize >= 4)
 
     def run(self) -> None:
         """Wait for a block's copies, begin those of a later block where the last one was, then compute."""
@@ -56,7 +57,7 @@ class Stages:
         low.scope.rooms |= rooms
         group = None
         for stage in range(ahead):
-            self.where(stage * self.size, lambda stage=stage: self.begin(stage * self.size, stage))
+            self.begin_if_there(stage * self.size, stage)
             group = nvgpu.DeviceAsyncCreateGroup(()).result
         args = op.body.block.args
         keys = [(a, p) for a in args for p in low.points(a.type.dims)]
@@ -70,7 +71,7 @@ class Stages:
             nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)
             gpu.Barrier()
             later = origin + ahead * self.size
-            self.where(later, lambda: self.begin(later, number + ahead))
+            self.begin_if_there(later, number + ahead)
             nvgpu.DeviceAsyncCreateGroup(())
             self.place(origin, number)
             whole = sizes.modulo(self.end, self.size) == 0
@@ -85,8 +86,8 @@ class Stages:
         for a, r in zip(args, op.results):
             low.scope.tiles[r] = {p: v for (b, p), v in zip(keys, made.results) if b is a}
 
-    def where(self, origin: Dim, emit: object) -> None:
-        """Do something if there is a block that starts at `origin`."""
+    def begin_if_there(self, origin: Dim, number: Dim) -> None:
+        """Copy the block that starts at `origin` if there is one."""
         low = self.low
         inside: list[Value] = []
         if isinstance(origin, int) and isinstance(self.end, int):
@@ -94,7 +95,7 @@ class Stages:
                 return
         else:
             inside = [arith.CmpI("slt", low.number(origin), low.number(self.end)).result]
-        memory.guarded(inside, (), lambda: emit() or [], list, low)  # type: ignore[operator]
+        memory.guarded(inside, (), partial(self.begin, origin, number), list, low)
 
     def place(self, origin: Dim, number: Dim) -> None:
         """Let the scratches be those of the block that starts at `origin`."""
@@ -105,8 +106,8 @@ class Stages:
             slot = sizes.modulo(number, self.op.stages)
             scope.slots[pack.scratch] = slot * prod(shape)
 
-    def begin(self, origin: Dim, number: Dim) -> None:
-        """The copies of the block that starts at `origin`."""
+    def begin(self, origin: Dim, number: Dim) -> list[Value]:
+        """Copy the block that starts at `origin`."""
         low = self.low
         with low.scoped():
             low.enter(self.op.dim, origin, self.size)
@@ -114,8 +115,8 @@ class Stages:
             for pack in self.packs:
                 plan = panels.Plan(low, pack)
                 for unit in plan.units():
-                    memory.guarded(plan.there(unit), (), lambda p=pack, plan=plan, u=unit: self.copy(p, plan, u), list,
-                                   low)
+                    memory.guarded(plan.there(unit), (), partial(self.copy, pack, plan, unit), list, low)
+        return []
 
     def copy(self, pack: loop.Pack, plan: panels.Plan, unit: Dim) -> list[Value]:
         """The copy of one group of neighbours."""

@@ -34,7 +34,7 @@ class Places(Scope):
         self.groups: dict[int, tuple[int, int]] = dict(outer.groups) if outer else {}    # (size, distance) of those
         #                                                                   that a thread's points along it lie in
         self.slots: dict[Value, Dim] = dict(outer.slots) if outer else {}    # where a scratch of several copies starts
-        self.packing = outer is not None and outer.packing
+        self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # what an origin is a multiple of
 
     def inner(self) -> Places:

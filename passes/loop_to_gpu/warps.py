@@ -10,6 +10,7 @@ from mlc.ir.types import VectorType, f32
 from mlc.passes.loop_to_gpu.memory import moved
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.compute import sum_in_f64
+from mlc.passes.loop_to_scf.nest import Point
 
 ROWS, COLUMNS, TERMS = 16, 8, 16
 """The shape of one product."""
@@ -28,7 +29,7 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
     a = [fragment(low, left, m, op.dim, ROWS * i, 4) for i in range(kernel.tile[m] // 2)]
     b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.tile[n] // 2)]
-    type, found = VectorType((2, 2), f32), {}
+    type, found = VectorType((2, 2), f32), dict[Point, Value]()
     for point in low.points(op.result.type.dims):
         if point[m] % 2 or point[n] % 2:
             continue

@@ -338,3 +338,13 @@ func.func @f() {
   }
   func.return
 }
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1]} {
+    loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages are for blocks that loops go through
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
