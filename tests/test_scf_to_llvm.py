@@ -94,7 +94,7 @@ class _Call:
         self.half = np.zeros(B // 2, np.float32)
         self.y = np.zeros(B, np.float32)
         self.arena = np.zeros(max(capacity, 8), np.int8)
-        self.ctx = np.array([self.arena.ctypes.data, capacity, 99, 5, 5], np.int64)
+        self.ctx = np.array([self.arena.ctypes.data, capacity, 99, 5], np.int64)
         self.args = np.array([self.x.ctypes.data, self.w.ctypes.data], np.int64)
         self.results = np.array([self.half.ctypes.data, 0, self.y.ctypes.data], np.int64)
         self.sizes = np.array([B], np.int64)
@@ -126,7 +126,7 @@ def test_entry(way: str) -> None:
 
     call = _Call(5, 40)
     assert run(call) == 0
-    assert call.ctx[2:].tolist() == [40, -1, -1]
+    assert call.ctx[2:].tolist() == [40, -1]
     assert call.y.tolist() == call.x[:, 1].tolist() == call.w[:5].tolist()
     assert call.half.tolist() == [13.0, 13.0]                # 5 // 2 + 2 * 5 + 1
 
@@ -137,7 +137,7 @@ def test_entry(way: str) -> None:
 
     call = _Call(3, 24, negative=True)
     assert run(call) == 2
-    assert call.ctx[3:].tolist() == [0, 2]
+    assert call.ctx[3] == 2                     # element 2 of site 0
 
     call = _Call(0, 0)
     assert run(call) == 0
