@@ -130,7 +130,8 @@ class DeviceAsyncCopy(Op, name="nvgpu.device_async_copy", pure=False):
     def print_form(self, p: Printer) -> None:
         extra = p.attr_dict(self, ("dstElements", "operandSegmentSizes"))
         p.append(f" {p.name(self.src)}[{p.values(self.src_at)}], {p.name(self.dst)}[{p.values(self.dst_at)}], "
-                 f"{self.dstElements}{' ' + extra if extra else ''} : {p.type(self.src.type)} to {p.type(self.dst.type)}")
+                 f"{self.dstElements}{' ' + extra if extra else ''} : {p.type(self.src.type)} to "
+                 f"{p.type(self.dst.type)}")
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:

@@ -18,7 +18,16 @@ from mlc.ir.passes import Pass
 from mlc.ir.types import VectorType, f16, f32, f64, i1, i32, i64
 from mlc.passes.forms import GPU, NVVM
 from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
-from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert, convert_all, convert_scalar, known, pool_constants, rule
+from mlc.passes.scf_to_llvm.lowering import (
+    Lowering,
+    Parts,
+    convert,
+    convert_all,
+    convert_scalar,
+    known,
+    pool_constants,
+    rule,
+)
 
 NAME, WARP = "gpu_to_nvvm", 32
 
@@ -40,7 +49,7 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
-        target.attrs["nvvm.minctasm"] = 1                 # else ptxas rather spills than lets fewer blocks run at a time
+        target.attrs["nvvm.minctasm"] = 1                 # else ptxas rather spills than lets fewer blocks run
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
     low.bind(kernel.args, target.args)

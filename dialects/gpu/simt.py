@@ -65,7 +65,8 @@ def launch(op: Launch, frame: Frame) -> None:
 class Threads(Frame):
     """The threads of some blocks in the same place of a program; `mask` says which of them are there."""
 
-    __slots__ = ("block", "block_size", "blocks", "copies", "epoch", "grid", "inside", "kernel", "lane", "mask", "traces")
+    __slots__ = ("block", "block_size", "blocks", "copies", "epoch", "grid", "inside", "kernel", "lane", "mask",
+                 "traces")
 
     def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
                  numbers: Array) -> None:

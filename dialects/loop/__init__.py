@@ -23,6 +23,6 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, is_reserv
 
 __all__ = [
     "COMBINERS", "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store", "TileType", "Yield",
-    "coordinate", "is_reserved", "spanned", "union",
+    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store",
+    "TileType", "Yield", "coordinate", "is_reserved", "spanned", "union",
 ]

@@ -152,7 +152,7 @@ many a thread computes to be shared, for they stay in registers until all have r
 
 def schedule_mma(kernel: Kernel) -> bool:
     """Schedule a product for tensor cores: the largest boxes of which there are enough, else the smallest."""
-    sum, contract = contraction(kernel)
+    _, contract = contraction(kernel)
     k, free = contract.dim, [d for d in range(kernel.parallel) if kernel.domain[d] != 1]
     sides = {name: [d for d in free if d in a.type.dims and d not in b.type.dims] for name, a, b in (
         ("lhs", contract.lhs, contract.rhs), ("rhs", contract.rhs, contract.lhs))}

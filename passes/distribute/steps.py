@@ -1,4 +1,4 @@
-"""The steps of a contraction's schedule on a GPU. Each changes a kernel in place, records itself, and changes no bit."""
+"""The steps of a contraction's schedule on a GPU. Each changes a kernel in place, records itself and changes no bit."""
 
 from __future__ import annotations
 

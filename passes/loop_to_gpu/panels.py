@@ -14,7 +14,6 @@ from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.memory import access, address
 from mlc.passes.vectorize import stride
 
-
 Element = tuple[list[Value], Dim, list[Value]]
 """Neighbours that a thread computes, where they go, and on which conditions."""
 

@@ -42,8 +42,8 @@ def _mma(low: Threads, op: loop.Mma) -> None:
 
 
 def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
-    """The part of a factor from `first` on along `d`, of matrices of 8 x 8: those along `k` follow each other in B, in A
-    those along the rows.
+    """The part of a factor from `first` on along `d`, of matrices of 8 x 8: those along `k` follow each other in B,
+    those along the rows in A.
 
     Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned.
     """

@@ -30,7 +30,8 @@ fix: move the shuffle out of conditions that go differently for threads of one w
 MLC0184 An operation of a warp, or a copy to shared memory, does not exist for its types, shape or sizes.
 example mlir:
     func.func @f(%a: vector<4x2xf32>, %b: vector<2x2xf32>, %c: vector<2x2xf32>) {
-      %0 = nvgpu.mma.sync (%a, %b, %c) {mmaShape = [16, 8, 16]} : (vector<4x2xf32>, vector<2x2xf32>, vector<2x2xf32>) -> vector<2x2xf32>
+      %0 = nvgpu.mma.sync (%a, %b, %c) {mmaShape = [16, 8, 16]}
+        : (vector<4x2xf32>, vector<2x2xf32>, vector<2x2xf32>) -> vector<2x2xf32>
       func.return
     }
 fix: take one of those that the message names.
