@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
+import mlc.nn.functional as F
 from mlc.backends.cuda.ptx import check_legal, kernels, ptx
 from mlc.backends.target import GPUS
 from mlc.dialects import tensor as tn
@@ -60,6 +62,22 @@ def test_programs(name: str) -> None:
 @pytest.mark.parametrize("sample", representative(SAMPLES, 1), ids=str)
 def test_operations(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
+
+
+def test_a_training_step_of_a_convolutional_network() -> None:
+    """Convolution, norm, pooling, a linear layer, their derivatives and an update, on two images."""
+    def loss(w: Any, b: Any, v: Any, x: Any, y: Any) -> Any:
+        h = F.relu(F.batch_norm(F.conv2d(x, w, padding=1), None, None, b, b, training=True))
+        return F.cross_entropy(F.max_pool2d(h, 2).flatten(1) @ v, y)
+
+    def step(w: Any, b: Any, v: Any, x: Any, y: Any) -> Any:
+        value, gradients = mlc.value_and_grad(loss, argnums=(0, 1, 2))(w, b, v, x, y)
+        return [p - 0.1 * g for p, g in zip((w, b, v), gradients)], value
+
+    rng = np.random.default_rng(0)
+    shapes = (4, 1, 3, 3), (4,), (64, 10), (2, 1, 8, 8)
+    arrays = [*(rng.standard_normal(s).astype("f4") for s in shapes), np.array([3, 9])]
+    check(mlc.lower(step, arrays, level="trace").module, arrays)
 
 
 @pytest.mark.slow
