@@ -40,7 +40,7 @@ PTXAS = shutil.which("ptxas")
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 
 
-def check(module: Module, arguments: list[Any]) -> None:
+def check(module: Op, arguments: list[Any]) -> None:
     """Lower a module for a GPU: once numbers are fixed every pass keeps every bit, down to instructions of threads."""
     wanted: list[Any] = []
 
