@@ -127,11 +127,14 @@ def device_executable(module: Module, where: Place, target: Target, graph: bool 
         if text is None:
             return Executable(compiled(), where, graph).at(places.interface)
         key = cache.key_of("cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), where.device.form])
-        if (found := _device_cache.get((key, where, graph))) is None:
+        if (found := _device_cache.pop((key, where, graph), None)) is None:
             if (kept := image.recall(key)) is None:
                 kept = compiled()
                 image.keep(key, kept)
-            found = _device_cache[key, where, graph] = Executable(kept, where, graph)
+            found = Executable(kept, where, graph)
+        _device_cache[key, where, graph] = found
+        if len(_device_cache) > RECENT:
+            del _device_cache[next(iter(_device_cache))]
         return found.at(places.interface)
 
 

@@ -356,9 +356,9 @@ def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) 
     """A process can map some 65,000 pieces of memory: one that compiles for days must not run out of them."""
     monkeypatch.setattr(api, "_cache", {})
     monkeypatch.setattr(api, "RECENT", 3)
-    before, x = None, np.ones((300, 300), np.float32)
-    for i in range(12):
-        f = mlc.compile(lambda x, i=i: mlc.tanh(x) * i)
+    before = None
+    for i in range(12):                                      # each has a signature of its own, so a wrapper, too
+        f, x = mlc.compile(lambda x, i=i: mlc.tanh(x) * i), np.ones((300, 300 + i), np.float32)
         np.testing.assert_allclose(f(x).numpy(), np.tanh(x) * i, rtol=1e-6)
         gc.collect()
         if i == 5:

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mlc
 from tests.arrays import Array
-
-torch = pytest.importorskip("torch")
 
 
 def rms(x: Any) -> float:
@@ -59,6 +58,8 @@ def test_singular_values_of_any_size() -> None:
     np.testing.assert_allclose(got[:3], np.linalg.svd(x.astype(np.float64))[1], rtol=1e-6)
     np.testing.assert_allclose(got[3:5], [[0, 0], [5, 0]], rtol=1e-6, atol=1e-6)
     assert np.isnan(got[5:]).all()
+    greatest = np.finfo(np.float32).max * np.array([1, 0.5], np.float32)
+    assert (np.array(mlc.linalg.svdvals(mlc.tensor(np.diag(greatest)))) == greatest).all()
 
 
 @pytest.mark.parametrize("upper", [False, True])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import weakref
 from collections.abc import Callable as Function
 from dataclasses import replace
 from functools import cache
@@ -74,7 +75,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     """
     if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
         raise ValueError(f"result is 'tensor', with a tensor_type, or 'ndarray'; got {result!r}")
-    keep = (entry, tensor_type)
+    keep: tuple[Any, ...] = (entry, tensor_type)
     slot = layout.slot_offset(tensor_type, payload) if tensor_type is not None else 0
     reason = layout.problem() or _unsuited(entry.interface)
     if reason is None and slot is None:
@@ -85,7 +86,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
                                condition_sites=("",) * len(interface.conditions)),
                        tensor_type is not None, result == "tensor")
-    made = _new(slow_path, entry.fail, consumed, keep)
+    made = _new(slow_path, entry.fail, consumed, (*keep, library))
     fields = Callable.from_address(id(made))
     fields.function = entry.address
     fields.array_type = id(np.ndarray)
@@ -169,10 +170,16 @@ def _reference(value: Any) -> int:
     return id(value)
 
 
-@cache
 def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
-    """The emitted wrapper for a signature: one in the process, however many functions have it."""
-    return _native(f"{signature} {tensors} {wrap}", lambda: wrapper_module(signature, tensors, wrap), [NAME])
+    """The emitted wrapper for a signature: one for all functions that have it, as long as there are some."""
+    key = signature, tensors, wrap
+    if (found := _wrappers.get(key)) is None:
+        found = _wrappers[key] = _native(f"{signature} {tensors} {wrap}",
+                                         lambda: wrapper_module(signature, tensors, wrap), [NAME])
+    return found
+
+
+_wrappers: weakref.WeakValueDictionary[tuple[Interface, bool, bool], Library] = weakref.WeakValueDictionary()
 
 
 def _native(what: str, source: Function[[], Module], exports: list[str]) -> Library:

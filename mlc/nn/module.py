@@ -75,6 +75,8 @@ class Module(tree.AttributeTree):
             raise
 
     def __getattr__(self, name: str) -> Any:
+        if hasattr(type(self), name):
+            object.__getattribute__(self, name)              # a property that failed: let its own error be seen
         raise absent.error(type(self).__name__, name, absent.MODULE.get(name), self)
 
     # -- what is inside -----------------------------------------------------------------------------------------------

@@ -207,3 +207,16 @@ def test_a_layer_of_another_element_type() -> None:
     layer = nn.Sequential(nn.Linear(4, 4, dtype="float64"), nn.LayerNorm(4, dtype="float64"))
     assert {str(x.dtype) for x in tree.leaves(layer)} == {"mlc.float64"}
     assert layer(mlc.ones(2, 4, dtype="float64")).dtype is mlc.float64
+
+
+def test_a_property_that_fails_says_why() -> None:
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            self.inner = nn.Linear(2, 2)
+
+        @property
+        def size(self) -> Any:
+            return self.inner.nothing
+
+    with pytest.raises(AttributeError, match="'Linear' has no attribute 'nothing'"):
+        _ = Broken().size

@@ -269,9 +269,10 @@ def _power_of_two(x: Value) -> Value:
     top = _greatest(x)
     one, zero = full(1, top), full(0, top)
     usual = tensor.And(compare("gt", top, zero), compare("lt", top, full(np.inf, top))).result
-    least = -1022.0 if x.type.dtype == f64 else -126.0
+    most = 1023.0 if x.type.dtype == f64 else 127.0          # the logarithm of the greatest number rounds to one more
     exponent = tensor.Floor(tensor.Log2(select(usual, top, one)).result).result
-    return tensor.Exp2(tensor.Maximum(exponent, full(least, top)).result).result
+    exponent = tensor.Minimum(tensor.Maximum(exponent, full(1 - most, top)).result, full(most, top)).result
+    return tensor.Exp2(exponent).result
 
 
 def _norm(x: Value) -> Value:
