@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from mlc.dialects import gpu, llvm, nvgpu, nvvm
 from mlc.dialects.builtin import Module
+from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Op, Region, Symbol, Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
@@ -29,7 +30,7 @@ from mlc.passes.scf_to_llvm.lowering import (
     rule,
 )
 
-NAME, WARP = "gpu_to_nvvm", 32
+NAME = "gpu_to_nvvm"
 
 
 def run(module: Module) -> None:

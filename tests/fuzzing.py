@@ -383,7 +383,11 @@ def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarTy
 
 def generate(seed: int) -> Program:
     """The program of a seed."""
-    generator = Generator(seed)
+    return program(seed, Generator(seed))
+
+
+def program(seed: int, generator: Generator) -> Program:
+    """What a generator makes, with arguments."""
     made = generator.make()
     verify(made)
     rng = np.random.default_rng(seed)

@@ -23,12 +23,10 @@ from mlc.dialects.tensor.control import cond, for_loop
 from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end
 from mlc.ir.passes import Pipeline, Step, find_pass
-from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, sym, symbols
 from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1
-from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from tests.fuzzing import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, lower, random_array, same
+from tests.fuzzing import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, lower, program, same
 
 DEEPEST, MOST_FUNCTIONS, MOST_LOOPS = 3, 6, 2
 """Limits of calls within calls, of functions in a module, and of loops within loops."""
@@ -221,13 +219,7 @@ def _sizes(op: Op) -> set[str]:
 
 def generate(seed: int) -> Program:
     """The program of a seed."""
-    generator = CallGenerator(seed)
-    made = generator.make()
-    verify(made)
-    rng = np.random.default_rng(seed)
-    arguments = tuple(random_array(rng, [evaluate(d, generator.numbers) for d in a.type.shape], a.type.dtype)
-                      for a in generator.main.block.args)
-    return Program(seed, to_text(made), arguments)
+    return program(seed, CallGenerator(seed))
 
 
 def check(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:

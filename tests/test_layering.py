@@ -206,7 +206,7 @@ def test_no_paths_of_a_machine() -> None:
 
 @pytest.mark.parametrize("text, bad", [
     ("cd /" + "work/x", True), ("path='/" + "root'", True), ("(/" + "home/me/x)", True), ("/homes", False),
-    ("~/work/x", False),
+    ("~/" + "work/x", False),
     ("https://example.org/home/x", False), ("framework/work", False), ("./work", False),
 ])
 def test_machine_paths_are_recognised(text: str, bad: bool) -> None:

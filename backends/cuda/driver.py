@@ -228,10 +228,6 @@ class Driver:
         """Wait until the stream has come to a mark."""
         self.call(self.cu.cuEventSynchronize(event), "waiting for the device")
 
-    def elapsed(self, start: Any, end: Any) -> float:
-        """Seconds between two marks made with `timing`, both reached."""
-        return float(self.call(self.cu.cuEventElapsedTime(start, end), "measuring time")) / 1e3
-
     def publish(self, stream: int) -> None:
         if stream == self.stream:
             return

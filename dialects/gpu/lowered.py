@@ -147,11 +147,15 @@ def _shape(type: Any) -> tuple[int, ...]:
     return type.shape if isinstance(type, VectorType) else ()
 
 
+def _layout(type: Any) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """How a value lies in memory: its elements, its shape, and its bytes."""
+    dtype, shape = to_numpy(element(type)), _shape(type)
+    return dtype, shape, dtype.itemsize * int(np.prod(shape))
+
+
 @rule(llvm.Load)
 def _load(op: llvm.Load, threads: Instructions) -> Any:
-    type = op.result.type
-    dtype, shape = to_numpy(element(type)), _shape(type)
-    count = dtype.itemsize * int(np.prod(shape))
+    dtype, shape, count = _layout(op.result.type)
     here, memory, at = threads.bytes(op, threads[op.addr], count, op.alignment or 1, write=False)
     out = np.zeros((threads.mask.size, *shape), dtype)
     out[here] = memory[at].view(dtype).reshape(here.size, *shape)
@@ -160,9 +164,7 @@ def _load(op: llvm.Load, threads: Instructions) -> Any:
 
 @rule(llvm.Store)
 def _store(op: llvm.Store, threads: Instructions) -> Any:
-    type = op.value.type
-    dtype, shape = to_numpy(element(type)), _shape(type)
-    count = dtype.itemsize * int(np.prod(shape))
+    dtype, shape, count = _layout(op.value.type)
     here, memory, at = threads.bytes(op, threads[op.addr], count, op.alignment or 1, write=True)
     values = np.broadcast_to(np.asarray(threads[op.value], dtype).reshape(-1, *shape), (threads.mask.size, *shape))
     memory[at] = np.ascontiguousarray(values[here]).view(np.uint8).reshape(here.size, count)

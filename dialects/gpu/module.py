@@ -204,7 +204,8 @@ class Launch(Op, name="gpu.launch_func", pure=False):
         return []
 
     def print_form(self, p: Printer) -> None:
-        p.append(f" {p_symbol(self.kernel)} blocks in ({p.values(self.grid)}) threads in ({p.values(self.threads)})")
+        kernel = self.attr_text("kernel", self.kernel, False)
+        p.append(f" {kernel} blocks in ({p.values(self.grid)}) threads in ({p.values(self.threads)})")
         if self.dynamic_shared_memory_size is not None:
             p.append(f" dynamic_shared_memory_size {p.name(self.dynamic_shared_memory_size)}")
         if self.args:
@@ -237,8 +238,3 @@ class Launch(Op, name="gpu.launch_func", pure=False):
         extra = parser.attr_dict() if parser.at("{") else {}
         segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, len(dynamic), len(args), 0]
         return parser.build(Launch, [*numbers, *dynamic, *args], {"kernel": kernel, **extra}, [], segments=segments)
-
-
-def p_symbol(symbol: Symbol) -> str:
-    from mlc.ir.printer import attr_text
-    return attr_text(symbol, False)

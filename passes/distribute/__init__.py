@@ -13,6 +13,7 @@ fixed before.
 from __future__ import annotations
 
 from mlc.dialects import loop
+from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
@@ -21,8 +22,8 @@ from mlc.passes.forms import LOOP
 from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
 from mlc.passes.vectorize.steps import block
 
-WARP, THREADS, BYTES = 32, 256, 16
-"""Threads that run in step, threads of a block that share nothing, and what one thread reads at once at most."""
+THREADS, BYTES = 256, 16
+"""Threads of a block that share nothing, and what one thread reads at once at most."""
 
 
 def run(module: Op, threads: int = THREADS) -> None:

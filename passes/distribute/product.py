@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import prod
 
 from mlc.dialects import loop
+from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
@@ -22,8 +23,8 @@ from mlc.passes.distribute.steps import ahead, box, computed_by, share, stage, w
 from mlc.passes.vectorize.product import ceil, factor, guess
 from mlc.passes.vectorize.steps import block, contraction
 
-PROCESSORS, WARP, REGISTERS = 132, 32, 1 << 16
-"""Of a GPU: how many multiprocessors it has, the threads of a warp, and the registers of a multiprocessor."""
+PROCESSORS, REGISTERS = 132, 1 << 16
+"""Of a GPU: how many multiprocessors it has, and the registers of a multiprocessor."""
 TILES, BOXES = (1, 2, 4, 8), (64, 128, 256)
 """Sums of a thread along rows or columns, and threads of a box."""
 TOGETHER, FEW, TERMS, UNROLL = 16, 8, (16, 32), 4

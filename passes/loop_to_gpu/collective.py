@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from mlc.dialects import arith, gpu, loop, memref, scf
+from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Value, at_end
 from mlc.ir.types import MemRefType, f32, i1, i32
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.nest import Point
-
-WARP = 32
 
 
 @rule(loop.InBounds)
