@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value
+from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder
 from mlc.ir.diag import IRError
-from mlc.ir.types import FunctionType, Type, bind_symbols, substitute
+from mlc.ir.sizes import Dim, Size, sym, symbol_name, symbols
+from mlc.ir.types import FunctionType, TensorType, Type, bind_symbols, substitute
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -158,6 +159,58 @@ def result_types(function: Func, inputs: Sequence[Type]) -> tuple[Type, ...]:
 def call(function: Func, args: Sequence[Value]) -> Sequence[Value]:
     """The results of a new call of `function`."""
     return Call(function.sym_name, tuple(args), result_types(function, [v.type for v in args])).results
+
+
+def splice(function: Func, args: Sequence[Value]) -> list[Value]:
+    """A copy of the body of `function`, a single block, at the insertion point; what it returns for `args`."""
+    env = bind_symbols([a.type for a in function.args], [v.type for v in args])
+    renamed = {name: size for name, size in env.items() if symbol_name(size) != name}
+    if bound := [op.attrs["size"] for op in function.walk() if op.binds_size]:
+        renamed |= _fresh_sizes(function, bound)
+    mapping: dict[Value, Value] = dict(zip(function.args, args))
+    assert builder.block is not None, "no insertion point"
+    for op in function.block:
+        if op.terminator:
+            return [mapping.get(v, v) for v in op.operands]
+        builder.block.insert(op.clone(mapping, env=renamed), builder.before)
+    raise AssertionError(f"@{function.sym_name} does not return")
+
+
+def _fresh_sizes(callee: Func, bound: Sequence[Size]) -> dict[str, Dim]:
+    """Names for sizes bound inside `callee` that nothing else has, in its module and around the insertion point."""
+    taken = size_names(callee.parent_op or callee)
+    if builder.block is not None and (around := builder.block.parent_op) is not None:
+        taken |= size_names(_root(around))
+    out: dict[str, Dim] = {}
+    for size in bound:
+        name = free_name(str(size), taken)
+        taken.add(name)
+        out[str(size)] = sym(name)
+    return out
+
+
+def _root(op: Op) -> Op:
+    while (outer := op.parent_op) is not None:
+        op = outer
+    return op
+
+
+def size_names(op: Op) -> set[str]:
+    """The size symbols of the arguments of all functions in `op`, and those bound inside."""
+    functions = [f for f in op.walk() if isinstance(f, Func)]
+    types = [a.type for f in functions for block in f.body.blocks for a in block.args]
+    names = {str(inner.attrs["size"]) for inner in op.walk() if inner.binds_size}
+    return names | {n for t in types if isinstance(t, TensorType) for d in t.shape for n in symbols(d)}
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """`name`, or the first of `name_0`, `name_1`, ... that is not taken."""
+    return next(n for n in (name, *(f"{name}_{i}" for i in range(len(taken) + 1))) if n not in taken)
+
+
+def free_symbol(block: Block, name: str) -> Symbol:
+    """`name` with what it takes to differ from every function in a module's block."""
+    return Symbol(free_name(name, {str(op.attrs.get("sym_name")) for op in block}))
 
 
 def references(op: Op) -> list[Symbol]:

@@ -33,6 +33,7 @@ __all__ = ["OPERATORS", "REGISTRY", "Block", "BlockArg", "Op", "OpResult", "Regi
            "after", "at_end", "before", "builder", "caller_loc", "clone_region", "insertion", "located", "operator"]
 
 O = TypeVar("O", bound="Op")
+BatchResult = Value | Sequence[Value] | None
 ResultType = Type
 """Annotation of a constructor argument that is a result's type and not an attribute."""
 
@@ -56,6 +57,7 @@ class Op:
     interpret(f)   the meaning of an op with regions, memory or control, in terms of a frame
     fold()         a constant or value equal to the result, or None
     vjp(*cts)      cotangents of the operands             -- emits operations of the same dialect
+    vmap(...)      the results of many at once            -- emits operations of the same dialect
     verify_op()    what infer cannot see: attributes against regions, parents, symbols
     """
 
@@ -64,6 +66,7 @@ class Op:
     pure: ClassVar[bool] = True              # no effect but its results: may be merged, moved and removed
     reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
     effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
+    binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a number that only the data tell
     blocks_gradient: ClassVar[bool] = False  # its results count as constants for derivatives
     terminator: ClassVar[bool] = False
     commutative: ClassVar[bool] = False
@@ -249,6 +252,14 @@ class Op:
 
     def vjp(self, *cts: Any) -> list[Value | None]:
         raise IRError(f"{self.name} has no derivative", code="MLC0130", loc=self.loc)
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+        """The results of `lanes` operations like this, stacked along a new first axis.
+
+        An operand that is `batched` has that axis too, the others are those of all lanes. None where there is no rule
+        for this case; then the operation is taken apart, or done for one lane after the other.
+        """
+        return None
 
     # -- reading --------------------------------------------------------------------------------------------------
     @property

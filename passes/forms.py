@@ -20,7 +20,8 @@ def no_composites(module: Op) -> None:
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
 
 
-BETWEEN = frozenset(f"tensor.{name}" for name in ("kernel", "reshape", "constant", "item", "from_scalar", "extent"))
+BETWEEN = frozenset(f"tensor.{name}" for name in (
+    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness"))
 """Operations on tensors that may stand between kernels: views, constants, and the ways to scalars and back."""
 
 

@@ -11,12 +11,11 @@ that call themselves, and bodies of several blocks, stay.
 
 from __future__ import annotations
 
-from mlc.dialects import func
+from mlc.dialects import func, tensor
+from mlc.dialects.autodiff import RECOMPUTE
 from mlc.dialects.func import Func
-from mlc.ir.core import Op, Symbol, Value
+from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
-from mlc.ir.sizes import symbol_name
-from mlc.ir.types import bind_symbols
 
 SMALL = 8
 """Operations of a body that is inlined wherever it is called."""
@@ -40,6 +39,8 @@ def _module(module: Op, everything: bool, small: int) -> None:
             callee = done.get(call.callee)
             if callee is None or len(callee.body.blocks) != 1:
                 continue
+            if callee.attrs.get(RECOMPUTE) or any(isinstance(v.op, tensor.Witness) for v in call.args):
+                continue                         # what shall not be kept, and what needs memory that only data measure
             once = not callee.is_public and uses[call.callee] == 1
             if everything or once or len(callee.block) <= small:
                 _inline(call, callee)
@@ -53,18 +54,17 @@ def _module(module: Op, everything: bool, small: int) -> None:
 
 def _inline(call: func.Call, callee: Func) -> None:
     """Replace one call by a copy of the body."""
-    env = bind_symbols([a.type for a in callee.args], [v.type for v in call.operands])
-    renamed = {name: size for name, size in env.items() if symbol_name(size) != name}
-    mapping: dict[Value, Value] = dict(zip(callee.args, call.operands))
     assert call.parent is not None
-    for op in callee.block:
-        if op.terminator:
-            call.replace_by(*(mapping.get(v, v) for v in op.operands))
-            return
-        copy = op.clone(mapping, env=renamed)
-        for inner in copy.walk():
+    last = call.prev
+    with before(call):
+        results = func.splice(callee, call.operands)
+    op = last.next if last is not None else call.parent.first
+    while op is not call:
+        assert op is not None
+        for inner in op.walk():
             inner.loc = inner.loc.through("inline")
-        call.parent.insert(copy, call)
+        op = op.next
+    call.replace_by(*results)
 
 
 PASS = Pass(run)

@@ -158,7 +158,6 @@ def test_locations_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("body", "message", "code"), [
-    ("%m = memref.alloc(%n) : memref<?xf32>", "compiled code has no heap", "MLC0543"),
     ("%m = memref.alloca(%n) : memref<?xf32>", "the stack holds memory of known size only", "MLC0543"),
     ("%b = memref.view %a[%n][] : memref<?xi8> to memref<4xi1>\n %v = memref.load %b[%n] : memref<4xi1>",
      "i1 has no place in memory", "MLC0542"),

@@ -34,8 +34,8 @@ RESULT_ALIGN, BIG_RESULT = 64, 1 << 15
 
 ENTRY_SUFFIX = "_entry"
 
-ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove"})
-"""What any code may import: LLVM itself introduces calls of these."""
+ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove", "aligned_alloc", "free"})
+"""What any code may import: what LLVM itself introduces calls of, and memory of sizes that only the data tell."""
 
 HOOK = "mlc_parallel"
 """The variable of a library that holds the address of what shares its work out; null: nobody does."""

@@ -5,7 +5,13 @@ forward and its backward half (reverse.py). Nothing is taken apart twice: halves
 results).
 """
 
-from mlc.dialects.autodiff.operations import Grad, Vjp, expand, grad, vjp
-from mlc.dialects.autodiff.reverse import Derivative, Halves, Request, has_cotangent, take_apart
+from mlc.dialects.autodiff.activity import RECOMPUTE, Halves, Request, has_cotangent
+from mlc.dialects.autodiff.batch import Vmap, vmap
+from mlc.dialects.autodiff.lanes import Masked, inline_masks, masked
+from mlc.dialects.autodiff.operations import Grad, Jvp, Vjp, expand, grad, jvp, vjp
+from mlc.dialects.autodiff.reverse import Derivative, take_apart
 
-__all__ = ["Derivative", "Grad", "Halves", "Request", "Vjp", "expand", "grad", "has_cotangent", "take_apart", "vjp"]
+__all__ = [
+    "RECOMPUTE", "Derivative", "Grad", "Halves", "Jvp", "Masked", "Request", "Vjp", "Vmap", "expand", "grad",
+    "has_cotangent", "inline_masks", "jvp", "masked", "take_apart", "vjp", "vmap",
+]

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from mlc.dialects import func
-from mlc.dialects.autodiff.reverse import (
-    PASS_NAME,
-    Derivative,
-    Halves,
-    Request,
-    free_name,
-    full,
-    has_cotangent,
-    take_apart,
-)
+from mlc.dialects.autodiff.activity import PASS_NAME, Halves, Request, has_cotangent
+from mlc.dialects.autodiff.batch import Lanes, Vmap, expand_vmap
+from mlc.dialects.autodiff.control import full
+from mlc.dialects.autodiff.forward import PASS_NAME as FORWARD_NAME
+from mlc.dialects.autodiff.forward import Push, Pushed, push_forward
+from mlc.dialects.autodiff.reverse import Derivative, take_apart
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Value, at_end, before
@@ -56,6 +52,15 @@ class Grad(_Derivative, name="autodiff.grad", pure=False):
     """
 
 
+class Jvp(_Derivative, name="autodiff.jvp", pure=False):
+    """results = callee(primals), then sum_i d callee[j] / d primal[i] * tangent[i] for each float result j
+
+    `args` are the primals, followed by a tangent for each of the primals `wrt`, in that order.
+
+        %y, %dy = autodiff.jvp @f(%x, %dx) wrt [0] : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    """
+
+
 def vjp(function: Func, primals: Sequence[Value], cotangents: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
     """The results of `function` and the cotangents of its arguments `wrt`; one cotangent per float result is given."""
     args = (*primals, *cotangents)
@@ -65,6 +70,13 @@ def vjp(function: Func, primals: Sequence[Value], cotangents: Sequence[Value], w
 def grad(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
     """The results of `function`, the first of which is a scalar, and its gradients by the arguments `wrt`."""
     return Grad(function.sym_name, tuple(primals), tuple(wrt), _result_types(function, primals, wrt)).results
+
+
+def jvp(function: Func, primals: Sequence[Value], tangents: Sequence[Value], wrt: Sequence[int]) -> Sequence[Value]:
+    """The results of `function` and their tangents, one per float result, from tangents of its arguments `wrt`."""
+    returned = func.result_types(function, [v.type for v in primals])
+    types = (*returned, *(t for t in returned if has_cotangent(t)))
+    return Jvp(function.sym_name, (*primals, *tangents), tuple(wrt), types).results
 
 
 def _result_types(function: Func, primals: Sequence[Value], wrt: Sequence[int]) -> tuple[Type, ...]:
@@ -92,11 +104,16 @@ def check(op: _Derivative, function: Func, inputs: Sequence[Type], wrt: Sequence
     if isinstance(op, Grad) and not (returned and has_cotangent(returned[0]) and returned[0].rank == 0):
         op.fail(f"the first result of @{op.callee} is {returned[0] if returned else 'missing'}, not a float scalar "
                 "such as tensor<f32>", code="MLC0131", hint="sum or average it, or use autodiff.vjp")
-    wanted = () if isinstance(op, Grad) else tuple(t for t in returned if has_cotangent(t))
-    if given != wanted:
+    floats = tuple(t for t in returned if has_cotangent(t))
+    arguments = tuple(primals[i] for i in wrt)
+    if isinstance(op, Jvp) and given != arguments:
+        op.fail(f"the tangents have types ({_types(given)}), the arguments wrt of @{op.callee} ({_types(arguments)})",
+                code="MLC0131")
+    wanted = () if isinstance(op, Grad) else floats
+    if not isinstance(op, Jvp) and given != wanted:
         op.fail(f"the cotangents have types ({_types(given)}), the float results of @{op.callee} ({_types(wanted)})",
                 code="MLC0131")
-    expected = (*returned, *(primals[i] for i in wrt))
+    expected = (*returned, *(floats if isinstance(op, Jvp) else arguments))
     if tuple(results) != expected:
         op.fail(f"the results are ({_types(expected)}), not ({_types(results)})", code="MLC0131")
 
@@ -107,14 +124,21 @@ def _types(types: Iterable[Type]) -> str:
 
 # -- expansion --------------------------------------------------------------------------------------------------------
 def expand(module: Module) -> None:
-    """Replace every derivative operation of `module`, those in callees first."""
+    """Replace every derivative and `vmap` of `module`, those in callees first."""
     table = {f.sym_name: f for f in func.functions(module)}
     made: dict[Request, Halves] = {}
+    pushed: dict[Push, Pushed] = {}
+    batched: Lanes = {}
     for function in func.callees_first(module):
-        for op in list(function.inside(_Derivative)):
+        for op in [op for op in function.walk() if isinstance(op, _Derivative | Vmap)]:
             if op.callee not in table:
                 op.fail(f"@{op.callee} is not defined", code="MLC0106")
-            _expand_op(op, table[op.callee], module, made)
+            if isinstance(op, Vmap):
+                expand_vmap(op, table[op.callee], module, batched)
+            elif isinstance(op, Jvp):
+                _expand_jvp(op, table[op.callee], module, pushed)
+            else:
+                _expand_op(op, table[op.callee], module, made)
 
 
 def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Request, Halves]) -> None:
@@ -132,6 +156,17 @@ def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Reque
     position = {i: k for k, i in enumerate(halves.request.wrt)}
     own = len(op.results) - len(op.wrt)
     op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
+
+
+def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[Push, Pushed]) -> None:
+    check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
+    count = len(function.args)
+    primals, tangents = op.args[:count], dict(zip(op.wrt, op.args[count:]))
+    pushed = push_forward(module, Push(op.callee, tuple(sorted(op.wrt))), made, op.loc)
+    with before(op, op.loc.through(FORWARD_NAME)):
+        results, found = pushed.call(primals, [tangents[i] for i in sorted(op.wrt)])
+        given = [found[j] if j in found else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]
+    op.replace_by(*results, *given)
 
 
 # -- meaning ----------------------------------------------------------------------------------------------------------
@@ -154,7 +189,7 @@ def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
     """An interpreter of a copy of the module in which `op` is a function of its own and expanded, and its name."""
     module = interpreter.module.clone()
     assert isinstance(module, Module)
-    entry = func.function(free_name(module.body.block, "derivative"), inputs)
+    entry = func.function(func.free_symbol(module.body.block, "derivative"), inputs)
     entry.body.block.insert(type(op).make(entry.args, dict(op.attrs), results, loc=op.loc))
     with at_end(entry.block, op.loc):
         func.Return(tuple(entry.block.terminator.results))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects.llvm.types import LLVMFunctionType, StructType, function_result, ptr
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
+from mlc.ir.interp import aligned
 from mlc.ir.types import IntType, Type, VectorType, i1
 
 if TYPE_CHECKING:
@@ -85,6 +86,12 @@ def function(name: str, params: Sequence[Type], results: Sequence[Type] = (), na
     type = LLVMFunctionType(function_result(results), tuple(params))
     return Func.make([], {"sym_name": Symbol(name), "function_type": type, "linkage": linkage}, [],
                      [Region(Block(params, names))])
+
+
+def declaration(name: str, params: Sequence[Type], result: Type | None) -> Func:
+    """A detached declaration of a function that is defined elsewhere."""
+    return Func.make([], {"sym_name": Symbol(name), "function_type": LLVMFunctionType(result, tuple(params)),
+                          "linkage": "external"}, [], [Region()])
 
 
 class Return(Op, name="llvm.return", terminator=True, pure=False):
@@ -273,6 +280,19 @@ def parse_edge(parser: Parser) -> tuple[Block, list[Value]]:
     return dest, args
 
 
+def _aligned_alloc(frame: Frame, alignment: Any, size: Any) -> list[Any]:
+    return [frame.interpreter.heap.pointer(aligned(int(size), int(alignment)))]
+
+
+def _free(frame: Frame, pointer: Any) -> list[Any]:
+    pointer.buffer[...] = 0xFF
+    return []
+
+
+EXTERNALS: dict[str, Callable[..., list[Any]]] = {"aligned_alloc": _aligned_alloc, "free": _free}
+"""The meaning of functions of the C library that modules may declare."""
+
+
 class Call(Op, name="llvm.call", pure=False):
     """result = the value of a function of this module; without a callee, of the one whose address is the first of args
     """
@@ -294,7 +314,9 @@ class Call(Op, name="llvm.call", pure=False):
             raise IRError("the function at an address is not known here", code="MLC0168", loc=self.loc)
         callee = frame.interpreter.function(self.callee)
         if not callee.regions[0].blocks:
-            self.fail(f"@{self.callee} is only declared", code="MLC0168")
+            if self.callee not in EXTERNALS:
+                self.fail(f"@{self.callee} is only declared", code="MLC0168")
+            return EXTERNALS[self.callee](frame, *frame.all(self.args))
         return frame.interpreter.call(self.callee, frame.all(self.args))
 
     def print_form(self, p: Printer) -> None:

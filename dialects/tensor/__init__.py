@@ -11,7 +11,7 @@ from mlc.dialects.tensor.binary import Add, And, Div, FloorDiv, Maximum, Minimum
 from mlc.dialects.tensor.compare import Cast, Compare, Select
 from mlc.dialects.tensor.composite import Composite, StopGradient
 from mlc.dialects.tensor.contract import DotGeneral
-from mlc.dialects.tensor.control import Extent, FromScalar, Item
+from mlc.dialects.tensor.control import Extent, FromScalar, Item, Witness
 from mlc.dialects.tensor.convolution import Convolution
 from mlc.dialects.tensor.cumulative import Cumulative, LogCumSumExp
 from mlc.dialects.tensor.dynamic import DynamicSlice, DynamicUpdateSlice
@@ -67,5 +67,5 @@ __all__ = [
     "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse", "RmsNorm",
     "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl", "Shr", "Sigmoid", "Sign", "Silu",
     "Sin", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt", "Standardize", "StopGradient", "Sub", "Svd",
-    "Take", "TakeAlong", "Tanh", "Transpose", "TriangularSolve", "Var", "Windows", "Xor",
+    "Take", "TakeAlong", "Tanh", "Transpose", "TriangularSolve", "Var", "Windows", "Witness", "Xor",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, cast, compare, full, select
+from mlc.dialects.tensor.base import Array, cast, compare, full, leading, select
 from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
 from mlc.dialects.tensor.elementwise import Erf
 from mlc.ir.core import Value
@@ -19,6 +19,7 @@ class _Activation(Composite):
     """A function of single elements; `emit` and `slope`, its derivative, work in the accumulator's type."""
 
     x: Value
+    vmap = leading
 
     def infer(self) -> TensorType:
         return self.floats()[0]

@@ -8,7 +8,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, cast, compare, full, keep_axes, kind, reshape, rounded, select
+from mlc.dialects.tensor.base import (
+    Array,
+    along_axes,
+    cast,
+    compare,
+    full,
+    keep_axes,
+    kind,
+    leading,
+    reshape,
+    rounded,
+    select,
+)
 from mlc.dialects.tensor.composite import Composite, exp, log_softmax, log_sum_exp, softmax, sum_kept, widened
 from mlc.dialects.tensor.reduce import ReduceMax, ReduceMin
 from mlc.dialects.tensor.source import Iota, check_dtype, check_shape, size
@@ -20,6 +32,7 @@ from mlc.ir.types import ScalarType, TensorType, f64, i64, to_numpy
 class _AlongAxis(Composite):
     x: Value
     axis: int
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.floats()
@@ -94,6 +107,7 @@ class _Arg(Composite):
     x: Value
     axis: int
     best: ClassVar[type[ReduceMax] | type[ReduceMin]]
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.tensors()
@@ -143,6 +157,7 @@ class OneHot(Composite, name="tensor.one_hot"):
     size: Dim
     dtype: ScalarType
     format = "$x attr-dict `:` functional-type"
+    vmap = leading
 
     def infer(self) -> TensorType:
         x, = self.tensors()

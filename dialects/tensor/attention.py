@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, cast, compare, full, kind, rounded, select, shape_text, unbroadcast
+from mlc.dialects.tensor.base import (
+    Array,
+    again,
+    cast,
+    compare,
+    full,
+    kind,
+    lanes_at,
+    lanes_first,
+    lifted,
+    on_lanes,
+    reshape,
+    rounded,
+    select,
+    shape_text,
+    unbroadcast,
+)
 from mlc.dialects.tensor.composite import Composite, exp, max_kept, sum_kept, widened
 from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.source import Iota
@@ -125,3 +142,12 @@ class Attention(Composite, name="tensor.attention"):
             floats = self.mask.type.dtype != i1
             out.append(cast(unbroadcast(of_scores, self.mask), self.mask.type.dtype) if floats else None)
         return out
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The lanes are a first axis of all; those of queries alone are one of the axes that share keys and values."""
+        rank, shared = len(self.scores_shape()) + 1, not any(batched[1:3])
+        at = self.k.type.rank - 2 if shared else 0
+        q, k, v = on_lanes(lanes, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])
+        masks = [lanes_at(lifted(m, rank) if own else reshape(m, (*[1] * (rank - m.type.rank), *m.type.shape)), at)
+                 for m, own in zip(operands[3:], batched[3:])]
+        return lanes_first(again(self, [lanes_at(q, at), k, v, *masks]), at)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.ir.core import Op, Value
+from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
@@ -253,6 +253,58 @@ def keep_axes(x: Value, axes: Sequence[int], shape: Sequence[Dim]) -> Value:
 def cast(x: Value, dtype: ScalarType) -> Value:
     """x in another element type; nothing is built where it has it."""
     return x if x.type.dtype == dtype else tensor.Cast(x, dtype).result
+
+
+# -- pieces of batch rules: a batched operand has an axis of `lanes` elements before its own -------------------------
+def again(op: Op, operands: Sequence[Value], **attrs: Any) -> Any:
+    """The results of another `op`, on other operands and with other values of some attributes."""
+    regions = [clone_region(r, {}) for r in op.regions]
+    copy = type(op).make(operands, {**op.attrs, **attrs}, None, regions, (), op.segments, builder.loc or op.loc)
+    assert builder.block is not None, "no insertion point"
+    builder.block.insert(copy, builder.before)
+    return copy.results if len(copy.results) != 1 else copy.result
+
+
+def on_lanes(lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
+    """The operands, those repeated that are not batched."""
+    return [x if is_batched else broadcast_to(x, (lanes, *x.type.shape)) for x, is_batched in zip(operands, batched)]
+
+
+def broadcasting(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool], **attrs: Any) -> Any:
+    """The batch rule of operations whose operands broadcast."""
+    rank = max(x.type.rank - is_batched for x, is_batched in zip(operands, batched))
+    return again(op, [lifted(x, rank + 1) if is_batched else x for x, is_batched in zip(operands, batched)], **attrs)
+
+
+def lifted(x: Value, rank: int) -> Value:
+    """A batched value with axes of size 1 after that of the lanes, so that it has `rank` dimensions."""
+    lanes, *shape = x.type.shape
+    return reshape(x, (lanes, *[1] * (rank - len(shape) - 1), *shape))
+
+
+def leading(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+    """The batch rule of operations that take any number of first axes."""
+    return again(op, on_lanes(lanes, operands, batched))
+
+
+def along_axes(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+    """The batch rule of operations along an `axis`, or `axes`."""
+    moved = {"axis": op.attrs["axis"] + 1} if "axis" in op.attrs else {"axes": tuple(a + 1 for a in op.attrs["axes"])}
+    return again(op, on_lanes(lanes, operands, batched), **moved)
+
+
+def lanes_at(x: Value, axis: int) -> Value:
+    """x with its first axis moved to another place."""
+    if axis == 0:
+        return x
+    return tensor.Transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.type.rank))).result
+
+
+def lanes_first(x: Value, axis: int) -> Value:
+    """x with an axis moved to the front."""
+    if axis == 0:
+        return x
+    return tensor.Transpose(x, (axis, *(a for a in range(x.type.rank) if a != axis))).result
 
 
 def select(condition: Value, a: Value, b: Value) -> Value:

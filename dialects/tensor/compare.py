@@ -11,10 +11,12 @@ from mlc.dialects.tensor.base import (
     CopyOp,
     TypedOp,
     broadcast,
+    broadcasting,
     cast,
     full,
     is_splat,
     kind,
+    leading,
     rounded,
     select,
     splat,
@@ -66,6 +68,7 @@ class Select(CopyOp, name="tensor.select"):
     a: Value
     b: Value
     format = "$condition `,` $a `,` $b attr-dict `:` functional-type"
+    vmap = broadcasting
 
     def infer(self) -> TensorType:
         types = condition, a, b = self.tensors()
@@ -98,6 +101,7 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
     x: Value
     dtype: ScalarType
     spelled = ("dtype",)
+    vmap = leading
 
     def infer(self) -> TensorType:
         source, = self.tensors()

@@ -14,7 +14,19 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, cast, compare, full, keep_axes, kind, rounded, select
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    cast,
+    compare,
+    full,
+    keep_axes,
+    kind,
+    leading,
+    rounded,
+    select,
+)
 from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import Value
@@ -55,6 +67,7 @@ class StopGradient(Composite, name="tensor.stop_gradient", blocks_gradient=True)
     """
 
     x: Value
+    vmap = leading
 
     def infer(self) -> TensorType:
         return self.tensors()[0]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, rounded, shape_text
+from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, lanes_first, rounded, shape_text
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import Transpose, inverse, transpose
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
+from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f32, f64, to_numpy
 
 
@@ -105,6 +107,15 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         remaining = sorted(self.contract, key=lambda pair: pair[1 - side])
         layout = [*(pair[side] for pair in self.batch), *free, *(pair[side] for pair in remaining)]
         return transpose(made, inverse(layout))
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The lanes of both operands are one more batch axis; those of one are one more axis that the result keeps."""
+        left, right = batched
+        batch, contract = (tuple((i + left, j + right) for i, j in pairs) for pairs in (self.batch, self.contract))
+        if left and right:
+            return DotGeneral(*operands, ((0, 0), *batch), contract, self.order).result
+        made = DotGeneral(*operands, batch, contract, self.order).result
+        return lanes_first(made, len(batch) + (0 if left else len(self.free(0))))
 
 
 @rewrite(DotGeneral)

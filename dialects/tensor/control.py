@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects import arith, scf
-from mlc.dialects.tensor.base import Array, TensorOp, TypedOp, constant_array, kind
+from mlc.dialects.tensor.base import Array, TensorOp, TypedOp, cast, constant_array, kind, reshape
 from mlc.dialects.tensor.kernel import stored
 from mlc.dialects.tensor.source import check_dtype
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.printer import quote
-from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import ScalarType, TensorType, Type, i1, i64, index, to_numpy
+from mlc.ir.sizes import Dim, Size, symbol_name
+from mlc.ir.types import IndexType, IntType, ScalarType, TensorType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -55,6 +55,10 @@ class Item(TensorOp, name="tensor.item"):
         known = constant_array(self.x)
         return None if known is None else self.ref(known)
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """A scalar of each lane is an element of a tensor, whose integers are signed."""
+        return cast(reshape(operands[0], (lanes,)), scalar_dtype(self.result.type))
+
 
 class FromScalar(TypedOp, TensorOp, name="tensor.from_scalar"):
     """result[] = x, an integer, index or i1 as a tensor of no dimensions
@@ -79,6 +83,9 @@ class FromScalar(TypedOp, TensorOp, name="tensor.from_scalar"):
         if self.dtype == i1:
             return np.asarray(x, np.bool_)
         return np.asarray(x, to_numpy(stored(self.dtype))).view(to_numpy(self.dtype))
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return cast(operands[0], self.dtype)
 
 
 class Extent(Op, name="tensor.extent"):
@@ -108,6 +115,43 @@ class Extent(Op, name="tensor.extent"):
         extra = parser.attr_dict() if parser.at("{") else {}
         parser.expect(":")
         return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
+
+
+class Witness(TensorOp, name="tensor.witness", binds_size=True):
+    """result has max(0, n) rows of 0 elements: its type names a size that only the data tell
+
+        %w = tensor.witness %n {size = "rows"} : (tensor<i64>) -> tensor<rowsx0xi1>
+
+    A function that is called with it reads the size off its argument and may make tensors of that size; where the
+    witness stands nothing else has that size. The function has memory of its own while it runs.
+    """
+
+    n: Value
+    size: Dim
+
+    def infer(self) -> TensorType:
+        type, = self.tensors()
+        if type != TensorType((), i64):
+            self.refuse(f"n is {type}, not tensor<i64>", "MLC0113")
+        if symbol_name(self.size) is None:
+            self.refuse(f"{self.size} is no name for a size", "MLC0116")
+        return TensorType((self.size, 0), i1)
+
+    def ref(self, n: Any) -> Array:
+        return np.zeros((max(0, int(n)), 0), np.bool_)
+
+    def interpret(self, frame: Frame) -> Any:
+        out = self.ref(frame[self.n])
+        frame.sizes[str(self.size)] = len(out)
+        return out
+
+    def vjp(self, ct: Value) -> list[Value | None]:
+        return [None]
+
+
+def scalar_dtype(type: IntType | IndexType) -> IntType:
+    """The element type of tensors of such scalars: i64 for an index."""
+    return i64 if isinstance(type, IndexType) else type
 
 
 # -- builders ---------------------------------------------------------------------------------------------------------

@@ -10,13 +10,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, SizedOp, broadcast_to, cast, less, reshape, rounded, shape_text
+from mlc.dialects.tensor.base import (
+    Array,
+    SizedOp,
+    again,
+    broadcast_to,
+    cast,
+    lanes_at,
+    lanes_first,
+    less,
+    reshape,
+    rounded,
+    shape_text,
+)
 from mlc.dialects.tensor.composite import Composite, widened
 from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.reduce import ReduceSum
 from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
 from mlc.dialects.tensor.window import Windows, window_count
-from mlc.ir.core import Value
+from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim, divide, modulo, product
 from mlc.ir.types import TensorType
 
@@ -195,6 +207,23 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         swapped = tuple(Axis(axis.spread, span - axis.low, span - axis.high, axis.dilation)
                         for span, axis in zip(spans, axes))
         return turned(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+        """Lanes of images are more images, lanes of weights more channels of the result, those of both more groups."""
+        (x, w), (n, o, *out), g = operands, self.result.type.shape, self.groups
+        if not batched[1]:
+            made = again(self, [reshape(x, (lanes * n, *self.x.type.shape[1:])), w])
+            return reshape(made, (lanes, n, o, *out))
+        elements = self.w.type.shape[1:]
+        if not batched[0]:
+            w = lanes_at(reshape(w, (lanes, g, o // g, *elements)), 1)
+            made = reshape(again(self, [x, reshape(w, (lanes * o, *elements))]), (n, g, lanes, o // g, *out))
+            return reshape(lanes_first(made, 2), (lanes, n, o, *out))
+        if not isinstance(lanes, int) or lanes == 0:
+            return None                          # the number of groups is a number
+        x = reshape(lanes_at(x, 1), (n, lanes * self.x.type.shape[1], *self.x.type.shape[2:]))
+        made = again(self, [x, reshape(w, (lanes * o, *elements))], groups=lanes * g)
+        return lanes_first(reshape(made, (n, lanes, o, *out)), 1)
 
 
 def turned(w: Value, groups: int) -> Value:

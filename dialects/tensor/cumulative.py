@@ -12,6 +12,7 @@ from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
     accumulator,
+    along_axes,
     cast,
     compare,
     full,
@@ -46,6 +47,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     axis: int
     reverse: bool = False
     order: str | None = None
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.tensors()
@@ -144,6 +146,7 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
     x: Value
     axis: int
     reverse: bool = False
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.floats()

@@ -7,13 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, constant_array, kind, less, shape_text, zeros
+from mlc.dialects import tensor
+from mlc.dialects.tensor.base import (
+    Array,
+    CopyOp,
+    SizedOp,
+    broadcast_to,
+    cast,
+    constant_array,
+    kind,
+    less,
+    on_lanes,
+    reshape,
+    shape_text,
+    zeros,
+)
 from mlc.dialects.tensor.shape import Slice
-from mlc.dialects.tensor.source import check_shape
+from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType
+from mlc.ir.types import TensorType, i64, ui64
 
 
 class _Dynamic(CopyOp):
@@ -67,6 +81,20 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [DynamicUpdateSlice(zeros(self.x), ct, self.starts).result, *(None for _ in self.starts)]
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where lanes have starts of their own, elements are taken, along one axis after the other."""
+        x, starts = operands[0], [None if own else at for at, own in zip(operands[1:], batched[1:])]
+        shape = [n if at is None else d for n, d, at in zip(self.x.type.shape, self.shape, starts)]
+        if batched[0]:
+            x = DynamicSlice(x, known_starts([None, *starts]), (lanes, *shape)).result
+        else:
+            x = broadcast_to(DynamicSlice(x, known_starts(starts), tuple(shape)).result, (lanes, *shape))
+        for axis, at in enumerate(starts, 1):
+            if at is None:
+                index = places(operands[axis], axis, x.type.shape, self.shape[axis - 1])
+                x = tensor.TakeAlong(x, index, axis).result
+        return x
+
 
 class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
     """result[i] = update[i - start] where that is within update, else x[i]; start as in dynamic_slice
@@ -96,6 +124,44 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [DynamicUpdateSlice(ct, zeros(self.update), self.starts).result,
                 DynamicSlice(ct, self.starts, self.update.type.shape).result, *(None for _ in self.starts)]
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where lanes have starts of their own, elements are put, along one axis after the other."""
+        x, update = on_lanes(lanes, operands[:2], batched[:2])
+        starts = [None if own else at for at, own in zip(operands[2:], batched[2:])]
+        own = [axis for axis, at in enumerate(starts, 1) if at is None]
+        return _put(x, update, operands[2:], own, known_starts([None, *starts]))
+
+
+# -- starts of their own for each lane --------------------------------------------------------------------------------
+def known_starts(starts: Sequence[Value | None]) -> tuple[Value, ...]:
+    """The starts, 0 where there is none."""
+    return tuple(Full(0, (), i64).result if at is None else at for at in starts)
+
+
+def places(starts: Value, axis: int, shape: Sequence[Dim], d: Dim) -> Value:
+    """Where the d elements of each lane's piece lie along an axis of `shape`, for all places of the other axes."""
+    if starts.type.dtype != ui64:
+        starts = cast(starts, i64)
+    starts = tensor.Minimum(starts, size(shape[axis] - d, starts.type.dtype)).result
+    starts = tensor.Maximum(cast(starts, i64), Full(0, (), i64).result).result
+    at = reshape(starts, (shape[0], 1)) + Iota((1, d), 1, i64).result
+    at = reshape(at, (shape[0], *(d if a == axis else 1 for a in range(1, len(shape)))))
+    return broadcast_to(at, (*shape[:axis], d, *shape[axis + 1:]))
+
+
+def _put(x: Value, update: Value, starts: Sequence[Value], own: Sequence[int], known: tuple[Value, ...]) -> Value:
+    """x with the updates at the lanes' starts along the axes `own`, and at the known ones along the others.
+
+    Where a piece is shorter than x along other axes, the rows of x along the first of `own` are updated and put back.
+    """
+    if not own:
+        return DynamicUpdateSlice(x, update, known).result
+    axis, *rest = own
+    index = places(starts[axis - 1], axis, x.type.shape, update.type.shape[axis])
+    if update.type.shape != index.type.shape:
+        update = _put(tensor.TakeAlong(x, index, axis).result, update, starts, rest, known)
+    return tensor.ScatterAlong(x, index, update, axis, "set").result
 
 
 @rewrite(DynamicSlice)

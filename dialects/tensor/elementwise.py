@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, broadcast, kind, rounded, splat
+from mlc.dialects.tensor.base import Array, TensorOp, accumulator, broadcast, broadcasting, kind, rounded, splat
 from mlc.dialects.tensor.source import Full
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -31,6 +31,7 @@ class Elementwise(TensorOp):
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     exact: ClassVar[bool] = False
     wide: ClassVar[bool] = False
+    vmap = broadcasting
 
     def infer(self) -> TensorType:
         types = self.tensors()

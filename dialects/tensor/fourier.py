@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, cast, reshape, shape_text
+from mlc.dialects.tensor.base import Array, along_axes, cast, reshape, shape_text
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import transpose
 from mlc.dialects.tensor.source import Iota
@@ -34,6 +34,7 @@ class Dft(Composite, name="tensor.dft"):
     x: Value
     axis: int
     inverse: bool = False
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.floats()

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, TensorOp, kind, shape_text, zeros
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    along_axes,
+    broadcast_to,
+    kind,
+    lanes_first,
+    reshape,
+    shape_text,
+    zeros,
+)
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
+from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType
 
 
@@ -61,6 +73,17 @@ class Take(_Pick, name="tensor.take"):
         """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[i] = k"""
         return [tensor.Scatter(zeros(self.x), self.indices, ct, self.axis, "add").result, None]
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        x, indices = operands
+        if not batched[1]:
+            return Take(x, indices, self.axis + 1).result
+        if not batched[0]:
+            return lanes_first(Take(x, indices, self.axis).result, self.axis)
+        shape = x.type.shape
+        line = (*shape[: self.axis + 1], product(self.indices.type.shape), *shape[self.axis + 2:])
+        found = TakeAlong(x, along(indices, self.axis + 1, line), self.axis + 1).result
+        return reshape(found, (lanes, *self.result.type.shape))
+
 
 class TakeAlong(_Pick, name="tensor.take_along"):
     """result[a, i, b] = x[a, indices[a, i, b], b], where a are the axes before axis and b those after it
@@ -82,3 +105,11 @@ class TakeAlong(_Pick, name="tensor.take_along"):
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[a, i, b] = k"""
         return [tensor.ScatterAlong(zeros(self.x), self.indices, ct, self.axis, "add").result, None]
+
+    vmap = along_axes
+
+
+def along(indices: Value, axis: int, shape: Sequence[Dim]) -> Value:
+    """The indices of each lane in a row along an axis of `shape`, for all places of the other axes."""
+    row = (shape[0], *(shape[axis] if a == axis else 1 for a in range(1, len(shape))))
+    return broadcast_to(reshape(indices, row), shape)

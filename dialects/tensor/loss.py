@@ -12,11 +12,13 @@ from mlc.dialects.tensor.base import (
     Array,
     broadcast,
     broadcast_to,
+    broadcasting,
     cast,
     compare,
     full,
     keep_axes,
     kind,
+    on_lanes,
     reshape,
     rounded,
     select,
@@ -52,6 +54,21 @@ class _Loss(Composite):
     def spread(self, ct: Value, shape: Sequence[Dim], reduction: str) -> Value:
         """The cotangent of each single loss, to be broadcast."""
         return ct / size(sizes.product(shape), ct.type.dtype) if reduction == "mean" else ct
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of single elements, and then the reduction of those of each lane."""
+        if self.attrs["reduction"] == "none":
+            return self.single_losses(lanes, operands, batched)
+        wide = [widened(x) if kind(x.type.dtype) == "float" else x for x in operands]
+        losses = self.single_losses(lanes, wide, batched)
+        total = tensor.ReduceSum(losses, tuple(range(1, losses.type.rank))).result
+        if self.attrs["reduction"] == "mean":
+            total = total / size(sizes.product(losses.type.shape[1:]), total.type.dtype)
+        return cast(total, self.operands[0].type.dtype)
+
+    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of the elements of all lanes."""
+        raise NotImplementedError
 
 
 class CrossEntropy(_Loss, name="tensor.cross_entropy"):
@@ -110,6 +127,10 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
             each = keep_axes(each, (self.axis,), shape)
         return [cast(slope * each, self.logits.type.dtype), None]
 
+    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        logits, labels = on_lanes(lanes, operands, batched)
+        return CrossEntropy(logits, labels, self.axis + 1, "none").result
+
 
 class _PairLoss(_Loss):
     """A loss of the elements of x and y, which broadcast."""
@@ -135,6 +156,9 @@ class _PairLoss(_Loss):
     def decompose(self) -> Value:
         losses = self.emit(widened(self.x), widened(self.y))
         return cast(self.reduce(losses, self.reduction), self.x.type.dtype)
+
+    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return broadcasting(self, lanes, operands, batched, reduction="none")  # type: ignore[no-any-return]
 
 
 class MseLoss(_PairLoss, name="tensor.mse_loss"):

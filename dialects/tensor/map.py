@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import TensorOp, broadcast, kind
+from mlc.dialects.tensor.base import TensorOp, broadcast, broadcasting, kind
 from mlc.dialects.tensor.kernel import Yield
 from mlc.ir.core import Block, Region, Value, at_end
 from mlc.ir.types import IntType, TensorType, to_numpy
@@ -28,6 +28,7 @@ class Map(TensorOp, name="tensor.map", isolated=True):
 
     xs: tuple[Value, ...]
     body: Region
+    vmap = broadcasting
 
     def infer(self) -> TensorType:
         types, block = self.tensors(), self.body.block

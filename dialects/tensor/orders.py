@@ -11,8 +11,8 @@
                 last whole multiple of L each is combined with its lane's result at the end.
     "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
                 in ascending order to a total that starts from +0.0
-    "mma<K, T>" of a product of matrices of T, bf16 or f16, that stand in f32: the terms in blocks of K. The products of
-                a block, which f64 holds exactly, are added up in f64 in ascending order, then to the total, which is
+    "mma<K, T>" of a product of matrices of T, bf16 or f16, that stand in f32, or of f32 of which T = tf32 leaves 10
+                bits after the point: the terms in blocks of K. The products of a block, which f64 holds exactly, are added up in f64 in ascending order, then to the total, which is
                 rounded to f32 once per block. So tensor cores work, but for the last bits: they align the products of a
                 block to the largest, and cut off what is below.
 
@@ -99,8 +99,14 @@ def terms_in_block(order: str) -> int | None:
 
 def terms_of_mma(order: str) -> tuple[int, str] | None:
     """K and T of `mma<K, T>`; None for the other orders."""
-    match = re.fullmatch(r"mma<(16), (bf16|f16)>", order)
+    match = re.fullmatch(r"mma<(16(?=, b?f16)|8(?=, tf32)), (bf16|f16|tf32)>", order)
     return (int(match[1]), match[2]) if match else None
+
+
+def tf32(x: Array) -> Array:
+    """f32 as tensor cores take it: without its last 13 bits."""
+    found: Array = (np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return found
 
 
 def mma(total: Array, lhs: Array, rhs: Array) -> Array:
@@ -121,6 +127,8 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
         return total
     if (block := terms_of_mma(order)) is not None:
         total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], np.float32)
+        if block[1] == "tf32":
+            lhs, rhs = tf32(lhs), tf32(rhs)
         for k in range(0, lhs.shape[-1], block[0]):
             total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
         return total

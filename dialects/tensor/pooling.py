@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, SizedOp, compare, full, less, reshape, rounded, select
+from mlc.dialects.tensor.base import Array, SizedOp, compare, full, leading, less, reshape, rounded, select
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import Pad, Slice
 from mlc.dialects.tensor.source import Iota
@@ -36,6 +36,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
     low: tuple[Dim, ...] = ()
     high: tuple[Dim, ...] = ()
     dilation: tuple[int, ...] = ()
+    vmap = leading
 
     def infer(self) -> TensorType:
         x, = self.floats()

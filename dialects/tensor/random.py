@@ -8,7 +8,7 @@ results is JAX's (`jax_threefry_partitionable`), so equal keys give equal bits t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,21 @@ def threefry(key: tuple[Any, Any], counter: tuple[Any, Any], xor: Callable[[Any,
     return x, y
 
 
+def words_of(key: Value) -> tuple[Value, Value]:
+    """The words of a key tensor<2xui32>, or those of a row of keys as two columns."""
+    lanes = key.type.shape[:-1]
+    high, low = (tensor.Slice(key, (*[0] * len(lanes), i), (*lanes, i + 1), (1,) * key.type.rank).result
+                 for i in range(2))
+    return (high, low) if lanes else (reshape(high, ()), reshape(low, ()))
+
+
 def threefry_values(key: Value, high: Value, low: Value) -> tuple[Value, Value]:
     """The two words of the cipher for counters (high, low) under a key tensor<2xui32>."""
-    words = tuple(reshape(tensor.Slice(key, (i,), (i + 1,), (1,)).result, ()) for i in range(2))
+    return threefry_of_words(words_of(key), high, low)
 
+
+def threefry_of_words(key: tuple[Value, Value], high: Value, low: Value) -> tuple[Value, Value]:
+    """The same under the two words of a key."""
     def xor(a: Value, b: Value | int) -> Value:
         return tensor.Xor(a, b if isinstance(b, Value) else full(b, a)).result
 
@@ -52,7 +63,7 @@ def threefry_values(key: Value, high: Value, low: Value) -> tuple[Value, Value]:
         up, down = tensor.Shl(x, full(distance, x)).result, tensor.Shr(x, full(32 - distance, x)).result
         return tensor.Or(up, down).result
 
-    return threefry((words[0], words[1]), (high, low), xor, rotate)
+    return threefry(key, (high, low), xor, rotate)
 
 
 def threefry_arrays(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
@@ -97,17 +108,23 @@ class RandomBits(TypedOp, SizedOp, Composite, name="tensor.random_bits"):
         return (a ^ b).astype(to_numpy(self.dtype)).reshape(shape)
 
     def decompose(self) -> Value:
-        count = sizes.product(self.shape)
-        low = Iota((count,), 0, ui32).result
+        return reshape(self._in_a_row(words_of(self.key), ()), self.shape)
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Each lane counts from 0, under its own key."""
+        return reshape(self._in_a_row(words_of(operands[0]), (1,)), (lanes, *self.shape))
+
+    def _in_a_row(self, key: tuple[Value, Value], lead: tuple[int, ...]) -> Value:
+        """The bits, counted along the last axis; before it come those of the words of keys."""
+        count, axis = sizes.product(self.shape), len(lead)
+        low = Iota((*lead, count), axis, ui32).result
         if isinstance(count, int) and count <= 1 << 32:
             high = full(0, low)
         else:
-            position = Iota((count,), 0, ui64).result
+            position = Iota((*lead, count), axis, ui64).result
             high = cast(tensor.Shr(position, full(32, position)).result, ui32)
-        a, b = threefry_values(self.key, high, low)
+        a, b = threefry_of_words(key, high, low)
         if self.dtype == ui64:
             wide = cast(a, ui64)
-            bits: Value = tensor.Or(tensor.Shl(wide, full(32, wide)).result, cast(b, ui64)).result
-        else:
-            bits = cast(tensor.Xor(a, b).result, self.dtype)
-        return reshape(bits, self.shape)
+            return tensor.Or(tensor.Shl(wide, full(32, wide)).result, cast(b, ui64)).result
+        return cast(tensor.Xor(a, b).result, self.dtype)

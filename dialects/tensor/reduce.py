@@ -11,6 +11,7 @@ from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
     accumulator,
+    along_axes,
     broadcast_to,
     cast,
     compare,
@@ -39,6 +40,7 @@ class Reduce(TensorOp):
     axes: tuple[int, ...]
     order: str | None = None
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         source, = self.tensors()

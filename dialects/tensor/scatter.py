@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +12,23 @@ from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
     accumulator,
+    along_axes,
     cast,
     compare,
     full,
     kind,
     less,
+    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
 )
-from mlc.dialects.tensor.index import Take, TakeAlong, positions
+from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
 
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {
@@ -151,6 +153,15 @@ class Scatter(Scattering, name="tensor.scatter"):
         flat = Iota((count.size,), 0, i64).result
         return tensor.BroadcastTo(reshape(flat, shape), self.updates.type.shape).result
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        x, updates = on_lanes(lanes, operands[::2], batched[::2])
+        if not batched[1]:
+            return Scatter(x, operands[1], updates, self.axis + 1, self.kind).result
+        shape = x.type.shape
+        line = (*shape[: self.axis + 1], product(self.indices.type.shape), *shape[self.axis + 2:])
+        at = along(operands[1], self.axis + 1, line)
+        return ScatterAlong(x, at, reshape(updates, line), self.axis + 1, self.kind).result
+
 
 class ScatterAlong(Scattering, name="tensor.scatter_along"):
     """result[a, k, b] = x[a, k, b] combined with updates[a, i, b] for each i with indices[a, i, b] = k, in order
@@ -188,3 +199,5 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
 
     def number(self) -> Value:
         return Iota(self.updates.type.shape, self.axis, i64).result
+
+    vmap = along_axes

@@ -12,9 +12,11 @@ from mlc.dialects.tensor.base import (
     CopyOp,
     SizedOp,
     TypedOp,
+    along_axes,
     broadcast_to,
     full,
     less,
+    lifted,
     reshape,
     select,
     shape_text,
@@ -53,6 +55,9 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [reshape(ct, self.x.type.shape)]
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return reshape(operands[0], (lanes, *self.shape))
+
 
 class Transpose(CopyOp, name="tensor.transpose"):
     """result[i_perm[0], i_perm[1], ...] = x[i_0, i_1, ...]
@@ -74,6 +79,9 @@ class Transpose(CopyOp, name="tensor.transpose"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [transpose(ct, inverse(self.perm))]
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return transpose(operands[0], (0, *(p + 1 for p in self.perm)))
 
 
 class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
@@ -99,6 +107,9 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [unbroadcast(ct, self.x)]
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return broadcast_to(lifted(operands[0], len(self.shape) + 1), (lanes, *self.shape))
 
 
 class Slice(SizedOp, CopyOp, name="tensor.slice"):
@@ -155,6 +166,9 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             low.append(start if step > 0 else start + (count - 1) * step)
             high.append(n - low[-1] - count * abs(step))
         return [pad(ct, low, high, [abs(step) - 1 for step in self.steps])]
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return Slice(operands[0], (0, *self.starts), (lanes, *self.stops), (1, *self.steps)).result
 
 
 def _as_slice(r: range) -> slice:
@@ -215,6 +229,16 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         rest = select(outside, ct, full(0, ct))
         return [Slice(ct, self.low, stops, steps).result, unbroadcast(rest, self.value)]
 
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where each lane has a value of its own, what was added is replaced by it."""
+        (x, value), lead = operands, (0,) * batched[0]
+        low, high, interior = (*lead, *self.low), (*lead, *self.high), (*lead, *self.interior)
+        if not batched[1]:
+            return Pad(x, value, low, high, interior).result
+        inside = Full(False, self.x.type.shape, i1).result
+        outside = Pad(inside, Full(True, (), i1).result, self.low, self.high, self.interior).result
+        return select(outside, lifted(value, len(self.low) + 1), Pad(x, full(0, x), low, high, interior).result)
+
 
 class Concat(CopyOp, name="tensor.concat"):
     """result[..., i, ...] = xs[k][..., i - the sizes before k, ...] along axis
@@ -224,6 +248,7 @@ class Concat(CopyOp, name="tensor.concat"):
 
     xs: tuple[Value, ...]
     axis: int
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         types = self.tensors()
@@ -265,6 +290,7 @@ class Reverse(CopyOp, name="tensor.reverse"):
 
     x: Value
     axes: tuple[int, ...]
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         source, = self.tensors()

@@ -5,12 +5,25 @@ Both are the same sequence of steps whatever the elements are, each step a few o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import arith, tensor
-from mlc.dialects.tensor.base import Array, cast, compare, full, kind, reshape, rounded, select, shape_text
+from mlc.dialects.tensor.base import (
+    Array,
+    along_axes,
+    cast,
+    compare,
+    full,
+    kind,
+    on_lanes,
+    reshape,
+    rounded,
+    select,
+    shape_text,
+)
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.source import Iota, size
@@ -33,6 +46,7 @@ class ArgSort(Composite, name="tensor.argsort"):
     x: Value
     axis: int
     descending: bool = False
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.tensors()
@@ -173,3 +187,10 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         low = full(0, end, shape)
         high = tensor.BroadcastTo(end, shape).result
         return for_loop(0, _levels(n + 1), [low, high], halve)[0]
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        if self.sorted.type.rank == 1 and not batched[0]:
+            return SearchSorted(*operands, self.right).result
+        ordered, values = on_lanes(lanes, operands, batched)
+        rows = values if self.sorted.type.rank > 1 else reshape(values, (lanes, self.values.type.size))
+        return reshape(SearchSorted(ordered, rows, self.right).result, values.type.shape)

@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, cast, full, reshape, shape_text
+from mlc.dialects.tensor.base import Array, again, along_axes, cast, full, reshape, shape_text
 from mlc.dialects.tensor.composite import Composite, maximum, mean_kept, sum_kept, widened
 from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
-from mlc.ir.core import Value
+from mlc.ir.core import BatchResult, Value
+from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
 
 class _OverAxes(Composite):
     x: Value
     axes: tuple[int, ...]
+    vmap = along_axes
 
     def infer(self) -> TensorType:
         x, = self.floats()
@@ -121,6 +123,10 @@ class _Norm(Composite):
         """weight or bias with size 1 along the other axes of x, in the type of x."""
         shape = [d if a in axes else 1 for a, d in enumerate(x.type.shape)]
         return cast(reshape(parameter, shape), x.type.dtype)
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+        """Lanes of weights multiply what the norm of x alone is: then it is taken apart."""
+        return None if any(batched[1:]) else again(self, operands, axes=tuple(a + 1 for a in self.attrs["axes"]))
 
 
 class LayerNorm(_Norm, name="tensor.layer_norm"):

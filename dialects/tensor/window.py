@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, less, reshape
+from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -25,6 +25,7 @@ class _Window(SizedOp, CopyOp):
 
     x: Value
     axis: int
+    vmap = along_axes
 
     def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
         """How many windows there are in an axis of size n."""

@@ -76,19 +76,28 @@ class Bufferizer:
             function.fail("only functions of tensors are called from outside", code="MLC0160")
         names = symbols_of([t for t in inputs if isinstance(t, TensorType)])
         self.check(names)
+        bound = {str(op.size): op for op in function.inside(tn.Witness)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
         conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
+        for size, site in conditions.items():
+            if sizes.symbols(size) & bound.keys():
+                function.fail(f"nobody can tell before it runs that {size} is not negative: {site}", code="MLC0161")
         work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
+        if work is not None and sizes.symbols(work) & bound.keys():
+            work = None
         self.life = Lifetimes(function, {name: c.overwrites for name, c in self.callees.items()})
         aliases = self.donations(returned)
         overwrites = self.overwrites(returned, aliases) if self.called else frozenset()
         self.add_arguments(names, old_args, returned, aliases)
         self.calls = calls
-        self.arena_bytes = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
+        arenas = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
+        self.heap_bytes = {op: size for op, size in arenas.items() if sizes.symbols(size) & bound.keys()}
+        self.arena_bytes = {op: 0 if op in self.heap_bytes else size for op, size in arenas.items()}
         self.plan = Plan(self.life, self.given, self.arena_bytes)
         temporaries = self.plan.temporaries
         for op, env in calls.items():
-            temporaries = temporaries + sizes.substitute(self.callees[op.callee].temporaries, env)
+            if op not in self.heap_bytes:
+                temporaries = temporaries + sizes.substitute(self.callees[op.callee].temporaries, env)
         arena = self.lay_out()
         self.rewrite_block(block, [self.given.get(v) for v in returned])
         block.erase_args(range(len(old_args)))
@@ -103,6 +112,8 @@ class Bufferizer:
     def check(self, names: Sequence[str]) -> None:
         """Sizes are told by arguments, and callees have been bufferized, so nothing calls itself."""
         for op in self.function.walk():
+            if isinstance(op, tn.Witness):
+                continue                                 # only calls use its size, and their results have others
             if unknown := {n for d in op_sizes(op) for n in sizes.symbols(d)} - set(names):
                 op.fail(f"the size {', '.join(sorted(unknown))} is no size of an argument", code="MLC0161")
             if isinstance(op, func.Call) and op.callee not in self.callees:
@@ -160,6 +171,8 @@ class Bufferizer:
         self.arena = block.add_arg(MemRefType((None,), i8), "arena")
         self.errors = block.add_arg(MemRefType((1,), i64), "errors")
         self.sizes = SizeBuilder(self.symbols)
+        self.first_symbols = frozenset(names)
+        self.numbers = tuple(self.symbols.values())
         self.kernel_symbols = kernel_names(names)
         self.renamed = {a: sizes.sym(b) for a, b in zip(names, self.kernel_symbols) if a != b}
         assert block.first is not None
@@ -200,6 +213,10 @@ class Bufferizer:
             self.buffers[v] = place.buffer
         return self.buffers[v]
 
+    def is_bound(self, size: Dim) -> bool:
+        """Whether only the data tell a size."""
+        return not sizes.symbols(size) <= self.first_symbols
+
     def size(self, size: Dim) -> Value:
         """The index value of a size, which reaches the whole function."""
         with before(self.first):
@@ -231,6 +248,8 @@ class Bufferizer:
             self.from_scalar(op)
         elif isinstance(op, tn.Extent):
             op.replace_by(self.size(op.value))
+        elif isinstance(op, tn.Witness):
+            self.buffers[op.result] = self.witness(op)
         elif isinstance(op, scf.For):
             regions.rewrite_for(self, op)
         elif isinstance(op, scf.If):
@@ -256,7 +275,7 @@ class Bufferizer:
         else:
             op.regions = ()
             body.parent = None
-        new = Kernel(ins, outs, tuple(self.symbols.values()), self.errors if found else None, body, (),
+        new = Kernel(ins, outs, self.numbers, self.errors if found else None, body, (),
                      symbols=self.kernel_symbols, label=op.label, unfused=op.unfused)
         new.attrs["site"] = self.sites.first[op]
 
@@ -265,7 +284,7 @@ class Bufferizer:
         block = Block([type.with_shape(tuple(sizes.substitute(d, self.renamed) for d in type.shape))])
         with at_end(block):
             Yield(tuple(block.args))
-        Kernel((source,), (target,), tuple(self.symbols.values()), None, Region(block), (),
+        Kernel((source,), (target,), self.numbers, None, Region(block), (),
                symbols=self.kernel_symbols, label="copy")
 
     def call(self, op: func.Call) -> None:
@@ -279,11 +298,18 @@ class Bufferizer:
                 if inputs[i] is not results[op.results[j]]:
                     self.copy(op.args[i].type, inputs[i], results[op.results[j]])
                 inputs[i] = results.pop(op.results[j])
-        given: list[Value] = [self.size(env[name]) for name in callee.symbols]
+        heap = op in self.heap_bytes
+        numbers = SizeBuilder(self.symbols)              # what only the data tell is known here, not at the start
+        given: list[Value] = [numbers.value(env[name]) if self.is_bound(env[name]) else self.size(env[name])
+                              for name in callee.symbols]
         given += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
         given += [_cast(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
         scalars = [v for v in op.results if v not in tensors]
-        new = func.Call(op.callee, (*given, self.arenas[op], self.errors), tuple(v.type for v in scalars))
+        arena = memref.Alloc(MemRefType((None,), i8), (numbers.value(self.heap_bytes[op]),)).result if heap else \
+            self.arenas[op]
+        new = func.Call(op.callee, (*given, arena, self.errors), tuple(v.type for v in scalars))
+        if heap:
+            memref.Dealloc(arena)
         for old, value in zip(scalars, new.results):
             old.replace_by(value)
         if not tensors:
@@ -316,6 +342,13 @@ class Bufferizer:
         elif x.type == i1:
             x = arith.ExtUI(x, i8).result
         memref.Store(x, self.buffer(op.result), ())
+
+    def witness(self, op: tn.Witness) -> Value:
+        """Memory of as many rows as the number says, and of no bytes; the index value of the size, from here on."""
+        number = arith.IndexCast(memref.Load(self.buffer(op.n), ()).result, index).result
+        rows = arith.MaxSI(number, arith.constant(0, index)).result
+        self.symbols[str(op.size)] = rows
+        return memref.View(self.arena, arith.constant(0, index), (rows,), buffer_type(op.result.type)).result
 
     def constant(self, op: tn.Constant) -> Value:
         """An array of the program's data, one global per constant."""

@@ -152,10 +152,36 @@ def _alloca(low: Lowering, op: memref.Alloca) -> list[Value]:
         return [llvm.Alloca(llvm.constant(count, i64), llvm.ptr, dtype, op.alignment or 64).result]
 
 
-@rule(memref.Alloc, memref.Dealloc)
-def _alloc(low: Lowering, op: Op) -> None:
-    raise BackendError(f"{op.name}: compiled code has no heap; memory comes from the arena that bufferize plans",
-                       code="MLC0543", loc=op.loc)
+@rule(memref.Alloc)
+def _alloc(low: Lowering, op: memref.Alloc) -> list[Parts]:
+    """By the C library, as a whole number of lines of the alignment; without memory the program ends here."""
+    type = op.result.type
+    _check_element(op, type.dtype)
+    dynamic = iter(low.mixed(op.sizes))
+    shape = [next(dynamic) if n is None else n for n in type.shape]
+    strides: list[Number] = [1] * len(shape)
+    for i in reversed(range(len(shape) - 1)):
+        strides[i] = low.times(strides[i + 1], shape[i + 1])
+    count = low.times(strides[0], shape[0]) if shape else 1
+    line = op.alignment or 64
+    bytes = low.plus(low.times(count, type.dtype.itemsize), line)
+    whole = llvm.And(low.value(bytes), llvm.constant(-line, i64)).result
+    pointer = llvm.call(_external(low, "aligned_alloc", [i64, i64], llvm.ptr), [llvm.constant(line, i64), whole])
+    assert pointer is not None
+    return [low.memref_parts(type, pointer, shape, strides)]
+
+
+@rule(memref.Dealloc)
+def _dealloc(low: Lowering, op: memref.Dealloc) -> None:
+    llvm.call(_external(low, "free", [llvm.ptr], None), [low.memory(op.memref).pointer])
+
+
+def _external(low: Lowering, name: str, params: list[Type], result: Type | None) -> llvm.Func:
+    """The declaration of a function of the C library."""
+    if name not in low.functions:
+        low.functions[name] = llvm.declaration(name, params, result)
+        low.module.body.block.insert(low.functions[name], low.module.body.block.first)
+    return low.functions[name]
 
 
 @rule(memref.GetGlobal)

@@ -137,10 +137,10 @@ example mlir scf_to_llvm:
     }
 fix: keep truth values in memory as i8 and compare with 0.
 
-MLC0543 Compiled code would need memory from the heap, or stack of a size that is not known.
+MLC0543 Compiled code would need more of the stack than there is, or stack of a size that is not known.
 example mlir scf_to_llvm:
-    func.func @f() {
-      %m = memref.alloc() : memref<2xf32>
+    func.func @f(%n: index) {
+      %m = memref.alloca(%n) : memref<?xf32>
       func.return
     }
 fix: let bufferize plan temporaries in the arena, or pass the buffer as an argument.

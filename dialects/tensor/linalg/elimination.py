@@ -19,6 +19,7 @@ from mlc.dialects.tensor.linalg.matrices import (
     first,
     identity,
     mt,
+    of_columns,
     on_diagonal,
     padded,
     part,
@@ -302,6 +303,8 @@ class Solve(MatrixOp, name="tensor.solve"):
         """db = a^-T ct, da = -db x^T"""
         db = Solve(mt(self.a), ct).result
         return [-product(db, self.result, right=True), db]
+
+    vmap = of_columns
 
 
 def order_of_pivots(pivots: Value) -> Value:

@@ -13,12 +13,23 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import compare, full, reshape, rounded, select, shape_text
+from mlc.dialects.tensor.base import (
+    again,
+    compare,
+    full,
+    lanes_at,
+    lanes_first,
+    leading,
+    reshape,
+    rounded,
+    select,
+    shape_text,
+)
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import transpose
 from mlc.dialects.tensor.source import Iota
 from mlc.ir import sizes
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f32, f64, i64
 
@@ -29,6 +40,7 @@ BLOCK = 32
 class MatrixOp(Composite):
     """An operation on float32 or float64 matrices."""
 
+    vmap = leading
     def matrices(self) -> list[TensorType]:
         """The operands' types: matrices of one element type."""
         types = self.floats()
@@ -63,6 +75,16 @@ class MatrixOp(Composite):
     def each(self, *xs: Any) -> Any:
         """The results for one matrix of each operand."""
         raise NotImplementedError
+
+
+def of_columns(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+    """The batch rule of solving: lanes of right-hand sides alone are more columns of them."""
+    if batched[0]:
+        return leading(op, lanes, operands, batched)
+    a, b = operands
+    (*batch, n, m), at = b.type.shape[1:], b.type.rank - 2
+    made = again(op, [a, reshape(lanes_at(b, at), (*batch, n, lanes * m))])
+    return lanes_first(reshape(made, (*batch, n, lanes, m)), at)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------

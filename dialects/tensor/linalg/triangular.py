@@ -16,6 +16,7 @@ from mlc.dialects.tensor.linalg.matrices import (
     columns,
     first,
     mt,
+    of_columns,
     on_diagonal,
     padded,
     padded_square,
@@ -87,6 +88,8 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
         da = -(product(self.result, db, right=True) if self.transposed else product(db, self.result, right=True))
         da = triu(da) if self.upper else tril(da)
         return [on_diagonal(full(0, da), da) if self.unit else da, db]
+
+    vmap = of_columns
 
 
 def solve_lower(a: Value, b: Value) -> Value:

@@ -1,0 +1,101 @@
+"""autodiff, activity: what is asked of a function, the halves that answer it, and which values a cotangent reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from mlc.dialects import func
+from mlc.dialects.func import Func
+from mlc.ir.core import Block, Op, Symbol, Value
+from mlc.ir.types import FloatType, TensorType, Type
+
+PASS_NAME = "grad"
+"""What the locations of derivative operations say they went through."""
+
+
+RECOMPUTE = "recompute"
+"""Attribute of functions of which a derivative keeps nothing but the arguments, and which no pass puts into others."""
+
+
+def has_cotangent(type: Type) -> TypeGuard[TensorType]:
+    """Whether values of a type have derivatives: floating-point tensors do."""
+    return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Cotangents of the arguments `wrt` of a function, from cotangents of its results `of`; both ascending."""
+
+    callee: Symbol
+    wrt: tuple[int, ...]
+    of: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Halves:
+    """A function taken apart. `saved` says what backward takes after the cotangents: positions in (primals, results
+    of forward)."""
+
+    request: Request
+    forward: Func
+    backward: Func
+    saved: tuple[int, ...]
+
+    def call_backward(self, primals: Sequence[Value], results: Sequence[Value],
+                      cotangents: Sequence[Value]) -> Sequence[Value]:
+        """The cotangents of the primals `wrt`, given those of the results `of`, at the insertion point."""
+        known = (*primals, *results)
+        return func.call(self.backward, (*cotangents, *(known[i] for i in self.saved)))
+
+
+class Activity:
+    """Which values of a function depend on its arguments `wrt`, and which of them its results `of` depend on."""
+
+    def __init__(self, function: Func, request: Request) -> None:
+        block = function.block
+        self.active: set[Value] = {block.args[i] for i in request.wrt}
+        for op in block:
+            if not op.blocks_gradient and any(v in self.active for v in reads(op)):
+                self.active.update(r for r in op.results if has_cotangent(r.type))
+        returned = block.terminator.operands
+        self.useful: set[Value] = {returned[j] for j in request.of}
+        for op in backwards(block):
+            if any(r in self.useful for r in op.results):
+                self.useful.update(reads(op))
+
+    def concerns(self, op: Op) -> bool:
+        """Whether a cotangent may reach a result of `op` and go on to an operand."""
+        return any(r in self.active and r in self.useful for r in op.results)
+
+    def request(self, call: func.Call) -> Request | None:
+        """What a call inside the function asks of its callee; None if no cotangent passes through it."""
+        wrt = tuple(i for i, v in enumerate(call.operands) if v in self.active and has_cotangent(v.type))
+        of = tuple(j for j, r in enumerate(call.results) if r in self.useful and has_cotangent(r.type))
+        return Request(call.callee, wrt, of) if wrt and of else None
+
+    def replaced(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Note that values stand for others."""
+        for a, b in zip(old, new):
+            for known in (self.active, self.useful):
+                if a in known:
+                    known.add(b)
+
+
+def reads(op: Op) -> Iterator[Value]:
+    """The operands of an operation and of all inside it."""
+    yield from op.operands
+    if op.regions:
+        for inner in op.walk():
+            if inner is not op:
+                yield from inner.operands
+
+
+def backwards(block: Block) -> Iterator[Op]:
+    """The operations of a block from the last to the first; those yielded may be erased."""
+    op = block.last
+    while op is not None:
+        previous = op.prev
+        yield op
+        op = previous

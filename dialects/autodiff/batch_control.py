@@ -1,0 +1,309 @@
+"""autodiff, batch, control flow: loops and conditions of many lanes.
+
+Where all lanes take the same way, the loop or condition stays, on batched values. Else each lane has a predicate:
+
+    for       a common counter from the least lower to the greatest upper bound; lanes count while it is within theirs
+    while     as long as any lane goes on
+    if        both branches, one after the other, each for its lanes
+
+and what stands inside becomes the body of an `autodiff.masked` (lanes.py). A body that may fail, or not come to an end,
+runs only where a lane is live: what is the same for all lanes is then computed when one of them would compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mlc.dialects import arith, func, scf, tensor
+from mlc.dialects.autodiff import lanes
+from mlc.dialects.autodiff.batch_walk import POSITIONS, Flagged, Scope, Walk, Walker, as_tensor, batched_type
+from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
+from mlc.dialects.tensor.base import compare, full, select
+from mlc.dialects.tensor.control import as_condition, scalar_dtype
+from mlc.dialects.tensor.source import int_range
+from mlc.ir.core import Block, Op, Region, Value, at_end
+from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index
+
+Fill = Callable[[Scope, Sequence[Value], Sequence[Value]], Walk]
+"""What becomes of the carries in the body of a masked operation, from those and from further arguments."""
+
+
+class Batcher(Walker):
+    """Batches all there is."""
+
+    def control(self, op: Op, scope: Scope) -> Walk:
+        if isinstance(op, scf.For):
+            yield from self._for(op, scope)
+        elif isinstance(op, scf.If):
+            yield from self._if(op, scope)
+        elif isinstance(op, scf.While):
+            yield from self._while(op, scope)
+        elif isinstance(op, Masked):
+            yield from self._masked(op, scope)
+        else:
+            op.fail("is no loop or condition of tensors, and cannot be batched", code="MLC0137")
+
+    # -- for ----------------------------------------------------------------------------------------------------------
+    def _for(self, op: scf.For, scope: Scope) -> Walk:
+        bounds = scope.get([op.lower, op.upper, op.step])
+        if any(is_batched for _, is_batched in bounds):
+            yield from self._for_of_lanes(op, bounds, scope)
+            return
+        (lower, _), (upper, _), (step, _) = bounds
+        start = scope.get(op.init)
+        flags = [is_batched for _, is_batched in start]
+        while True:                              # until all that has to be is batched
+            loop = scf.loop(lower, upper, step, self.typed(start, flags))
+            scope.bind(op.counter, loop.counter, False)
+            enter(op.carried, loop.carried, flags, scope)
+            with at_end(loop.block):
+                ends = yield from self.block(op.block, scope)
+                if not grown(flags, ends):
+                    scf.Yield(tuple(self.typed(ends, flags)))
+                    break
+            loop.erase()
+        enter(op.results, loop.results, flags, scope)
+
+    def _for_of_lanes(self, op: scf.For, bounds: Flagged, scope: Scope) -> Walk:
+        """Bounds of each lane. Lanes that start or step differently count for themselves, unless all step by 1."""
+        (_, own_lower), (_, own_upper), (step, own_step) = bounds
+        kind = op.lower.type
+        first, end, by = (v if own else as_tensor(v) for v, own in bounds)
+        if own_step or (own_lower and not is_one(op.step)):
+            together, step = False, arith.constant(1, kind)
+            count = tensor.FloorDiv(end - first + by - full(1, by), by).result
+            low, high = arith.constant(0, kind), self.extreme("max", count, scope, kind)
+        else:
+            together, count = True, end
+            low = self.extreme("min", first, scope, kind) if own_lower else bounds[0][0]
+            high = self.extreme("max", end, scope, kind) if own_upper else bounds[1][0]
+        loop = scf.loop(low, high, step, self.typed(scope.get(op.init), [True] * len(op.init)))
+
+        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
+            inner.bind(op.counter, others[0], not together)
+            enter(op.carried, carries, [True] * len(carries), inner)
+            return (yield from self.block(op.block, inner))
+
+        with at_end(loop.block):
+            number = as_tensor(loop.counter)
+            counts = self.live(compare("lt", number, count), scope)
+            if together and own_lower:
+                counts = both(counts, compare("ge", number, first))
+            counter = loop.counter if together else first + number * by
+            scf.Yield(tuple((yield from self.under(counts, loop.carried, [counter], [op.block], scope, fill,
+                                                   guarded=together and own_lower))))
+        enter(op.results, loop.results, [True] * len(op.results), scope)
+
+    def extreme(self, which: str, x: Value, scope: Scope, kind: IntType | IndexType) -> Value:
+        """The least or greatest number of a live lane, as a scalar; where there is none, no loop runs to it."""
+        low, high = int_range(scalar_dtype(kind))
+        if scope.live is not None:
+            x = select(scope.live, x, full(low if which == "max" else high, x))
+        found = (tensor.ReduceMax if which == "max" else tensor.ReduceMin)(x, (0,)).result
+        scalar = tensor.Item(found).result
+        return arith.IndexCast(scalar, index).result if kind == index else scalar
+
+    # -- if -----------------------------------------------------------------------------------------------------------
+    def _if(self, op: scf.If, scope: Scope) -> Walk:
+        (condition, is_batched), = scope.get([op.condition])
+        if is_batched:
+            yield from self._if_of_lanes(op, condition, scope)
+            return
+        blocks, ends = (Block(), Block()), list[Flagged]()
+        for region, block in zip(op.regions, blocks):
+            with at_end(block):
+                ends.append((yield from self.block(region.block, scope)) if region.blocks else [])
+        flags = [False] * len(op.results)
+        for end in ends:
+            grown(flags, end)
+        for block, end in zip(blocks, ends):
+            with at_end(block):
+                scf.Yield(tuple(self.typed(end, flags)))
+        types = tuple(v.type for v in blocks[0].terminator.operands)
+        made = scf.If(condition, Region(blocks[0]), Region(blocks[1]), types)
+        enter(op.results, made.results, flags, scope)
+
+    def _if_of_lanes(self, op: scf.If, condition: Value, scope: Scope) -> Walk:
+        """Zeros, replaced by what the first branch makes of its lanes, and that by the second of the others."""
+        if not op.results:
+            return                               # values alone are the effects of what stands inside
+        types = [batched_type(r.type, self.lanes, op.loc) for r in op.results]
+        results: Sequence[Value] = [tensor.Full(0, t.shape, t.dtype).result for t in types]
+        for region, chosen in zip(op.regions, (condition, tensor.LogicalNot(condition).result)):
+            def fill(inner: Scope, _: Sequence[Value], __: Sequence[Value], source: Block = region.block) -> Walk:
+                return (yield from self.block(source, inner))
+            results = yield from self.under(self.live(chosen, scope), results, [], [region.block], scope, fill,
+                                            guarded=True)
+        enter(op.results, results, [True] * len(results), scope)
+
+    # -- while --------------------------------------------------------------------------------------------------------
+    def _while(self, op: scf.While, scope: Scope) -> Walk:
+        start = scope.get(op.init)
+        flags = [is_batched for _, is_batched in start]
+        while True:                              # until all that has to be is batched
+            inits = self.typed(start, flags)
+            before = Block([v.type for v in inits])
+            enter(op.before.block.args, before.args, flags, scope)
+            with at_end(before):
+                (going, of_lanes), *values = yield from self.block(op.before.block, scope)
+                scf.Condition(going, tuple(v for v, _ in values)) if not of_lanes else None
+            if of_lanes:
+                discard(before)
+                yield from self._while_of_lanes(op, scope)
+                return
+            middle = [is_batched for _, is_batched in values]
+            after = Block([v.type for v, _ in values])
+            enter(op.after.block.args, after.args, middle, scope)
+            with at_end(after):
+                ends = yield from self.block(op.after.block, scope)
+                if not grown(flags, ends):
+                    scf.Yield(tuple(self.typed(ends, flags)))
+                    break
+            discard(before)
+            discard(after)
+        made = scf.While(tuple(inits), Region(before), Region(after), tuple(a.type for a in after.args))
+        enter(op.results, made.results, middle, scope)
+
+    def _while_of_lanes(self, op: scf.While, scope: Scope) -> Walk:
+        """y = before(x); while any lane goes on: y = before(after(y)) in the lanes that do"""
+        def all_batched(values: Sequence[Value]) -> list[bool]:
+            return [True] * len(values)
+
+        inits = self.typed(scope.get(op.init), all_batched(op.init))
+        enter(op.before.block.args, inits, all_batched(inits), scope)
+        ends = yield from self.block(op.before.block, scope)
+        going, *values = self.typed(ends, [True] * len(ends))
+        carries = [self.live(going, scope), *values]
+        types = [v.type for v in carries]
+        before, after = Block(types), Block(types)
+        with at_end(before):
+            scf.Condition(as_condition(tensor.ReduceAny(before.args[0], (0,)).result), tuple(before.args))
+
+        def fill(inner: Scope, carries: Sequence[Value], _: Sequence[Value]) -> Walk:
+            enter(op.after.block.args, carries[1:], all_batched(carries[1:]), inner)
+            ends = yield from self.block(op.after.block, inner)
+            for arg, (value, is_batched) in zip(op.before.block.args, ends):
+                inner.bind(arg, value, is_batched)
+            return (yield from self.block(op.before.block, inner))
+
+        with at_end(after):
+            scf.Yield(tuple((yield from self.under(after.args[0], after.args, [], [op.after.block, op.before.block],
+                                                   scope, fill))))
+        made = scf.While(tuple(carries), Region(before), Region(after), tuple(types))
+        enter(op.results, made.results[1:], all_batched(op.results), scope)
+
+    # -- masked -------------------------------------------------------------------------------------------------------
+    def _masked(self, op: Masked, scope: Scope) -> Walk:
+        """Lanes of lanes: the predicate has one more axis."""
+        p, *args = scope.get(op.operands)
+        holds = self.live(self.spread(*p), scope)
+        own = [is_batched or i < op.carried or has_float(v) for i, (v, is_batched) in enumerate(args)]
+        values = self.typed(args, own)
+
+        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
+            enter(op.block.args, [*carries, *others], own, inner)
+            return (yield from self.block(op.block, inner))
+
+        results = yield from self.under(holds, values[: op.carried], values[op.carried:], [op.block], scope, fill)
+        enter(op.results, results, [True] * len(results), scope)
+
+    def under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+              scope: Scope, fill: Fill, guarded: bool = False) -> Walk:
+        """What `fill` makes of `sources` where p holds, else the carries; `guarded` where p may hold for no lane."""
+        guarded = guarded and any(may_fail(op) for block in sources for op in block)
+        if not guarded:
+            return (yield from self._under(p, carries, others, sources, scope, fill))
+        blocks = Block(), Block()
+        with at_end(blocks[0]):
+            scf.Yield(tuple((yield from self._under(p, carries, others, sources, scope, fill))))
+        with at_end(blocks[1]):
+            scf.Yield(tuple(carries))
+        condition = as_condition(tensor.ReduceAny(p, tuple(range(p.type.rank))).result)
+        return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in carries)).results
+
+    def _under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+               scope: Scope, fill: Fill) -> Walk:
+        used = outside(sources)
+        made_inside = [v for v in used if is_source(v)]
+        passed = [v for v in used if not is_source(v)]
+        flags = [is_batched or has_float(v) for v, is_batched in scope.get(passed)]
+        values = self.typed(scope.get(passed), flags)
+        live = tensor.ReduceAny(p, tuple(range(1, p.type.rank))).result if p.type.rank > 1 else p
+        op = masked(p, carries, [live, *others, *values])
+        count, args = len(carries), op.block.args
+        inner = Scope(args[count])
+        enter(passed, args[count + 1 + len(others):], flags, inner)
+        with at_end(op.block):
+            for source in dict.fromkeys(v.op for v in made_inside):
+                assert source is not None
+                self.copy(source, inner)
+            ends = yield from fill(inner, args[:count], args[count + 1: count + 1 + len(others)])
+            lanes.Yield(tuple(self.typed(ends, [True] * count)))
+        drop_unused(op)
+        return op.results
+
+    # -- pieces -------------------------------------------------------------------------------------------------------
+    def typed(self, values: Flagged, flags: Sequence[bool]) -> list[Value]:
+        """The values, those of each lane where `flags` says so."""
+        return [self.spread(v, is_batched) if wanted else v for (v, is_batched), wanted in zip(values, flags)]
+
+    def live(self, p: Value, scope: Scope) -> Value:
+        """The lanes among those that count for which p holds."""
+        return p if scope.live is None else both(p, beside(scope.live, p))
+
+
+def both(a: Value, b: Value) -> Value:
+    return tensor.And(a, b).result
+
+
+def has_float(value: Value) -> bool:
+    """Whether a value has a derivative, and so has to belong to one lane within a masked operation."""
+    return isinstance(value.type, TensorType) and isinstance(value.type.dtype, FloatType)
+
+
+def is_one(value: Value) -> bool:
+    return isinstance(value.op, arith.Constant) and value.op.value == 1
+
+
+def is_source(value: Value) -> bool:
+    """Whether an operation makes the value of nothing: it is made again where it is used."""
+    op = value.op
+    return op is not None and op.pure and not op.operands and not op.regions and not op.binds_size
+
+
+def may_fail(op: Op) -> bool:
+    """Whether an operation, or one inside it, might fail or not come to an end."""
+    return any(type(inner) in POSITIONS or isinstance(inner, scf.While | func.Call) or inner.binds_size
+               for inner in op.walk())
+
+
+def outside(blocks: Sequence[Block]) -> list[Value]:
+    """The values used in blocks and defined outside them, in order."""
+    own: set[Value] = {a for block in blocks for a in block.args}
+    out: dict[Value, None] = {}
+    for block in blocks:
+        for top in block:
+            for op in top.walk():
+                out.update((v, None) for v in op.operands if v not in own)
+                own.update(op.results)
+                own.update(a for region in op.regions for b in region.blocks for a in b.args)
+    return list(out)
+
+
+def enter(old: Sequence[Value], new: Sequence[Value], flags: Sequence[bool], scope: Scope) -> None:
+    """Let values stand for those of the function."""
+    for a, b, is_batched in zip(old, new, flags, strict=True):
+        scope.bind(a, b, is_batched)
+
+
+def grown(flags: list[bool], ends: Flagged) -> bool:
+    """Note what is batched at the end of a body; whether that is more than at its start."""
+    before = list(flags)
+    flags[:] = [a or b for a, (_, b) in zip(flags, ends)]
+    return flags != before
+
+
+def discard(block: Block) -> None:
+    """Take out all operations of a block that is not needed."""
+    for op in reversed(list(block)):
+        op.erase()

@@ -1,0 +1,646 @@
+"""autodiff, control: loops and conditions in reverse.
+
+The bodies of loops and conditions are made functions of their own first (`outline`), so that they are taken apart as
+any other function is. Then
+
+    if      keeps what the branch that ran saved, and runs the backward half of that branch
+    for     of a known number of turns keeps what each turn saved in tapes, tensors with one row per turn, and runs
+            the backward halves from the last turn to the first
+    while, and a for whose number of turns only the data tell, keep what they start from and how often they turned.
+            backward runs them again, now knowing how long the tapes have to be, and then goes back
+
+    masked  is run again by backward, under the same predicate, so that a lane which keeps its value adds 0 to the
+            cotangents and not 0 times what may be infinite
+
+The third way costs another run of the loop and saves no memory per turn between the halves; its tapes live in a
+function of their own, to which a `tensor.witness` tells their length. A tape is an ordinary tensor, so derivatives of
+these derivatives, and batches of them, need nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlc.dialects import arith, func, scf, tensor
+from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, has_cotangent
+from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
+from mlc.dialects.autodiff.lanes import Yield as MaskedYield
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
+from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index
+from mlc.dialects.tensor.source import size as size_tensor
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import TensorType, Type, i1, i64, index
+
+CONTROL = (scf.For, scf.If, scf.While, Masked)
+Rule = Callable[..., list[tuple[Value, Value | None]]]
+
+
+def is_control(op: Op) -> bool:
+    return isinstance(op, CONTROL)
+
+
+def full(value: float, type: Type) -> Value:
+    """A tensor of one number."""
+    assert isinstance(type, TensorType), type
+    return tensor.Full(value, type.shape, type.dtype).result
+
+
+def plus(a: Value, b: Value) -> Value:
+    """a + b; where b is zero but for a piece, only that piece is added."""
+    for x, y in ((a, b), (b, a)):
+        op = y.op
+        if isinstance(op, tensor.DynamicUpdateSlice) and is_splat(op.x, 0.0):
+            piece = tensor.DynamicSlice(x, op.starts, op.update.type.shape).result + op.update
+            return tensor.DynamicUpdateSlice(x, piece, op.starts).result
+    return a + b
+
+
+# -- bodies as functions ----------------------------------------------------------------------------------------------
+def outline(module: Op, name: str) -> None:
+    """Make a function of the body of every loop and condition in function `name` and in all that it calls."""
+    table = {f.sym_name: f for f in func.functions(module)}
+    seen: set[str] = set()
+    work = [Symbol(name)]
+    while work:
+        current = work.pop()
+        if current in seen or current not in table:
+            continue
+        seen.add(current)
+        function = table[current]
+        for op in [op for op in function.block if is_control(op)]:
+            if any(has_cotangent(r.type) for r in op.results):
+                for block in bodies(_simple(op)):
+                    if not _is_call(block):
+                        if isinstance(op, Masked):
+                            _tell_sizes(function, op)
+                        made = _outlined(function, block)
+                        table[made.sym_name] = made
+        work += func.references(function)
+
+
+def bodies(op: Op) -> list[Block]:
+    """The blocks of a loop or condition that compute what it carries or gives."""
+    if isinstance(op, scf.While):
+        return [op.after.block]
+    return [region.block for region in op.regions if region.blocks]
+
+
+def _is_call(block: Block) -> bool:
+    """Whether a block is a call that takes its arguments and gives what it hands on."""
+    call = block.first
+    return (isinstance(call, func.Call) and call.next is block.last and tuple(block.terminator.operands) == call.results
+            and list(call.args[: len(block.args)]) == list(block.args)
+            and not any(v in block.args for v in call.args[len(block.args):]))
+
+
+def _simple(op: Op) -> Op:
+    """A loop whose first region hands on what it gets: what it computes besides is computed where it is needed."""
+    if not isinstance(op, scf.While) or list(op.before.block.terminator.operands[1:]) == list(op.before.block.args):
+        return op
+    types = [v.type for v in op.init]
+
+    def handed_on(args: Sequence[Value]) -> Sequence[Value]:
+        mapping: dict[Value, Value] = dict(zip(op.before.block.args, args))
+        for inner in op.before.block:
+            if inner.terminator:
+                return [mapping.get(v, v) for v in inner.operands]
+            inner.insert_clone(mapping)
+        raise AssertionError
+
+    first, second = Block(types), Block(types)
+    with at_end(first, op.loc):
+        condition = handed_on(first.args)[0]
+        scf.Condition(condition, tuple(first.args))
+    with at_end(second, op.loc):
+        mapping: dict[Value, Value] = dict(zip(op.after.block.args, handed_on(second.args)[1:]))
+        for inner in op.after.block:
+            inner.insert_clone(mapping)
+    with before(op):
+        simple = scf.While(op.init, Region(first), Region(second), tuple(types))
+        results = handed_on(simple.results)[1:]
+    op.replace_by(*results)
+    return simple
+
+
+def _outlined(around: Func, block: Block) -> Func:
+    """A function of the arguments of `block` and of the values from outside that it reads; the block calls it."""
+    captured = _captured(block)
+    inside = list(block.args)
+    terminator = block.terminator
+    body = [op for op in block if op is not terminator]
+    for name in _untold(around, body, [*inside, *captured]):
+        captured.append(next(a for a in around.args if name in told(a.type)))
+    made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
+                         private=True)
+    made.loc = terminator.loc
+    mapping: dict[Value, Value] = dict(zip((*inside, *captured), made.args))
+    with at_end(made.block, terminator.loc):
+        for op in body:
+            _sink(op, mapping)
+            op.insert_clone(mapping)
+        for v in terminator.operands:
+            _sink_value(v, mapping)
+        func.Return(tuple(mapping[v] for v in terminator.operands))
+    made.update_type()
+    module = around.parent
+    assert module is not None
+    made.sym_name = func.free_symbol(module, f"{around.sym_name}_body")
+    module.insert(made, around)
+    with before(terminator):
+        results = func.call(made, (*inside, *captured))
+    terminator.set_operands(results)
+    for op in reversed(body):
+        op.erase()
+    return made
+
+
+def _tell_sizes(around: Func, op: Masked) -> None:
+    """Give a body that sees nothing from outside the arguments that tell it the sizes it uses."""
+    for name in _untold(around, list(op.block), op.block.args):
+        if any(name in told(v.type) for v in op.block.args):
+            continue
+        arg = next(a for a in around.args if name in told(a.type))
+        op.set_operands([*op.operands, arg], [1, len(op.args) + 1])
+        op.block.add_arg(arg.type, arg.name)
+
+
+def _is_constant(v: Value) -> bool:
+    op = v.op
+    return op is not None and not op.operands and op.pure and not op.regions
+
+
+def _captured(block: Block) -> list[Value]:
+    """The values from outside that a block reads, without constants."""
+    own: set[Value] = set(block.args)
+    out: dict[Value, None] = {}
+    for top in block:
+        for op in top.walk():
+            own.update(op.results)
+            own.update(a for region in op.regions for b in region.blocks for a in b.args)
+            out.update((v, None) for v in op.operands if v not in own and not _is_constant(v))
+    return [v for v in out if v not in own]
+
+
+def _sink(op: Op, mapping: dict[Value, Value]) -> None:
+    """Copy the constants from outside that an operation reads."""
+    own: set[Value] = set()
+    for inner in op.walk():
+        for v in inner.operands:
+            if v not in own:
+                _sink_value(v, mapping)
+        own.update(inner.results)
+
+
+def _sink_value(v: Value, mapping: dict[Value, Value]) -> None:
+    if v not in mapping and _is_constant(v) and v.op is not None and v.op.parent is not builder.block:
+        mapping[v] = v.op.insert_clone({}).results[v.op.results.index(v)]  # type: ignore[arg-type]
+
+
+def _untold(around: Func, body: Sequence[Op], told_by: Sequence[Value]) -> list[str]:
+    """The size symbols that a body uses, and none of the values tells."""
+    known = {n for v in told_by for n in told(v.type)}
+    own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}
+    used = {n: None for top in body for op in top.walk() for n in size_symbols(op)}
+    used |= {n: None for v in told_by if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
+    return [n for n in used if n not in known and n not in own]
+
+
+def told(type: Type) -> list[str]:
+    """The symbols that are alone a size of `type`."""
+    return [n for d in type.shape if (n := sizes.symbol_name(d))] if isinstance(type, TensorType) else []
+
+
+def size_symbols(op: Op) -> Iterator[str]:
+    """The size symbols in the results, arguments and attributes of one operation."""
+    work: list[object] = [r.type for r in op.results] + list(op.attrs.values())
+    work += [a.type for region in op.regions for block in region.blocks for a in block.args]
+    while work:
+        value = work.pop()
+        if isinstance(value, Size):
+            yield from sorted(sizes.symbols(value))
+        elif isinstance(value, tuple | list):
+            work += value
+        elif isinstance(value, TensorType):
+            work += value.shape
+
+
+# -- which cotangents pass through ------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Passage:
+    """What cotangents pass through in a body: the carried values and the captured ones, by their number, and the call
+    of the body. Without any there is no request.
+    """
+
+    call: func.Call
+    lead: int                                    # arguments before the carried values: the counter of a `for`
+    carried: tuple[int, ...]
+    captured: tuple[int, ...]
+    results: tuple[int, ...]
+
+    @property
+    def request(self) -> Request | None:
+        wrt = (*(self.lead + k for k in self.carried), *self.captured)
+        return Request(self.call.callee, wrt, self.results) if wrt and self.results else None
+
+
+def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Request]:
+    """What a loop or condition asks of its bodies."""
+    return [p.request for p in _passages(op, activity, table) if p.request is not None] if is_control(op) else []
+
+
+def _passages(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Passage]:
+    results = tuple(j for j, r in enumerate(op.results)
+                    if has_cotangent(r.type) and r in activity.active and r in activity.useful)
+    if isinstance(op, scf.If):
+        return [_through_branch(call, call.args, activity, table, results) for call in map(body_call, bodies(op))]
+    if isinstance(op, Masked):
+        return [_through_branch(body_call(op.block), op.args, activity, table, results)]
+    assert isinstance(op, scf.For | scf.While)
+    return [_through_loop(op, activity, table)]
+
+
+def body_call(block: Block) -> func.Call:
+    call = block.first
+    assert isinstance(call, func.Call)
+    return call
+
+
+def leading(op: Op) -> int:
+    """How many arguments a body takes before what is carried: the counter of a `for`."""
+    return 1 if isinstance(op, scf.For) else 0
+
+
+def _through_branch(call: func.Call, given: Sequence[Value], activity: Activity, table: Mapping[str, Func],
+                    results: tuple[int, ...]) -> Passage:
+    """`given` are the values outside that the arguments of the call stand for."""
+    body = table[call.callee]
+    useful = Activity(body, Request(call.callee, (), results)).useful
+    captured = tuple(i for i, v in enumerate(given)
+                     if v in activity.active and has_cotangent(v.type) and body.args[i] in useful)
+    return Passage(call, 0, (), captured, results)
+
+
+def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[str, Func]) -> Passage:
+    """What a turn makes of the carried values is carried on, so what is active and what is useful are fixpoints."""
+    call = body_call(bodies(op)[0])
+    body = table[call.callee]
+    lead, count = leading(op), len(op.init)
+    outside = [i for i in range(lead + count, len(call.args))
+               if call.args[i] in activity.active and has_cotangent(call.args[i].type)]
+    active = {k for k, v in enumerate(op.init) if v in activity.active and has_cotangent(v.type)}
+    useful = {k for k, r in enumerate(op.results) if r in activity.useful and has_cotangent(r.type)}
+    returned = body.block.terminator.operands
+    while True:
+        wrt = (*(lead + k for k in sorted(active)), *outside)
+        reached = Activity(body, Request(call.callee, wrt, ())).active
+        needed = Activity(body, Request(call.callee, (), tuple(sorted(useful)))).useful
+        more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - active
+        back = {k for k in range(count) if body.args[lead + k] in needed and has_cotangent(op.init[k].type)} - useful
+        if not more and not back:
+            break
+        active |= more
+        useful |= back
+    both = tuple(sorted(active & useful))
+    return Passage(call, lead, both, tuple(i for i in outside if body.args[i] in needed), both)
+
+
+# -- forward and backward ---------------------------------------------------------------------------------------------
+def forward_half(op: Op, activity: Activity, made: Mapping[Request, Halves], table: Mapping[str, Func],
+                 function: Func) -> tuple[Sequence[Value], Rule]:
+    """The results of a loop or condition that keeps what backward needs, followed by what it keeps; and its rule.
+
+    What is made stands at the insertion point, which is before `op`; new functions stand after `function`.
+    """
+    passages = _passages(op, activity, table)
+    halves = [made[p.request] if p.request is not None else None for p in passages]
+    if isinstance(op, scf.If):
+        return _if(op, passages, halves)
+    if isinstance(op, Masked):
+        return _masked(op, passages[0], halves[0])
+    assert isinstance(op, scf.For | scf.While)
+    if halves[0] is None:
+        copy = op.insert_clone({})
+        return copy.results, lambda *cts: []
+    turns = _Turns(op, passages[0], halves[0])
+    count = _turns(op) if isinstance(op, scf.For) else None
+    return _taped(op, turns, count) if count is not None else _repeated(op, turns, function)
+
+
+def _turns(op: scf.For) -> Dim | None:
+    """How often a loop turns, if that is a number or a size."""
+    lower, upper, step = (_known(v) for v in (op.lower, op.upper, op.step))
+    if lower is None or upper is None or not isinstance(step, int) or step <= 0:
+        return None
+    span = upper - lower
+    if isinstance(span, int):
+        return max(0, -(-span // step))
+    if not sizes.is_natural(span):
+        return None
+    return span if step == 1 else (span + (step - 1)) // step
+
+
+def _known(bound: Value) -> Dim | None:
+    if isinstance(bound.op, tensor.Extent):
+        return bound.op.value
+    value = arith.constant_value(bound)
+    return None if value is None else int(value)
+
+
+# -- if ---------------------------------------------------------------------------------------------------------------
+def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]) -> tuple[Sequence[Value], Rule]:
+    """Both branches fill the same slots with what they save, a slot for each type as often as one branch needs it."""
+    args = [list(p.call.args) for p in passages]         # the calls are gone when the rule runs
+    slots: list[Type] = []
+    places: list[list[int]] = []
+    blocks = [Block(), Block()]
+    kept: list[list[Value]] = []
+    for block, passage, half in zip(blocks, passages, halves):
+        call = passage.call
+        with at_end(block, builder.loc):
+            results = func.call(half.forward, call.args) if half is not None else call.insert_clone({}).results
+            values = [] if half is None else [as_tensor((*call.args, *results)[p]) for p in _own(half)]
+        places.append(_placed(slots, [v.type for v in values]))
+        kept.append([*results[: len(op.results)], *values])
+    own = [r.type for r in op.results]
+    for block, place, given in zip(blocks, places, kept):
+        with at_end(block, builder.loc):
+            saved = dict(zip(place, given[len(own):]))
+            scf.Yield((*given[: len(own)], *(saved[i] if i in saved else full(0, t) for i, t in enumerate(slots))))
+    new = scf.If(op.condition, Region(blocks[0]), Region(blocks[1]), (*own, *slots))
+    values = new.results[len(own):]
+    targets = list(dict.fromkeys(given[i] for p, given in zip(passages, args) for i in p.captured))
+
+    def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
+        given = [_or_zeros(cts[j], op_type) for j, op_type in ((j, own[j]) for j in passages[0].results)]
+        back = [Block(), Block()]
+        for block, passage, half, place, captured in zip(back, passages, halves, places, args):
+            with at_end(block, builder.loc):
+                found: dict[Value, Value] = {}
+                if half is not None:
+                    saved = dict(zip(_own(half), [values[i] for i in place]))
+                    types = [v.type for v in (*half.forward.args, *half.forward.block.terminator.operands)]
+                    known = [as_scalar(saved[p], types[p]) if p in saved else captured[p] for p in half.saved]
+                    gradients = func.splice(half.backward, [*given, *known])
+                    for i, ct in zip(passage.captured, gradients):
+                        v = captured[i]
+                        found[v] = plus(found[v], ct) if v in found else ct
+                scf.Yield(tuple(found[v] if v in found else full(0.0, v.type) for v in targets))
+        results = scf.If(new.condition, Region(back[0]), Region(back[1]), tuple(v.type for v in targets)).results
+        return list(zip(targets, results))
+
+    return new.results, rule
+
+
+def _masked(op: Masked, passage: Passage, halves: Halves | None) -> tuple[Sequence[Value], Rule]:
+    """Nothing is saved: the arguments are there, and backward runs the body again under the predicate."""
+    p, args, carried = op.p, list(op.args), op.carried
+    results = op.insert_clone({}).results
+    types = [r.type for r in results]
+
+    def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
+        given = {j: _or_zeros(cts[j], types[j]) for j in passage.results}
+        kept = [(args[j], select(beside(p, ct), zeros(ct), ct)) for j, ct in given.items() if j < carried]
+        if halves is None:
+            return list(kept)
+        zero = [zeros(args[i]) for i in passage.captured]
+        new = masked(p, zero, [*given.values(), *args])
+        own = new.block.args[len(zero):]
+        with at_end(new.block, builder.loc):
+            known = [*own[len(given):], *func.splice(halves.forward, own[len(given):])]
+            MaskedYield(tuple(func.splice(halves.backward, [*own[: len(given)], *(known[q] for q in halves.saved)])))
+        drop_unused(new)
+        return [*kept, *zip([args[i] for i in passage.captured], new.results)]
+
+    return results, rule
+
+
+def _own(half: Halves) -> list[int]:
+    """The positions of what a branch saves of its own: what it captures is there anyway."""
+    return [p for p in half.saved if p >= len(half.forward.args)]
+
+
+def _placed(slots: list[Type], types: Sequence[Type]) -> list[int]:
+    """A slot for each type, none twice; new ones are added."""
+    out: list[int] = []
+    for type in types:
+        at = next((i for i, t in enumerate(slots) if t == type and i not in out), len(slots))
+        if at == len(slots):
+            slots.append(type)
+        out.append(at)
+    return out
+
+
+def _or_zeros(ct: Value | None, type: Type) -> Value:
+    return ct if ct is not None else full(0.0, type)
+
+
+def as_tensor(v: Value) -> Value:
+    """A scalar as a tensor, which can be saved in a tape."""
+    if isinstance(v.type, TensorType):
+        return v
+    return from_index(v) if v.type == index else tensor.FromScalar(v, v.type).result
+
+
+def as_scalar(v: Value, type: Type) -> Value:
+    """What `as_tensor` was given."""
+    if isinstance(type, TensorType):
+        return v
+    return as_index(v) if type == index else tensor.Item(v).result
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+class _Turns:
+    """One turn of a loop, forward and backward, as both ways of keeping tapes need it.
+
+    taped   positions, in (arguments, results of the forward half), of what each turn saves
+    """
+
+    def __init__(self, op: scf.For | scf.While, passage: Passage, halves: Halves) -> None:
+        self.passage = passage
+        self.halves = halves
+        self.args = list(passage.call.args)
+        self.lead = passage.lead
+        self.count = len(op.init)
+        self.known = [*halves.forward.args, *halves.forward.block.terminator.operands]
+        first = self.lead + self.count
+        self.taped = [p for p in halves.saved if self.lead <= p < first or p >= len(self.args)]
+
+    def tapes(self, rows: Dim) -> list[Value]:
+        """Empty tapes."""
+        return [full(0, TensorType((rows, *t.shape), t.dtype)) for t in map(self.tape_type, self.taped)]
+
+    def tape_type(self, position: int) -> TensorType:
+        type = self.known[position].type
+        if isinstance(type, TensorType):
+            return type
+        return TensorType((), i64 if type == index else type)  # type: ignore[arg-type]
+
+    def forward(self, row: Value, counter: Sequence[Value], carried: Sequence[Value], captured: Sequence[Value],
+                tapes: Sequence[Value]) -> list[Value]:
+        """The carried values after a turn, and the tapes."""
+        args = [*counter, *carried, *captured]
+        results = func.splice(self.halves.forward, args)
+        known = [*args, *results]
+        return [*results[: self.count],
+                *(write(tape, row, as_tensor(known[p])) for tape, p in zip(tapes, self.taped))]
+
+    def backward(self, row: Value, counter: Sequence[Value], captured: Sequence[Value], tapes: Sequence[Value],
+                 cotangents: Sequence[Value]) -> list[Value]:
+        """The cotangents of the carried values before a turn, and of the captured ones, to which the turn adds."""
+        saved = {p: as_scalar(read(tape, row, self.tape_type(p)), self.known[p].type)
+                 for tape, p in zip(tapes, self.taped)}
+        outside = dict(enumerate(captured, self.lead + self.count)) | dict(enumerate(counter))
+        known = [saved[p] if p in saved else outside[p] for p in self.halves.saved]
+        own = len(self.passage.carried)
+        found = func.splice(self.halves.backward, [*cotangents[:own], *known])
+        return [*found[:own], *(plus(a, b) for a, b in zip(cotangents[own:], found[own:]))]
+
+    def captured(self) -> list[Value]:
+        return self.args[self.lead + self.count:]
+
+    def targets(self, op: scf.For | scf.While) -> list[Value]:
+        """The values that get cotangents: those the loop starts from, then captured ones."""
+        return [*(op.init[k] for k in self.passage.carried), *(self.args[i] for i in self.passage.captured)]
+
+
+def write(tape: Value, row: Value, value: Value) -> Value:
+    """The tape with `value` in a row."""
+    shape = value.type.shape
+    starts = (row, *(size_tensor(0, i64) for _ in shape))
+    return tensor.DynamicUpdateSlice(tape, reshape(value, (1, *shape)), starts).result
+
+
+def read(tape: Value, row: Value, type: TensorType) -> Value:
+    """A row of a tape."""
+    starts = (row, *(size_tensor(0, i64) for _ in type.shape))
+    return reshape(tensor.DynamicSlice(tape, starts, (1, *type.shape)).result, type.shape)
+
+
+def _counter(lower: Value, step: Value, turn: Value) -> Value:
+    """The counter of a loop in one turn: lower + turn * step"""
+    return arith.AddI(lower, arith.MulI(turn, step).result).result
+
+
+def _taped(op: scf.For | scf.While, turns: _Turns, count: Dim) -> tuple[Sequence[Value], Rule]:
+    """A loop of a known number of turns. A tape of a symbolic length has a row more, for no turns to be possible."""
+    assert isinstance(op, scf.For)
+    rows = max(1, count) if isinstance(count, int) else count + 1
+    captured = turns.captured()
+
+    def turn(i: Value, *carried: Value) -> list[Value]:
+        return turns.forward(from_index(i), [_counter(op.lower, op.step, i)], carried[: turns.count], captured,
+                             carried[turns.count:])
+
+    lower, step = op.lower, op.step
+    results = for_loop(0, count, [*op.init, *turns.tapes(rows)], turn)
+    tapes = results[turns.count:]
+    targets = turns.targets(op)
+    types = [op.results[j].type for j in turns.passage.results]
+
+    def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
+        def back(i: Value, *cotangents: Value) -> list[Value]:
+            last = arith.SubI(as_index(count), arith.constant(1, index)).result
+            k = arith.SubI(last, i).result
+            return turns.backward(from_index(k), [_counter(lower, step, k)], captured, tapes, cotangents)
+        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+        start = [*given, *(zeros(v) for v in targets[len(given):])]
+        return list(zip(targets, for_loop(0, count, start, back)))
+
+    return results, rule
+
+
+def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[Sequence[Value], Rule]:
+    """A loop of which only the data tell how often it turns: counted here, run again by backward."""
+    start: list[Value] = []
+    if isinstance(op, scf.For):
+        new: Op = op.insert_clone({})
+        count = _count(op)
+        results: Sequence[Value] = new.results
+        start = [as_tensor(op.lower), as_tensor(op.step)]
+    else:
+        results, count = _counted(op)
+    targets = turns.targets(op)
+    init, captured = list(op.init), turns.captured()
+    types = [op.results[j].type for j in turns.passage.results]
+    unwinding = _unwinding(function, op, turns, [*start, *init, *captured], len(start))
+
+    def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
+        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+        backward = builder.block.parent_op if builder.block is not None else None
+        assert backward is not None and function.parent_op is not None
+        taken = func.size_names(backward) | func.size_names(function.parent_op)
+        witness = Witness(count, sizes.sym(func.free_name("turns", taken))).result
+        return list(zip(targets, func.call(unwinding, [witness, count, *start, *init, *captured, *given])))
+
+    return results, rule
+
+
+def _count(op: scf.For) -> Value:
+    """ceil(max(0, upper - lower) / step), as a tensor"""
+    span = arith.MaxSI(arith.SubI(op.upper, op.lower).result, arith.constant(0, index)).result
+    round_up = arith.SubI(op.step, arith.constant(1, index)).result
+    return from_index(arith.FloorDivSI(arith.AddI(span, round_up).result, op.step).result)
+
+
+def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
+    """The results of a loop that also counts its turns, and their number."""
+    types = [*(v.type for v in op.init), TensorType((), i64)]
+    first, second = Block(types), Block(types)
+    mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
+    with at_end(first, builder.loc):
+        for inner in op.before.block:
+            if inner.terminator:
+                scf.Condition(mapping.get(inner.operands[0], inner.operands[0]), tuple(first.args))
+            else:
+                inner.insert_clone(mapping)
+    mapping = dict(zip(op.after.block.args, second.args))
+    with at_end(second, builder.loc):
+        results = body_call(op.after.block).insert_clone(mapping).results
+        scf.Yield((*results, second.args[-1] + size_tensor(1, i64)))
+    zero = size_tensor(0, i64)
+    found = scf.While((*op.init, zero), Region(first), Region(second), tuple(types)).results
+    return found, found[-1]
+
+
+def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: Sequence[Value], lead: int) -> Func:
+    """A function of (witness, number of turns, lower and step of a `for`, start, captured values, cotangents)."""
+    types = [v.type for v in values]
+    given = [op.results[j].type for j in turns.passage.results]
+    module = function.parent_op
+    assert module is not None
+    rows = sizes.sym(func.free_name("turns", func.size_names(module)))
+    made = func.function("", [TensorType((rows, 0), i1), TensorType((), i64), *types, *given], private=True)
+    made.loc = op.loc.through(PASS_NAME)
+    made.attrs[RECOMPUTE] = True                         # its tapes are as long as only it knows
+    n, rest = made.args[1], list(made.args[2:])
+    start, rest = rest[:lead], rest[lead:]
+    init, rest = rest[: turns.count], rest[turns.count:]
+    captured, cotangents = rest[: len(rest) - len(given)], rest[len(rest) - len(given):]
+    with at_end(made.block, made.loc):
+        count = as_index(n)
+        bounds = [as_index(v) for v in start]
+
+        def counter(i: Value) -> list[Value]:
+            return [_counter(*bounds, i)] if bounds else []
+
+        def turn(i: Value, *carried: Value) -> list[Value]:
+            return turns.forward(from_index(i), counter(i), carried[: turns.count], captured, carried[turns.count:])
+
+        def back(i: Value, *found: Value) -> list[Value]:
+            k = arith.SubI(arith.SubI(count, arith.constant(1, index)).result, i).result
+            return turns.backward(from_index(k), counter(k), captured, tapes, found)
+
+        tapes = for_loop(0, count, [*init, *turns.tapes(rows + 1)], turn)[turns.count:]
+        offset = turns.lead + turns.count
+        zero = [zeros(captured[i - offset]) for i in turns.passage.captured]
+        func.Return(tuple(for_loop(0, count, [*cotangents, *zero], back)))
+    made.update_type()
+    block = function.parent
+    assert block is not None
+    made.sym_name = func.free_symbol(block, f"{turns.passage.call.callee}_unwound")
+    block.insert(made, function.next)
+    return made

@@ -1,0 +1,346 @@
+"""autodiff, forward: a function that also says how its results change when its arguments do.
+
+    f_jvp(primals, tangents)  ->  results, tangents of those results that depend on what changes
+
+An operation has one rule, its `vjp`: from cotangents of its results, those of its operands. That map is linear, and
+its transpose takes tangents of the operands to those of the results; to transpose it is to walk through the
+operations that the rule emits, from the last to the first, by their own rules. So forward mode needs no second table,
+and the two modes cannot disagree. (The observation is known as Jamie Townsend's "new trick for calculating Jacobian
+vector products", 2017; there for whole functions, here for one operation at a time.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlc.dialects import func, scf
+from mlc.dialects.autodiff import control
+from mlc.dialects.autodiff.activity import Activity, Request, backwards, has_cotangent, reads
+from mlc.dialects.autodiff.control import full
+from mlc.dialects.autodiff.lanes import Masked, masked
+from mlc.dialects.autodiff.lanes import Yield as MaskedYield
+from mlc.dialects.func import Func
+from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
+from mlc.ir.diag import IRError, Loc, UserError
+
+PASS_NAME = "jvp"
+
+
+@dataclass(frozen=True)
+class Push:
+    """Tangents of the results of a function, from tangents of its arguments `wrt`, which ascend."""
+
+    callee: Symbol
+    wrt: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """A function of (primals, tangents) -> (results, tangents of the results `of`); other tangents are zero."""
+
+    function: Func
+    of: tuple[int, ...]
+
+    def call(self, primals: Sequence[Value], tangents: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
+        """The results, and the tangents of some of them by their number, at the insertion point."""
+        return self.split(func.call(self.function, (*primals, *tangents)))
+
+    def split(self, found: Sequence[Value]) -> tuple[list[Value], dict[int, Value]]:
+        own = len(found) - len(self.of)
+        return list(found[:own]), dict(zip(self.of, found[own:]))
+
+
+def push_forward(module: Op, push: Push, made: dict[Push, Pushed], asked: Loc) -> Pushed:
+    """The function that `push` asks for, and before it those that calls, loops and conditions inside ask for."""
+    control.outline(module, push.callee)
+    order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
+    table = {f.sym_name: f for f in func.functions(module)}
+    pushes: dict[Push, None] = {}
+    work = [push]
+    while work:
+        current = work.pop()
+        if current in pushes or current in made:
+            continue
+        pushes[current] = None
+        active = _active(table[current.callee], current)
+        for op in table[current.callee].block:
+            for nested in _nested(op, active, table):
+                if nested.callee not in table:
+                    op.fail(f"@{nested.callee} is not defined", code="MLC0106")
+                if order[nested.callee] >= order[current.callee]:
+                    raise UserError(f"@{nested.callee} calls itself through this call: a recursive function has no "
+                                    "derivative", code="MLC0132", loc=op.loc,
+                                    notes=(f"the derivative is asked for at {asked}",))
+                work.append(nested)
+    for current in sorted(pushes, key=lambda p: order[p.callee]):
+        made[current] = _Forward(table[current.callee], current, made, table, asked).run()
+    return made[push]
+
+
+def _active(function: Func, push: Push) -> set[Value]:
+    return Activity(function, Request(push.callee, push.wrt, ())).active
+
+
+def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]:
+    """What one operation asks of the functions that it calls."""
+    if isinstance(op, func.Call):
+        wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
+        return [Push(op.callee, wrt)] if wrt else []
+    if not control.is_control(op) or not any(r in active for r in op.results):
+        return []
+    return [p for p in _pushes(op, active, table) if p.wrt]
+
+
+def _pushes(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]:
+    """What a loop or condition asks of each body; what a loop carries is active if any turn makes it so."""
+    if isinstance(op, Masked):
+        call = control.body_call(op.block)
+        return [Push(call.callee, tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type)))]
+    calls = [control.body_call(b) for b in control.bodies(op)]
+    if isinstance(op, scf.If):
+        return [Push(c.callee, tuple(i for i, v in enumerate(c.args) if v in active and has_cotangent(v.type)))
+                for c in calls]
+    assert isinstance(op, scf.For | scf.While)
+    call, lead, count = calls[0], control.leading(op), len(op.init)
+    outside = [i for i in range(lead + count, len(call.args)) if call.args[i] in active
+               and has_cotangent(call.args[i].type)]
+    carried = {k for k, v in enumerate(op.init) if v in active and has_cotangent(v.type)}
+    returned = table[call.callee].block.terminator.operands
+    while True:
+        push = Push(call.callee, (*(lead + k for k in sorted(carried)), *outside))
+        reached = _active(table[call.callee], push)
+        more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - carried
+        if not more:
+            return [push]
+        carried |= more
+
+
+class _Forward:
+    """One function on its way to carry tangents along. What it calls has been made."""
+
+    def __init__(self, function: Func, push: Push, made: Mapping[Push, Pushed], table: Mapping[str, Func],
+                 asked: Loc) -> None:
+        self.source = function
+        self.push = push
+        self.made = made
+        self.table = table
+        self.asked = asked
+        copy = function.clone()
+        assert isinstance(copy, Func)
+        self.function = copy
+        self.tangents: dict[Value, Value] = {}
+
+    def run(self) -> Pushed:
+        function, block = self.function, self.function.block
+        for i in self.push.wrt:
+            arg = block.args[i]
+            self.tangents[arg] = block.add_arg(arg.type, f"d{arg.name}" if arg.name else "")
+        op = block.first
+        while op is not None and not op.terminator:
+            op = self.step(op)
+        returned = block.terminator
+        of = tuple(j for j, v in enumerate(returned.operands) if v in self.tangents)
+        returned.set_operands([*returned.operands, *(self.tangents[returned.operands[j]] for j in of)])
+        for key in [k for k in function.attrs if k not in ("sym_name", "function_type", "recompute")]:
+            del function.attrs[key]
+        function.sym_visibility = "private"
+        module = self.source.parent
+        assert module is not None
+        function.sym_name = func.free_symbol(module, f"{self.source.sym_name}_jvp")
+        function.update_type()
+        module.insert(function, self.source.next)
+        return Pushed(function, of)
+
+    def step(self, op: Op) -> Op | None:
+        """Give the results of one operation their tangents; the operation to go on with."""
+        following = op.next
+        if op.blocks_gradient or not any(v in self.tangents for v in reads(op)) or not any(
+                has_cotangent(r.type) for r in op.results):
+            return following
+        loc = op.loc.through(PASS_NAME)
+        if isinstance(op, func.Call):
+            with before(op, loc):
+                wrt = tuple(i for i, v in enumerate(op.args) if v in self.tangents)
+                results, found = self.made[Push(op.callee, wrt)].call(op.args, [self.tangents[op.args[i]] for i in wrt])
+            self.replace(op, results, found)
+        elif control.is_control(op):
+            with before(op, loc):
+                results, found = self.control(op)
+            self.replace(op, results, found)
+        elif type(op).vjp is not Op.vjp:
+            with after(op, loc):
+                self.know(op.results, self.transposed(op))
+        elif hasattr(op, "decompose"):
+            last = op.prev
+            with before(op, loc):
+                value = op.decompose()
+            first = last.next if last is not None else self.function.block.first
+            op.replace_by(*((value,) if isinstance(value, Value) else value))
+            return first
+        else:
+            raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc,
+                            notes=(f"the derivative is asked for at {self.asked}",),
+                            hint="pass its operand through stop_gradient if it is to count as a constant")
+        return following
+
+    def replace(self, op: Op, results: Sequence[Value], found: Mapping[int, Value]) -> None:
+        op.replace_by(*results)
+        self.know(results, found)
+
+    def know(self, results: Sequence[Value], found: Mapping[int, Value]) -> None:
+        for j, tangent in found.items():
+            if tangent.type != results[j].type:
+                raise IRError(f"the tangent of a {results[j].type} is {tangent.type}", code="MLC0133", loc=tangent.op.loc
+                              if tangent.op is not None else self.source.loc)
+            self.tangents[results[j]] = tangent
+
+    # -- one operation ------------------------------------------------------------------------------------------------
+    def transposed(self, op: Op) -> dict[int, Value]:
+        """The tangents of the results of an operation, at the insertion point."""
+        rule = Block([r.type for r in op.results])
+        with at_end(rule, builder.loc):
+            floats = [arg if has_cotangent(arg.type) else None for arg in rule.args]
+            reached = [(v, ct) for v, ct in zip(op.operands, op.vjp(*floats)) if ct is not None and v in self.tangents]
+            func.Return(tuple(ct for _, ct in reached))
+        pending = transpose(rule, [self.tangents[v] for v, _ in reached], op)
+        return {j: pending[arg] for j, arg in enumerate(rule.args) if arg in pending}
+
+    # -- loops and conditions -----------------------------------------------------------------------------------------
+    def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:
+        active = set(self.tangents)
+        pushes = _pushes(op, active, self.table)
+        made = [self.made[p] if p.wrt else None for p in pushes]
+        if isinstance(op, scf.If):
+            return self.branches(op, pushes, made)
+        if isinstance(op, Masked):
+            return self.masked(op, pushes[0], made[0])
+        assert isinstance(op, scf.For | scf.While)
+        return self.loop(op, pushes[0], made[0])
+
+    def branches(self, op: scf.If, pushes: Sequence[Push], made: Sequence[Pushed | None]
+                 ) -> tuple[list[Value], dict[int, Value]]:
+        of = sorted({j for m in made if m is not None for j in m.of})
+        blocks = [Block(), Block()]
+        for block, old, push, function in zip(blocks, control.bodies(op), pushes, made):
+            call = control.body_call(old)
+            with at_end(block, builder.loc):
+                results, found = self.called(call, list(call.args), push, function)
+                scf.Yield((*results, *(found[j] if j in found else full(0.0, op.results[j].type) for j in of)))
+        types = [*(r.type for r in op.results), *(op.results[j].type for j in of)]
+        new = scf.If(op.condition, Region(blocks[0]), Region(blocks[1]), tuple(types)).results
+        count = len(op.results)
+        return list(new[:count]), dict(zip(of, new[count:]))
+
+    def called(self, call: func.Call, args: Sequence[Value], push: Push, function: Pushed | None,
+               own: Mapping[int, Value] | None = None) -> tuple[list[Value], dict[int, Value]]:
+        """A body called with `args`, whose tangents are those of values outside but for `own`, by their number."""
+        if function is None:
+            return list(func.Call(call.callee, tuple(args), tuple(r.type for r in call.results)).results), {}
+        own = own or {}
+        return function.call(args, [own[i] if i in own else self.tangents[args[i]] for i in push.wrt])
+
+    def loop(self, op: scf.For | scf.While, push: Push, function: Pushed | None
+             ) -> tuple[list[Value], dict[int, Value]]:
+        call, lead, count = control.body_call(control.bodies(op)[0]), control.leading(op), len(op.init)
+        carried = [i - lead for i in push.wrt if i < lead + count]
+        start = [*op.init, *(self.tangents[v] if (v := op.init[k]) in self.tangents else full(0.0, v.type)
+                             for k in carried)]
+        outside = list(call.args[lead + count:])
+
+        def turn(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
+            own = {lead + k: v for k, v in zip(carried, values[count:])}
+            results, found = self.called(call, [*counter, *values[:count], *outside], push, function, own)
+            return [*results, *(found[k] if k in found else full(0.0, results[k].type) for k in carried)]
+
+        if isinstance(op, scf.For):
+            loop = scf.loop(op.lower, op.upper, op.step, start)
+            with at_end(loop.block, builder.loc):
+                scf.Yield(tuple(turn([loop.counter], loop.carried)))
+            out = loop.results
+        else:
+            types = [v.type for v in start]
+            first, second = Block(types), Block(types)
+            mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
+            with at_end(first, builder.loc):
+                for inner in op.before.block:
+                    if inner.terminator:
+                        scf.Condition(mapping.get(inner.operands[0], inner.operands[0]), tuple(first.args))
+                    else:
+                        inner.insert_clone(mapping)
+            with at_end(second, builder.loc):
+                scf.Yield(tuple(turn([], second.args)))
+            out = scf.While(tuple(start), Region(first), Region(second), tuple(types)).results
+        return list(out[:count]), dict(zip(carried, out[count:]))
+
+    def masked(self, op: Masked, push: Push, function: Pushed | None) -> tuple[list[Value], dict[int, Value]]:
+        call, args, count = control.body_call(op.block), list(op.args), op.carried
+        of = sorted({*(function.of if function is not None else ()), *(i for i in push.wrt if i < count)})
+        start = [self.tangents[args[j]] if args[j] in self.tangents else full(0.0, args[j].type) for j in of]
+        outside = [i for i in push.wrt if i not in of]
+        new = masked(op.p, [*args[:count], *start], [*args[count:], *(self.tangents[args[i]] for i in outside)])
+        own = list(new.block.args)
+        primals = [*own[:count], *own[count + len(of): len(args) + len(of)]]
+        tangents = dict(zip(of, own[count:])) | dict(zip(outside, own[len(args) + len(of):]))
+        with at_end(new.block, builder.loc):
+            results, found = self.called(call, primals, push, function, tangents)
+            MaskedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
+        return list(new.results[:count]), dict(zip(of, new.results[count:]))
+
+
+def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]:
+    """What a block, which is linear in its arguments and returns values, gives its arguments when transposed.
+
+    `given` is for what it returns. What does not depend on the arguments is moved to the insertion point, where the
+    transposed operations go.
+    """
+    assert builder.block is not None
+    linear = _linear(rule)
+    pending: dict[Value, Value] = {}
+    for v, ct in zip(rule.terminator.operands, given):
+        pending[v] = pending[v] + ct if v in pending else ct
+    rule.terminator.erase()
+    for inner in list(rule):
+        if not any(r in linear for r in inner.results):
+            inner.detach()
+            builder.block.insert(inner, builder.before)
+    out = Block()
+    with at_end(out, builder.loc):
+        for inner in backwards(rule):
+            if not any(r in pending for r in inner.results):
+                continue
+            cts = [pending[r] if r in pending else full(0.0, r.type) for r in inner.results]
+            for v, ct in zip(inner.operands, inner.vjp(*cts)):
+                if ct is not None and v in linear:
+                    pending[v] = control.plus(pending[v], ct) if v in pending else ct
+    kept = {pending[arg] for arg in rule.args if arg in pending}
+    for inner in backwards(out):
+        if inner.pure and not any(r.uses or r in kept for r in inner.results):
+            inner.erase()
+    for inner in list(out):
+        if any(v in linear for v in inner.operands):
+            op.fail(f"its derivative is not linear in the cotangent: {inner.name} multiplies two values that depend "
+                    "on it", code="MLC0133")
+        inner.detach()
+        builder.block.insert(inner, builder.before)
+    for inner in backwards(rule):
+        inner.erase()
+    return pending
+
+
+def _linear(rule: Block) -> set[Value]:
+    """The values that depend on the arguments of `rule`, in which only operations with rules are left."""
+    while True:
+        linear: set[Value] = set(rule.args)
+        for inner in list(rule):
+            if any(v in linear for v in reads(inner)):
+                linear.update(r for r in inner.results if has_cotangent(r.type))
+                if type(inner).vjp is Op.vjp and hasattr(inner, "decompose"):
+                    with before(inner):
+                        value = inner.decompose()
+                    inner.replace_by(*((value,) if isinstance(value, Value) else value))
+                    break
+        else:
+            return linear
+
+
