@@ -214,9 +214,16 @@ def free_symbol(block: Block, name: str) -> Symbol:
 
 
 def references(op: Op) -> list[Symbol]:
-    """The names that operations inside `op` refer to, each once."""
-    return list(dict.fromkeys(value for inner in op.walk() if inner is not op
-                              for value in inner.attrs.values() if isinstance(value, Symbol)))
+    """The names that `op` and the operations inside it refer to, each once."""
+    out: dict[Symbol, None] = {}
+    for inner in op.walk():
+        for name, value in inner.attrs.items():
+            if isinstance(value, Symbol):
+                if inner is not op or name != "sym_name":
+                    out[value] = None
+            elif isinstance(value, tuple):
+                out.update((v, None) for v in value if isinstance(v, Symbol))
+    return list(out)
 
 
 def callees_first(module: Op) -> list[Func]:

@@ -20,7 +20,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, check_call, current, record, state
+from mlc.frontend.trace import Tracer, captured, check_call, current, record, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -89,6 +89,16 @@ def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tupl
     return _vjp(f, primals)
 
 
+def numbers_of(argnums: Argnums, count: int) -> list[int]:
+    """The numbers of the arguments meant, of so many positional ones, counted from the first."""
+    numbers = _numbers(argnums)
+    for n in numbers:
+        if not -count <= n < count:
+            raise UserError(f"argnums = {n}, but the function is called with {count} positional arguments",
+                            code="MLC0372", loc=user_loc())
+    return [n % count for n in numbers]
+
+
 def _numbers(argnums: Argnums) -> tuple[int, ...]:
     try:
         return tuple(plain_int(n, "argnums") for n in ((argnums,) if isinstance(argnums, int) else argnums))
@@ -97,7 +107,7 @@ def _numbers(argnums: Argnums) -> tuple[int, ...]:
         raise
 
 
-class _Inputs:
+class Inputs:
     """The leaves of a call within a trace: which become arguments of the differentiated function, and in which order.
 
     position   per leaf: its number among the arguments, None for what stays as it is
@@ -123,23 +133,18 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     """(f's result, gradients by the arguments `numbers`), recorded in the current trace."""
     loc = user_loc()
     check_call(f, name_of(f), args, keywords)
-    count = len(args)
-    for n in numbers:
-        if not -count <= n < count:
-            raise UserError(f"argnums = {n}, but the function is called with {count} positional arguments",
-                            code="MLC0372", loc=loc)
-    chosen = [n % count for n in numbers]
+    chosen = numbers_of(numbers, len(args))
     ends = [0]
     for x in args:
         ends.append(ends[-1] + len(tree.leaves(x)))
     wanted = [ends[n] + i for n in chosen for i, is_wanted in enumerate(tree.trained(args[n])) if is_wanted]
-    inputs = _Inputs((args, keywords), lambda i: i in wanted)
+    inputs = Inputs((args, keywords), lambda i: i in wanted)
     wrt = _differentiable(f, inputs, wanted, args)
 
     def body(*own: Tracer) -> Any:
         args, keywords = inputs.rebuild(own)
         buffers = Buffers(args, keywords)
-        return *_scalar(f, f(*args, **keywords), has_aux), buffers.take()
+        return *_scalar(f, captured(f)(*args, **keywords), has_aux), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
     outer = current()
@@ -190,12 +195,12 @@ def _scalar(f: Any, out: Any, has_aux: bool) -> Any:
 
 def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     check_call(f, name_of(f), primals, {})
-    inputs = _Inputs(tuple(primals), lambda i: True)
+    inputs = Inputs(tuple(primals), lambda i: True)
 
     def body(*own: Tracer) -> Any:
         args = inputs.rebuild(own)
         buffers = Buffers(args)
-        return f(*args), buffers.take()
+        return captured(f)(*args), buffers.take()
 
     inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
     outer = current()

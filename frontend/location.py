@@ -1,13 +1,35 @@
-"""Where the user is: the nearest frame outside this package, with its column."""
+"""Where the user is: the nearest frame outside this package, with its column, or a place in a text."""
 
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
 
 from mlc.ir.diag import Loc
+
+
+class _Text(threading.local):
+    """Where this thread is in a program in the text language; None while it runs Python."""
+
+    loc: Loc | None = None
+
+
+text = _Text()
+
+
+@contextmanager
+def leaving_text() -> Iterator[None]:
+    """Within, this thread is in no text."""
+    saved, text.loc = text.loc, None
+    try:
+        yield
+    finally:
+        text.loc = saved
 
 
 @lru_cache(maxsize=65536)
@@ -18,7 +40,9 @@ def _loc(code: CodeType, instruction: int, line: int) -> Loc:
 
 
 def user_loc() -> Loc:
-    """The place of the nearest frame that is not in this package."""
+    """The place of the nearest frame that is not in this package, or in the text that is being read."""
+    if text.loc is not None:
+        return text.loc
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

@@ -17,7 +17,7 @@ from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error, check_call
+from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
@@ -218,7 +218,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     check_call(f, name_of(f), args, keywords)
     buffers = Buffers(args, keywords)
     with trace.recording():
-        out, structure = tree.flatten(f(*args, **keywords))
+        out, structure = tree.flatten(captured(f)(*args, **keywords))
         results: list[Tracer] = []
         outputs: list[tuple[str, Any]] = []
         try:

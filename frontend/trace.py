@@ -24,7 +24,7 @@ from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_held
 from mlc.ir import sizes
-from mlc.ir.core import Op, Symbol, Value, at_end, located
+from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Size
@@ -83,7 +83,7 @@ class Tracer(Tensor):
                                      "mlc.grad")
 
     def __bool__(self) -> bool:
-        self._unknown("its truth is", "choose between two values with mlc.where(condition, a, b)")
+        self._unknown("its truth is", Capture.way_out() or "choose between two values with mlc.where(condition, a, b)")
 
     def item(self) -> Any:
         self._unknown("its number is")
@@ -118,6 +118,20 @@ class Tracer(Tensor):
         return repr(self)
 
 
+class Capture:
+    """How Python's own control flow is recorded: set by mlc/api.py, which knows frontend/script."""
+
+    function: Callable[[Callable[..., Any]], Callable[..., Any]] = staticmethod(lambda f: f)
+    """The function that records what this one does."""
+    way_out: Callable[[], str] = staticmethod(lambda: "")
+    """What to do where the user's line asks a tensor in a way that is not recorded; "" if that is nothing special."""
+
+
+def captured(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What to call in place of the user's function `f` while something is recorded."""
+    return Capture.function(f) if state.trace is not None else f
+
+
 class _State(threading.local):
     """The trace in progress in this thread, and whether an operation of it has set the location."""
 
@@ -145,6 +159,9 @@ class Trace:
         self.lifted: list[Held] = []                      # of arguments for arrays that the function reached itself
         self.arrays: dict[int, tuple[Held, Tracer, Held]] = {}    # by id: the array, which keeps its id so; elements
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
+        self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
+        self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
+        self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
         """One more argument of the function."""
@@ -161,12 +178,39 @@ class Trace:
         finally:
             state.trace, state.in_operation = saved, inside
 
+    @contextmanager
+    def region(self, block: Block) -> Iterator[None]:
+        """Within, operations are recorded in `block`, that of a loop or condition which is made when it is complete.
+
+        It may use what stands around it. Nothing outside may use what it holds.
+        """
+        self.regions.append(block)
+        try:
+            with at_end(block):
+                yield
+        except BaseException:
+            discard(block)
+            raise
+        finally:
+            self.regions.pop()
+
+    @property
+    def in_region(self) -> bool:
+        """Whether what is recorded now may run never, or often."""
+        return bool(self.regions) or (self.parent is not None and self.parent.in_region)
+
     def local(self, tracer: Tracer) -> Value:
         """The value of this function that a tracer of it, or of one around it, stands for."""
-        return self._captured(tracer.value, tracer.owner) if tracer.owner is not self else tracer.value
+        return self._captured(tracer.value, tracer.owner)
 
     def _captured(self, value: Value, owner: Trace) -> Value:
         if owner is self:
+            home = value.op.parent if value.op is not None else value.owner
+            if home is not self.block and home not in self.regions:
+                raise UserError(f"a {value.type} that is computed inside of a loop or branch is used outside of it",
+                                code="MLC0600", loc=user_loc(),
+                                notes=(f"the value comes from {value_origin(value)}",),
+                                hint="return it from the loop or branch, or carry it through the loop")
             return value
         if self.parent is None:
             raise UserError(f"a {value.type} is used after the function it belongs to has been recorded",
@@ -195,12 +239,15 @@ class Trace:
             keeper.lifted.append(elements)
         else:
             elements = np.array(array if isinstance(array, np.ndarray) else array.numpy(), order="C")
-            tracer = Tracer(T.Constant(elements).result, self)
+            with insertion(self.block, self.block.first if self.regions else None):    # for all regions to see
+                tracer = Tracer(T.Constant(elements).result, self)
         keeper.arrays[id(array)] = (array, tracer, elements)
         return tracer
 
     def finish(self, results: Sequence[Tracer]) -> func.Func:
         """Close the function with these results. A nested one is added to the module, or found there."""
+        if self.root.refused is not None:
+            raise self.root.refused
         values = [self.local(r) for r in results]
         func.Return(tuple(values))
         if self.parent is not None:
@@ -241,6 +288,13 @@ class Trace:
         return list(self.captured)
 
 
+def discard(block: Block) -> None:
+    """Take back what was recorded in a block that no operation has."""
+    for op in block.ops:
+        op.drop_uses()
+    block.first = block.last = None
+
+
 def _sizes_of(op: Op) -> Iterator[Size]:
     work: list[Any] = [*op.attrs.values(), *(r.type for r in op.results)]
     while work:
@@ -257,6 +311,12 @@ def current() -> Trace:
     """The trace in progress."""
     assert state.trace is not None, "nothing is being recorded"
     return state.trace
+
+
+def note(kind: str, what: str) -> None:
+    """Tell reports what has become of Python's control flow at the user's line."""
+    if (found := (user_loc(), kind, what)) not in (notes := current().root.notes):
+        notes.append(found)
 
 
 def as_tracer(x: Any) -> Tracer:
@@ -295,6 +355,7 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, *a
     """
     inner = Trace(name, current())
     inner.function.loc = user_loc()
+    f = captured(f)
     with inner.recording():
         own = [inner.arg(t.type, t.value.name, t.weak) for t in inputs] if inputs is not None else []
         out = f(*own, *args, **keywords) if inputs is not None else f(*args, **keywords)
@@ -312,7 +373,7 @@ def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     buffers = Buffers(getattr(f, "__self__", None), args, keywords)
 
     def body() -> Any:
-        out = f(*args, **keywords)
+        out = captured(f)(*args, **keywords)
         return out, buffers.take()
 
     inner, function, traced, structure, others = record(name, body, None)

@@ -20,11 +20,17 @@ import numpy as np
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
+from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
+from mlc.frontend.control import cond, fori_loop, map, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
 from mlc.frontend.devices import CPU, CUDA, Devices, as_device, is_device
 from mlc.frontend.eager import Compiler, compiling
+from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
+from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp
+from mlc.frontend.script import runtime
+from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import (
     Arguments,
     Recorded,
@@ -39,25 +45,31 @@ from mlc.frontend.signature import (
     spec,
 )
 from mlc.frontend.tensor import OPERATIONS, Consumed, Tensor
+from mlc.frontend.trace import Capture, state
 from mlc.frontend.trace import call as recorded_call
-from mlc.frontend.trace import state
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
 
 if TYPE_CHECKING:
+    from mlc.backends.canonical import Places
     from mlc.backends.cuda.executable import Executable as DeviceExecutable
+    from mlc.backends.cuda.image import DeviceImage
     from mlc.backends.cuda.memory import DeviceArray, Place
     from mlc.backends.executable import Entry, Executable
     from mlc.backends.image import Image
     from mlc.backends.target import Target
 
-__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "compile", "get_num_threads",
-           "grad", "lower", "native_entries", "set_num_threads", "spec", "value_and_grad", "vjp"]
+__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "checkpoint", "compile", "cond",
+           "custom_jvp", "custom_vjp", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacrev",
+           "jvp", "linearize", "lower", "map", "native_entries", "scan", "set_num_threads", "spec", "value_and_grad",
+           "vjp", "vmap", "while_loop"]
 
 Parameters = str | int | Iterable[str | int]
 """Parameters of a function: names, positions, or one of them."""
 
+PRECISIONS = (None, "ieee", "tf32")
+"""How products of matrices may be asked for."""
 RECENT = 1024
 """So many programs stay loaded that nobody holds: one that is compiled again and again costs that once."""
 _cache: dict[str, Executable] = {}
@@ -111,41 +123,69 @@ def native_entries() -> int:
     return executable.native_entries()
 
 
-def device_executable(module: Module, where: Place, target: Target, graph: bool = False) -> DeviceExecutable:
+def device_executable(module: Module, where: Place, target: Target, graph: bool = False,
+                      precision: str | None = None) -> DeviceExecutable:
     """The same for a device: PTX is made once on this machine, and loaded once in this process."""
-    from mlc.backends import cache, canonical
-    from mlc.backends.cuda import image
+    from mlc.backends.canonical import Places
     from mlc.backends.cuda.executable import Executable
-    from mlc.passes import pipeline
     with compiling:
-        places, text = canonical.Places(module), canonical.canonical_text(module)
-
-        def compiled() -> image.DeviceImage:
-            with places.numbered():
-                return image.compile_image(module, target, where.device.assemble)
-
-        if text is None:
-            return Executable(compiled(), where, graph).at(places.interface)
-        key = cache.key_of("cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), where.device.form])
+        places = Places(module)
+        key, image = _device_image(module, places, target, where.device.form, where.device.assemble, precision)
+        if key is None:
+            return Executable(image(), where, graph).at(places.interface)
         if (found := _device_cache.pop((key, where, graph), None)) is None:
-            if (kept := image.recall(key)) is None:
-                kept = compiled()
-                image.keep(key, kept)
-            found = Executable(kept, where, graph)
+            found = Executable(image(), where, graph)
         _device_cache[key, where, graph] = found
         if len(_device_cache) > RECENT:
             del _device_cache[next(iter(_device_cache))]
         return found.at(places.interface)
 
 
-def code_for(module: Module, where: str, target: Target | None = None,
-             graph: bool = False) -> Executable | DeviceExecutable:
+def _device_image(module: Module, places: Places, target: Target, form: str,
+                  assemble: Callable[[Op, Target], bytes],
+                  precision: str | None) -> tuple[str | None, Callable[[], DeviceImage]]:
+    """What a module's code for devices is known by, None for that of others' rules; and what gives it."""
+    from mlc.backends import cache, canonical
+    from mlc.backends.cuda import image
+    from mlc.passes import pipeline
+    text = canonical.canonical_text(module)
+    key = None if text is None else cache.key_of(
+        "cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), form, str(precision)])
+
+    def made() -> DeviceImage:
+        if key is not None and (kept := image.recall(key)) is not None:
+            return kept
+        with places.numbered():
+            new = image.compile_image(module, target, assemble, precision)
+        if key is not None:
+            image.keep(key, new)
+        return new
+
+    return key, made
+
+
+def image_for(module: Module, where: str, target: Target | None = None,
+              precision: str | None = None) -> Image | DeviceImage:
+    """The code of a module for a machine, which need not be this one; of `cuda` alone for the device that is here."""
+    if where == CPU:
+        return executable(module).linked
+    from mlc.backends.canonical import Places
+    from mlc.backends.cuda.device import assembler, target_for
+    target = target or target_for(place_named(where).device)
+    with compiling:
+        places = Places(module)
+        _, image = _device_image(module, places, target, *assembler(), precision)
+        return image().at(places.interface)
+
+
+def code_for(module: Module, where: str, target: Target | None = None, graph: bool = False,
+             precision: str | None = None) -> Executable | DeviceExecutable:
     """The code of a module for the device of this name, for exactly `target` if one is given."""
     if where == CPU:
         return executable(module)
     place = place_named(where)
     from mlc.backends.cuda.device import target_for
-    return device_executable(module, place, target or target_for(place.device), graph)
+    return device_executable(module, place, target or target_for(place.device), graph, precision)
 
 
 def place_named(where: str) -> Place:
@@ -172,6 +212,8 @@ def _adopt(x: Any) -> DeviceArray:
 
 
 Compiler.compile = staticmethod(_entry)
+Capture.function = staticmethod(runtime.captured)
+Capture.way_out = staticmethod(runtime.way_out)
 Devices.put = staticmethod(_put)
 Devices.adopt = staticmethod(_adopt)
 
@@ -185,7 +227,7 @@ class Variant:
     slots      per leaf: whether it is an array
     weak       per array: whether it is a Python number, whose type gives way to that of others
     bound      what the code depends on of the bound module
-    made       the code; None if there is nothing to compute
+    images     the code, for each machine that it is for; none if there is nothing to compute
     """
 
     structure: tree.Structure
@@ -194,7 +236,7 @@ class Variant:
     weak: list[bool]
     bound: Any
     recorded: Recorded
-    made: Executable | DeviceExecutable | None
+    images: list[Image | DeviceImage]
 
 
 class Compiled:
@@ -206,9 +248,16 @@ class Compiled:
     """
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
-                 args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False) -> None:
+                 args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+                 matmul_precision: str | None = None, fallback: bool = False) -> None:
         self.where, self.target = _target(target)
+        self.fallback = fallback
+        self._reports: list[Report] = []
         self.graph = graph
+        if matmul_precision not in PRECISIONS:
+            raise UserError(f"matmul_precision is {matmul_precision!r}", code="MLC0380", loc=user_loc(),
+                            hint='one of "ieee", "tf32" and None')
+        self.precision = matmul_precision
         self.bound: tuple[Any, ...] = ()
         if isinstance(f, tree.AttributeTree):              # a module: its arrays are arguments, not constants
             self.bound, f = (f,), type(f).__call__
@@ -226,7 +275,7 @@ class Compiled:
         if both := sorted(self.donate & self.static):
             raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
         self.specs = self._specifications(known, args)
-        self._known: dict[Any, tuple[Recorded, Entry | None, tuple[int, ...]]] = {}
+        self._known: dict[Any, tuple[Recorded | None, Entry | None, tuple[int, ...]]] = {}
         self._variants: list[Variant] = []
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
@@ -269,6 +318,8 @@ class Compiled:
         if found is None:
             found = self._compile(arguments, args, keywords)
         recorded, entry, donated = found
+        if recorded is None:
+            return self.f(*args, **keywords)
         if entry is None:
             return recorded.result(())
         try:
@@ -310,19 +361,45 @@ class Compiled:
         return [s if isinstance(s, Spec) else None for s in tree.matching_leaves(structure, wanted)]
 
     def _compile(self, arguments: Arguments, args: tuple[Any, ...],
-                 keywords: dict[str, Any]) -> tuple[Recorded, Entry | None, tuple[int, ...]]:
+                 keywords: dict[str, Any]) -> tuple[Recorded | None, Entry | None, tuple[int, ...]]:
         with self._lock:
             if (found := self._known.get(self._key(arguments))) is not None:
                 return found
-            recorded, donated = self._record(arguments, args, keywords)
+            try:
+                recorded, donated = self._record(arguments, args, keywords)
+            except UserError as error:
+                self._reports.append(self._report(arguments, args, keywords, error=error))
+                if not self.fallback or error.code not in UNRECORDED:
+                    raise
+                self._known[self._key(arguments)] = python = None, None, ()
+                return python
+            self._reports.append(self._report(arguments, args, keywords, recorded))
             made = self._code(recorded, arguments)
             entry: Any = made.entry("main") if made is not None else None
-            self._variants.append(self._variant(arguments, args, keywords, recorded, made))
+            images = [made.linked] if made is not None else []
+            self._variants.append(self._variant(arguments, args, keywords, recorded, images))
             self._known[self._key(arguments)] = known = recorded, entry, donated
             if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
                     arguments, recorded, args, keywords):
                 self._add_fast_path(entry)
             return known
+
+    def _report(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
+                recorded: Recorded | None = None, error: UserError | None = None) -> Report:
+        """What became of the function for these arguments."""
+        every = [path for name, x in roots(self.names, args, keywords)
+                 for path in ([name] if name in self.static else tree.paths(x, name))]
+        values = [(path, x) for path, x, slot in zip(every, arguments.leaves, arguments.slots) if not slot]
+        types = [str(t) for t in arguments.input_types()]
+        return Report(types, [(path, x.value if isinstance(x, tree.Static) else x) for path, x in values],
+                      recorded.trace.notes if recorded is not None else [], error)
+
+    def report(self) -> str:
+        """What the function was compiled for, which of its lines became loops and conditions, which Python values it
+        was specialised on, and for which arguments it runs as Python (`fallback`) or could not be compiled, and why.
+        """
+        return f"{name_of(self.f)}: {len(self._known)} specialisation{'s' * (len(self._known) != 1)}\n" + "".join(
+            r.text(self.fallback) for r in self._reports)
 
     def _key(self, arguments: Arguments) -> Any:
         """What to find the code for some arguments by."""
@@ -341,10 +418,10 @@ class Compiled:
         """The code of what was recorded, if there is anything to run, where the target or the arguments are."""
         if not recorded.computes:
             return None
-        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph)
+        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph, self.precision)
 
     def _variant(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any], recorded: Recorded,
-                 made: Executable | DeviceExecutable | None) -> Variant:
+                 images: list[Image | DeviceImage]) -> Variant:
         """What was compiled, without the arrays that it was compiled for."""
         known, slots = iter(arguments.slots), list[bool]()
         for name, x in roots(self.names, args, keywords):
@@ -356,7 +433,7 @@ class Compiled:
         slots = slots[len(tree.leaves(self.bound)):]
         weak = arguments.weak[len(arguments.weak) - sum(slots):]
         return Variant(structure, [None if slot else x for x, slot in zip(leaves, slots)], slots, weak,
-                       self._bound_key(), recorded, made)
+                       self._bound_key(), recorded, images)
 
     def _bound_key(self) -> Any:
         """The types of the bound module's arrays, and what else it holds: whether it is in training, for one."""
@@ -368,13 +445,23 @@ class Compiled:
         now = self._bound_key()
         return [v for v in self._variants if v.bound == now]
 
-    def prepare(self, *args: Any, **keywords: Any) -> Variant:
-        """The code for arguments like these (arrays or specifications), made without running it."""
+    def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:
+        """The code for arguments like these (arrays or specifications), made without running it; for machines of these
+        names, as of `mlc.compile`, or for that which the function runs on."""
         args = (*self.bound, *args)
         arguments = self._for_types(args, keywords)
-        recorded, _ = self._record(arguments, args, keywords)
-        made = self._code(recorded, arguments)
-        return self._variant(arguments, args, keywords, recorded, made)
+        images = []
+        for where, target in [_target(t) for t in targets] or [(self.where, self.target)]:
+            recorded, _ = self._record(arguments, args, keywords)              # lowering uses up what was recorded
+            if recorded.computes:
+                images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision))
+        return self._variant(arguments, args, keywords, recorded, images)
+
+    def recording(self, args: Sequence[Any], keywords: dict[str, Any]) -> Variant:
+        """What is recorded for arguments like these (arrays or specifications), with no code made of it."""
+        args = (*self.bound, *args)
+        arguments = self._for_types(args, keywords)
+        return self._variant(arguments, args, keywords, self._record(arguments, args, keywords)[0], [])
 
     def _for_types(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
         """Arguments some of which may be specifications."""
@@ -423,7 +510,9 @@ class Compiled:
         args = (*self.bound, *args)
         arguments = self._for_types(args, keywords)
         module = self._record(arguments, args, keywords)[0].trace.module
-        return Lowered(module, level, "cpu" if self._on_cpu(arguments) else "gpu")
+        on_cpu = self._on_cpu(arguments)
+        from mlc.backends.target import GPUS
+        return Lowered(module, level, None if on_cpu else self.target or GPUS["cuda:sm_90"], self.precision)
 
     @property
     def compiled(self) -> Compiled:
@@ -466,7 +555,8 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
 
 
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
-            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False) -> Compiled:
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -479,12 +569,22 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     target  "cuda" or "cuda:1": run on that device, bring arguments there, and leave results there; "cuda:sm_90" the
             same with code for that architecture. "host": run on the CPU. None: run where tensors among the arguments
             are
+    fallback  run f as Python for arguments for which it cannot be recorded, such as where a tensor's number is a shape
     graph   on a device: launch all kernels as one, if the sizes alone say which there are (a CUDA graph)
+    matmul_precision
+            how products of matrices and convolutions are computed. None: of float16 and bfloat16 by tensor cores where
+            the device has them, for sums of a multiple of 16 terms: products are exact, and sums rounded to float32
+            once for 16 terms; all others as "ieee". "ieee": by fused multiply-add, so with the same bits everywhere.
+            "tf32": as None, and of float32 by tensor cores too, which take 10 bits after the point of each factor, for
+            sums of a multiple of 8 terms
 
     What f reaches by itself (globals, closures, attributes of an object that is no mlc.nn.Module) is read when f is
     recorded; later changes of it are not seen.
+
+    `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
+    on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
     """
-    compiled = Compiled(f, donate, static, args, target, graph)
+    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher
@@ -501,7 +601,8 @@ def compiled_function(f: Any) -> Compiled | None:
 class Lowered:
     """A module at one of the levels."""
 
-    def __init__(self, module: Op, level: str, machine: str = "cpu") -> None:
+    def __init__(self, module: Op, level: str, gpu: Target | None = None,
+                 precision: str | None = None) -> None:
         from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
@@ -509,7 +610,8 @@ class Lowered:
         from mlc.backends.target import host
         self.level = level
         self.module = module if level == "trace" else pipeline.lower(
-            module, level, host().vector_bits, machine=machine)
+            module, level, host().vector_bits, machine="gpu" if gpu else "cpu",
+            products=gpu.products(precision) if gpu else "fma")
 
     def to_text(self, generic: bool = False, locations: bool = False) -> str:
         """The text of the module, in the pretty printing or in the generic one that any MLIR tool reads."""

@@ -18,9 +18,10 @@ from mlc.passes.forms import DIFFERENTIATED, TENSOR
 
 
 def run(module: Op) -> None:
-    """Expand every `autodiff` operation, those in callees first."""
+    """Expand every `autodiff` operation, those in callees first, and then what the lanes of loops are made of."""
     for inner in module.inside(Module):
         autodiff.expand(inner)
+    autodiff.inline_masks(module)
 
 
 PASS = Pass(run, takes=TENSOR, gives=DIFFERENTIATED)

@@ -7,11 +7,12 @@ results).
 
 from mlc.dialects.autodiff.activity import RECOMPUTE, Halves, Request, has_cotangent
 from mlc.dialects.autodiff.batch import Vmap, vmap
+from mlc.dialects.autodiff.custom import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP
 from mlc.dialects.autodiff.lanes import Masked, inline_masks, masked
 from mlc.dialects.autodiff.operations import Grad, Jvp, Vjp, expand, grad, jvp, vjp
 from mlc.dialects.autodiff.reverse import Derivative, take_apart
 
 __all__ = [
-    "RECOMPUTE", "Derivative", "Grad", "Halves", "Jvp", "Masked", "Request", "Vjp", "Vmap", "expand", "grad",
+    "CUSTOM_ARGS", "CUSTOM_JVP", "CUSTOM_VJP", "RECOMPUTE", "Derivative", "Grad", "Halves", "Jvp", "Masked", "Request", "Vjp", "Vmap", "expand", "grad",
     "has_cotangent", "inline_masks", "jvp", "masked", "take_apart", "vjp", "vmap",
 ]

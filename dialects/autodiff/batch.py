@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects import func
+from mlc.dialects.autodiff.activity import RECOMPUTE
 from mlc.dialects.autodiff.batch_control import Batcher
 from mlc.dialects.autodiff.batch_walk import PASS_NAME, Batched, Request, Scope, Walk, batched_type
 from mlc.dialects.builtin import Module
@@ -82,9 +83,10 @@ class Vmap(Op, name="autodiff.vmap", pure=False):
         attrs: dict[str, Any] = {"callee": parser.symbol("a function's name such as @f")}
         parser.expect("(")
         refs = parser.list_of(parser.operand, ")")
-        for name in ("batched", "lanes"):
-            parser.expect(name)
-            attrs[name] = parser.attribute()
+        parser.expect("batched")
+        attrs["batched"] = parser.attribute()
+        parser.expect("lanes")
+        attrs["lanes"] = parser.attribute() if parser.token.kind == "string" else parser.integer()
         attrs |= parser.attr_dict() if parser.at("{") else {}
         parser.expect(":")
         inputs, results = parser.functional_type()
@@ -209,7 +211,7 @@ def _function(table: Mapping[Symbol, Func], request: Request, asked: Loc) -> Wal
     for i, (arg, new) in enumerate(zip(source.args, out.args[len(live):])):
         scope.bind(arg, new, i in request.batched)
     with at_end(out.block):
-        returned = yield from Batcher(lanes, asked).block(source.block, scope)
+        returned = yield from Batcher(lanes, asked, table).block(source.block, scope)
         with located(source.block.terminator.loc.through(PASS_NAME)):
             func.Return(tuple(v for v, _ in returned))
     module = function.parent
@@ -217,5 +219,7 @@ def _function(table: Mapping[Symbol, Func], request: Request, asked: Loc) -> Wal
     out.sym_name = Symbol(func.free_name(f"{function.sym_name}_vmap", {
         str(op.attrs.get("sym_name")) for op in module}))
     out.update_type()
+    if RECOMPUTE in function.attrs:
+        out.attrs[RECOMPUTE] = function.attrs[RECOMPUTE]
     module.insert(out, function.next)
     return Batched(out, tuple(is_batched for _, is_batched in returned))

@@ -66,12 +66,14 @@ class Batcher(Walker):
 
     def _for_of_lanes(self, op: scf.For, bounds: Flagged, scope: Scope) -> Walk:
         """Bounds of each lane. Lanes that start or step differently count for themselves, unless all step by 1."""
+        if not op.init:
+            return                               # values alone are the effects of what stands inside
         (_, own_lower), (_, own_upper), (step, own_step) = bounds
         kind = op.lower.type
         first, end, by = (v if own else as_tensor(v) for v, own in bounds)
         if own_step or (own_lower and not is_one(op.step)):
             together, step = False, arith.constant(1, kind)
-            count = tensor.FloorDiv(end - first + by - full(1, by), by).result
+            count: Value = tensor.FloorDiv(end - first + by - full(1, by), by).result
             low, high = arith.constant(0, kind), self.extreme("max", count, scope, kind)
         else:
             together, count = True, end
@@ -89,7 +91,7 @@ class Batcher(Walker):
             counts = self.live(compare("lt", number, count), scope)
             if together and own_lower:
                 counts = both(counts, compare("ge", number, first))
-            counter = loop.counter if together else first + number * by
+            counter: Value = loop.counter if together else first + number * by
             scf.Yield(tuple((yield from self.under(counts, loop.carried, [counter], [op.block], scope, fill,
                                                    guarded=together and own_lower))))
         enter(op.results, loop.results, [True] * len(op.results), scope)

@@ -10,11 +10,12 @@ them is thrown away; only positions that are checked must be in range.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mlc.dialects import arith, func, tensor
+from mlc.dialects.autodiff.activity import RECOMPUTE
 from mlc.dialects.autodiff.lanes import Masked, beside
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
@@ -23,7 +24,7 @@ from mlc.dialects.tensor.map import map_elements
 from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
-from mlc.ir.types import IndexType, IntType, TensorType, Type
+from mlc.ir.types import IndexType, IntType, TensorType, Type, i64
 
 PASS_NAME = "vmap"
 """What the locations of batched operations say they went through."""
@@ -89,9 +90,10 @@ def batched_type(type: Type, lanes: Dim, asked: Loc) -> TensorType:
 class Walker:
     """Batches what stands in blocks, for so many lanes."""
 
-    def __init__(self, lanes: Dim, asked: Loc) -> None:
+    def __init__(self, lanes: Dim, asked: Loc, table: Mapping[Symbol, Func]) -> None:
         self.lanes = lanes
         self.asked = asked
+        self.table = table                       # the functions of the module
 
     def control(self, op: Op, scope: Scope) -> Walk:
         """Batch a loop, a condition or what else has values of the function inside."""
@@ -113,6 +115,8 @@ class Walker:
             self.copy(op, scope)
         elif isinstance(op, func.Call):
             yield from self._call(op, scope)
+        elif isinstance(op, tensor.Witness):
+            self._witness(op, scope)
         elif op.name.startswith("scf.") or isinstance(op, Masked):
             yield from self.control(op, scope)
         elif (results := self._by_rule(op, scope)) is not None:
@@ -141,10 +145,6 @@ class Walker:
 
     # -- operations ---------------------------------------------------------------------------------------------------
     def _by_rule(self, op: Op, scope: Scope) -> Sequence[Value] | None:
-        if op.binds_size:
-            raise UserError(f"{op.name}: a size that depends on data would differ from lane to lane", code="MLC0137",
-                            loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
-                            hint="choose by a mask instead")
         flagged = scope.get(op.operands)
         if op.name.startswith("arith."):
             return [self._of_scalars(op, flagged)]
@@ -166,6 +166,19 @@ class Walker:
             builder.block.insert(made)
             return made.results[0]
         return map_elements([v if isinstance(v.type, TensorType) else as_tensor(v) for v, _ in flagged], body)
+
+    def _witness(self, op: tensor.Witness, scope: Scope) -> None:
+        """The tapes of a derivative have at least the rows that are used: for all lanes those of the longest."""
+        for call in op.result.users:
+            if not isinstance(call, func.Call) or not self.table[call.callee].attrs.get(RECOMPUTE):
+                raise UserError(f"the size {op.size} depends on data and would differ from lane to lane",
+                                code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
+                                hint="use a size that is known, and choose by a mask")
+        n, = (v for v, _ in scope.get([op.n]))
+        if scope.live is not None:
+            n = select(scope.live, n, full(0, n))
+        n = tensor.Maximum(tensor.ReduceMax(n, (0,)).result, tensor.Full(0, (), i64).result).result
+        scope.bind(op.result, tensor.Witness(n, op.size).result, False)
 
     def _by_lane(self, op: Op, scope: Scope) -> None:
         """A loop over the lanes, for an operation that has no rule and is made of no others."""

@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff import control
-from mlc.dialects.autodiff.activity import Activity, Request, backwards, has_cotangent, reads
+from mlc.dialects.autodiff import control, custom
+from mlc.dialects.autodiff.activity import Activity, Halves, Request, backwards, has_cotangent, reads
 from mlc.dialects.autodiff.control import full
 from mlc.dialects.autodiff.lanes import Masked, masked
 from mlc.dialects.autodiff.lanes import Yield as MaskedYield
+from mlc.dialects.autodiff.reverse import take_apart
+from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
 from mlc.ir.diag import IRError, Loc, UserError
@@ -51,8 +53,12 @@ class Pushed:
         return list(found[:own]), dict(zip(self.of, found[own:]))
 
 
-def push_forward(module: Op, push: Push, made: dict[Push, Pushed], asked: Loc) -> Pushed:
-    """The function that `push` asks for, and before it those that calls, loops and conditions inside ask for."""
+def push_forward(module: Module, push: Push, made: dict[Push, Pushed], halves: dict[Request, Halves],
+                 asked: Loc) -> Pushed:
+    """The function that `push` asks for, and before it those that calls, loops and conditions inside ask for.
+
+    `made` and `halves` are memos; a custom rule for cotangents is taken apart to serve tangents.
+    """
     control.outline(module, push.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
     table = {f.sym_name: f for f in func.functions(module)}
@@ -63,6 +69,10 @@ def push_forward(module: Op, push: Push, made: dict[Push, Pushed], asked: Loc) -
         if current in pushes or current in made:
             continue
         pushes[current] = None
+        if custom.is_custom(table[current.callee]):
+            if custom.CUSTOM_VJP in table[current.callee].attrs:
+                take_apart(module, custom.linear_request(table[current.callee], table), halves, asked)
+            continue
         active = _active(table[current.callee], current)
         for op in table[current.callee].block:
             for nested in _nested(op, active, table):
@@ -74,7 +84,7 @@ def push_forward(module: Op, push: Push, made: dict[Push, Pushed], asked: Loc) -
                                     notes=(f"the derivative is asked for at {asked}",))
                 work.append(nested)
     for current in sorted(pushes, key=lambda p: order[p.callee]):
-        made[current] = _Forward(table[current.callee], current, made, table, asked).run()
+        made[current] = _Forward(table[current.callee], current, made, halves, table, asked).run()
     return made[push]
 
 
@@ -119,11 +129,12 @@ def _pushes(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]
 class _Forward:
     """One function on its way to carry tangents along. What it calls has been made."""
 
-    def __init__(self, function: Func, push: Push, made: Mapping[Push, Pushed], table: Mapping[str, Func],
-                 asked: Loc) -> None:
+    def __init__(self, function: Func, push: Push, made: Mapping[Push, Pushed], halves: Mapping[Request, Halves],
+                 table: Mapping[str, Func], asked: Loc) -> None:
         self.source = function
         self.push = push
         self.made = made
+        self.halves = halves
         self.table = table
         self.asked = asked
         copy = function.clone()
@@ -136,8 +147,10 @@ class _Forward:
         for i in self.push.wrt:
             arg = block.args[i]
             self.tangents[arg] = block.add_arg(arg.type, f"d{arg.name}" if arg.name else "")
+        if custom.is_custom(self.source):
+            self.by_rule()
         op = block.first
-        while op is not None and not op.terminator:
+        while op is not None and not op.terminator and not custom.is_custom(self.source):
             op = self.step(op)
         returned = block.terminator
         of = tuple(j for j, v in enumerate(returned.operands) if v in self.tangents)
@@ -151,6 +164,17 @@ class _Forward:
         function.update_type()
         module.insert(function, self.source.next)
         return Pushed(function, of)
+
+    def by_rule(self) -> None:
+        """Replace the body by what the function's own rule computes."""
+        block = self.function.block
+        for op in backwards(block):
+            op.erase()
+        with at_end(block, self.source.loc.through(PASS_NAME)):
+            given = {i: self.tangents[block.args[i]] for i in self.push.wrt}
+            results, found = custom.tangents(self.source, block.args, given, self.table, self.halves)
+            func.Return(tuple(results))
+        self.know(results, found)
 
     def step(self, op: Op) -> Op | None:
         """Give the results of one operation their tangents; the operation to go on with."""
@@ -191,8 +215,8 @@ class _Forward:
     def know(self, results: Sequence[Value], found: Mapping[int, Value]) -> None:
         for j, tangent in found.items():
             if tangent.type != results[j].type:
-                raise IRError(f"the tangent of a {results[j].type} is {tangent.type}", code="MLC0133", loc=tangent.op.loc
-                              if tangent.op is not None else self.source.loc)
+                raise IRError(f"the tangent of a {results[j].type} is {tangent.type}", code="MLC0133",
+                              loc=self.source.loc)
             self.tangents[results[j]] = tangent
 
     # -- one operation ------------------------------------------------------------------------------------------------

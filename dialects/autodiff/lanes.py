@@ -32,6 +32,7 @@ class Yield(Op, name="autodiff.yield", terminator=True, pure=False):
     """Hand values to the operation around."""
 
     values: tuple[Value, ...]
+    format = "$values attr-dict `:` type($values)"
 
     def verify_op(self) -> None:
         parent = self.parent_op
@@ -63,7 +64,7 @@ class Masked(Op, name="autodiff.masked", pure=False, effects_inside=True, isolat
         p = self.p.type
         if not isinstance(p, TensorType) or p.dtype != i1:
             self.fail(f"the predicate is {p}, not a tensor of i1", code="MLC0136")
-        if not 0 <= self.carried <= len(self.args):
+        if not 1 <= self.carried <= len(self.args):
             self.fail(f"carries {self.carried} of {len(self.args)} arguments", code="MLC0136")
         for i, v in enumerate(self.args):
             bound = i < self.carried or (isinstance(v.type, TensorType) and isinstance(v.type.dtype, FloatType))
@@ -93,7 +94,7 @@ class Masked(Op, name="autodiff.masked", pure=False, effects_inside=True, isolat
         parser.expect("(")
         refs += parser.list_of(parser.operand, ")")
         parser.expect("carried")
-        attrs = {"carried": parser.attribute()}
+        attrs: dict[str, Any] = {"carried": parser.integer()}
         attrs |= parser.attr_dict() if parser.at("{") else {}
         parser.expect(":")
         inputs, results = parser.functional_type()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from mlc.dialects import func
+from mlc.dialects.autodiff import custom
 from mlc.dialects.autodiff.activity import PASS_NAME, Halves, Request, has_cotangent
 from mlc.dialects.autodiff.batch import Lanes, Vmap, expand_vmap
 from mlc.dialects.autodiff.control import full
@@ -136,9 +137,10 @@ def expand(module: Module) -> None:
             if isinstance(op, Vmap):
                 expand_vmap(op, table[op.callee], module, batched)
             elif isinstance(op, Jvp):
-                _expand_jvp(op, table[op.callee], module, pushed)
+                _expand_jvp(op, table[op.callee], module, pushed, made)
             else:
                 _expand_op(op, table[op.callee], module, made)
+    custom.take_out(func.functions(module))
 
 
 def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Request, Halves]) -> None:
@@ -158,11 +160,12 @@ def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Reque
     op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
 
 
-def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[Push, Pushed]) -> None:
+def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[Push, Pushed],
+                halves: dict[Request, Halves]) -> None:
     check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
     count = len(function.args)
     primals, tangents = op.args[:count], dict(zip(op.wrt, op.args[count:]))
-    pushed = push_forward(module, Push(op.callee, tuple(sorted(op.wrt))), made, op.loc)
+    pushed = push_forward(module, Push(op.callee, tuple(sorted(op.wrt))), made, halves, op.loc)
     with before(op, op.loc.through(FORWARD_NAME)):
         results, found = pushed.call(primals, [tangents[i] for i in sorted(op.wrt)])
         given = [found[j] if j in found else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]

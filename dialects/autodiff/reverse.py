@@ -11,10 +11,9 @@ of a derivative is the same walk over its own output.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 from mlc.dialects import func
-from mlc.dialects.autodiff import control
+from mlc.dialects.autodiff import control, custom
 from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
@@ -49,6 +48,10 @@ def take_apart(module: Module, request: Request, made: dict[Request, Halves], as
         requests[current] = None
         function = table[current.callee]
         _differentiable(function, asked)
+        if custom.is_custom(function):
+            if custom.CUSTOM_JVP in function.attrs:
+                work.append(custom.linear_request(function, table))
+            continue
         activity = Activity(function, current)
         for call in function.block:
             if isinstance(call, func.Call) and (nested := activity.request(call)) is not None:
@@ -87,11 +90,14 @@ def _halves(function: Func, request: Request, made: dict[Request, Halves], asked
     assert isinstance(forward, Func)
     for key in [k for k in forward.attrs if k not in ("sym_name", "function_type", "sym_visibility")]:
         del forward.attrs[key]                   # such as `donate`: they are about the entry function, not its halves
-    activity = _without_composites(forward, request)
-    rules = _call_forward_halves(forward, activity, made, table, function)
     backward = func.function("", [forward.function_type.results[j] for j in request.of], private=True)
     backward.loc = function.loc.through(PASS_NAME)
-    _reverse(forward, backward, request, activity, rules, asked)
+    if custom.is_custom(function):
+        _by_rule(function, forward, backward, request, table, made)
+    else:
+        activity = _without_composites(forward, request)
+        rules = _call_forward_halves(forward, activity, made, table, function)
+        _reverse(forward, backward, request, activity, rules, asked)
     _remove_unused(backward.block)
     captured = _rematerialise(forward, backward)
     saved = _capture(forward, backward, captured)
@@ -104,6 +110,20 @@ def _halves(function: Func, request: Request, made: dict[Request, Halves], asked
         module.insert(half, function.next)
     halves = Halves(request, forward, backward, saved)
     return _recomputing(function, halves) if function.attrs.get(RECOMPUTE) else halves
+
+
+def _by_rule(function: Func, forward: Func, backward: Func, request: Request, table: Mapping[str, Func],
+             made: Mapping[Request, Halves]) -> None:
+    """Fill the halves of a function that brings its own derivative. What it reads from outside is a constant."""
+    for op in backwards(forward.block):
+        op.erase()
+    with at_end(forward.block, function.loc.through(PASS_NAME)):
+        results, kept = custom.forward_half(function, forward.args, table, made)
+        func.Return(tuple(results))
+    with at_end(backward.block, function.loc.through(PASS_NAME)):
+        given = dict(zip(request.of, backward.args))
+        found = custom.backward_half(function, kept, given, results, table, made)
+        func.Return(tuple(found[i] if i in found else control.full(0.0, forward.args[i].type) for i in request.wrt))
 
 
 def _recomputing(function: Func, halves: Halves) -> Halves:

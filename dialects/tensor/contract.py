@@ -110,11 +110,11 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
 
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         """The lanes of both operands are one more batch axis; those of one are one more axis that the result keeps."""
-        left, right = batched
+        (lhs, rhs), (left, right) = operands, batched
         batch, contract = (tuple((i + left, j + right) for i, j in pairs) for pairs in (self.batch, self.contract))
         if left and right:
-            return DotGeneral(*operands, ((0, 0), *batch), contract, self.order).result
-        made = DotGeneral(*operands, batch, contract, self.order).result
+            return DotGeneral(lhs, rhs, ((0, 0), *batch), contract, self.order).result
+        made = DotGeneral(lhs, rhs, batch, contract, self.order).result
         return lanes_first(made, len(batch) + (0 if left else len(self.free(0))))
 
 

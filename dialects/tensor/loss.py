@@ -61,7 +61,7 @@ class _Loss(Composite):
             return self.single_losses(lanes, operands, batched)
         wide = [widened(x) if kind(x.type.dtype) == "float" else x for x in operands]
         losses = self.single_losses(lanes, wide, batched)
-        total = tensor.ReduceSum(losses, tuple(range(1, losses.type.rank))).result
+        total: Value = tensor.ReduceSum(losses, tuple(range(1, losses.type.rank))).result
         if self.attrs["reduction"] == "mean":
             total = total / size(sizes.product(losses.type.shape[1:]), total.type.dtype)
         return cast(total, self.operands[0].type.dtype)

@@ -12,9 +12,10 @@
     "blocks<B>" of a product of matrices: the terms in blocks of B, each a chain of its own; the blocks' sums are added
                 in ascending order to a total that starts from +0.0
     "mma<K, T>" of a product of matrices of T, bf16 or f16, that stand in f32, or of f32 of which T = tf32 leaves 10
-                bits after the point: the terms in blocks of K. The products of a block, which f64 holds exactly, are added up in f64 in ascending order, then to the total, which is
-                rounded to f32 once per block. So tensor cores work, but for the last bits: they align the products of a
-                block to the largest, and cut off what is below.
+                bits after the point: the terms in blocks of K. The products of a block, which f64 holds exactly, are
+                added up in f64 in ascending order, then to the total, which is rounded to f32 once per block. So tensor
+                cores work, but for the last bits: they align the products of a block to the largest, and cut off what
+                is below.
 
 A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. In a product of
 matrices a step is fma(a, b, lane), rounded once. The 16-bit floats accumulate in f32 and are rounded at the end.

@@ -189,8 +189,9 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         return for_loop(0, _levels(n + 1), [low, high], halve)[0]
 
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        ordered, values = operands
         if self.sorted.type.rank == 1 and not batched[0]:
-            return SearchSorted(*operands, self.right).result
+            return SearchSorted(ordered, values, self.right).result
         ordered, values = on_lanes(lanes, operands, batched)
         rows = values if self.sorted.type.rank > 1 else reshape(values, (lanes, self.values.type.size))
         return reshape(SearchSorted(ordered, rows, self.right).result, values.type.shape)

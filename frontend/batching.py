@@ -1,0 +1,274 @@
+"""vmap: a function of one example as a function of many; and the Jacobians that are made with it.
+
+    mlc.vmap(f, in_axes=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
+
+The function is recorded once, for one lane; `autodiff.vmap` names it, and passes make it one of many lanes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import autodiff
+from mlc.dialects import tensor as T
+from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
+from mlc.frontend.derivatives import Argnums, numbers_of, run_now, vjp
+from mlc.frontend.forward import jvp
+from mlc.frontend.functions.shape import movedim
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import cast, is_tensor, reshape, tracer
+from mlc.frontend.signature import name_of, parameters, roots
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import Tracer, captured, check_call, current, emit, record, state
+from mlc.ir.core import located
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import i64
+
+Axes = Any
+"""An axis, None, or a tuple, list or dict of these that has the outer structure of what it is about."""
+
+
+def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
+    """A function that applies f to each index of the mapped axes of its arguments, and stacks what f returns.
+
+    result[..., i, ...] = f(*(x[..., i, ...] for x in args)), with i along `in_axes` of the arguments and along
+    `out_axes` of the results. An axis may be negative; None stands for an argument that is the same for all i, and for
+    a result that does not depend on i. `in_axes` is one axis for all positional arguments or a tuple with one for each;
+    in place of an axis there may be containers of axes. Keyword arguments are mapped along axis 0. Mapped sizes are
+    equal. UserError (MLC0400, MLC0401) where axes and arguments do not fit each other.
+    """
+    @functools.wraps(f, updated=())
+    def mapped(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return run_now(mapped, args, keywords, list(parameters(f)))
+        return _vmap(f, in_axes, out_axes, args, keywords)
+
+    return mapped
+
+
+def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any, ...],
+          keywords: dict[str, Any]) -> Any:
+    loc = user_loc()
+    check_call(f, name_of(f), args, keywords)
+    leaves, structure = tree.flatten((args, keywords))
+    names = [path for name, x in roots(list(parameters(f)), args, keywords) for path in tree.paths(x, name)]
+    axes = _argument_axes(in_axes, args, keywords)
+    with located(loc):
+        mapped = {i: _mapped(x, axis, names[i]) for i, (x, axis) in enumerate(zip(leaves, axes)) if axis is not None}
+        lanes = _lanes({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
+        fronts = [tracer(movedim(leaves[i], axis, 0)) for i, axis in mapped.items()]
+    result_axes: list[int | None] = []
+
+    def body() -> Any:
+        inner = current()
+        own = dict(zip(mapped, (inner.arg(x.type.with_shape(x.shape[1:]), x.value.name, x.weak) for x in fronts)))
+        args, keywords = structure.unflatten([own.get(i, x) for i, x in enumerate(leaves)])
+        buffers = Buffers(args, keywords)
+        out = captured(f)(*args, **keywords)
+        _spread(out_axes, out, "the result", result_axes, "out_axes")
+        with located(loc):
+            out = tree.map(lambda x: tracer(x) if is_tensor(x) or type(x) in (int, float) else x, out)
+        return out, buffers.take()
+
+    inner, function, traced, outputs, others = record(name_of(f), body, None)
+    result_axes += [None] * (len(others) - len(result_axes))              # of buffers
+    of_traced = [axis for axis, x in zip(result_axes, others) if x is None]
+    outer = current()
+    with located(loc):
+        values = autodiff.vmap(function, [*(outer.local(x) for x in fronts), *inner.arguments()], range(len(fronts)),
+                               lanes, [j for j, axis in enumerate(of_traced) if axis is None])
+        results = iter([_placed(Tracer(v, outer, x.weak), axis) for v, x, axis in zip(values, traced, of_traced)])
+    out, assigned = outputs.unflatten([x if x is not None else next(results) for x in others])
+    Buffers(args, keywords).assign(assigned)
+    return out
+
+
+def _mapped(x: Any, axis: int, name: str) -> int:
+    """The axis of an argument, counted from the front."""
+    if not is_tensor(x):
+        raise UserTypeError(f"{name} is {type(x).__name__} {x!r}"[:80] + f", which has no axis {axis} to map over",
+                            code="MLC0400", loc=user_loc(), hint="give it the axis None in in_axes, or pass a tensor")
+    rank = len(x.shape)
+    if not -rank <= axis < rank:
+        raise UserError(f"{name} has {rank} dimensions, and is to be mapped over axis {axis}", code="MLC0400",
+                        loc=user_loc(), hint="in_axes says which axis of each argument is mapped; None maps none")
+    return axis % rank
+
+
+def _lanes(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
+    """The size that all mapped axes have."""
+    if not mapped:
+        raise UserError("no argument is mapped over", code="MLC0400", loc=user_loc(),
+                        hint="give an axis of at least one tensor in in_axes")
+    found: dict[Dim, str] = {}
+    for name, (shape, axis) in mapped.items():
+        found.setdefault(shape[axis], f"{shape[axis]} (axis {axis} of {name})")
+    if len(found) > 1:
+        raise UserError(f"the mapped axes have different sizes: {', '.join(found.values())}", code="MLC0401",
+                        loc=user_loc(), hint="map axes of one size; None in in_axes maps none")
+    return next(iter(found))
+
+
+def _placed(x: Tracer, axis: int | None) -> Tensor:
+    """A result with its axis of lanes where it is asked for."""
+    if axis is None or axis == 0:
+        return x
+    if not -x.ndim <= axis < x.ndim:
+        raise UserError(f"a result has {x.ndim} dimensions with that of vmap, and out_axes is {axis}", code="MLC0400",
+                        loc=user_loc())
+    return movedim(x, 0, axis)
+
+
+# -- trees of axes ----------------------------------------------------------------------------------------------------
+def _argument_axes(in_axes: Axes, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[int | None]:
+    """The axis of each leaf of (args, keywords)."""
+    out: list[int | None] = []
+    if isinstance(in_axes, tuple | list) and len(in_axes) != len(args):
+        raise UserError(f"in_axes has {len(in_axes)} entries, but there are {len(args)} positional arguments",
+                        code="MLC0400", loc=user_loc(), hint="give one axis for all of them, or one for each")
+    for i, x in enumerate(args):
+        _spread(in_axes[i] if isinstance(in_axes, tuple | list) else in_axes, x, f"argument {i}", out, "in_axes")
+    _spread(0, keywords, "", out, "in_axes")
+    return [axis if is_tensor(x) or type(x) in (int, float) else None
+            for axis, x in zip(out, tree.leaves((args, keywords)))]
+
+
+def _spread(axes: Axes, x: Any, path: str, out: list[int | None], name: str) -> None:
+    """Append the axis of each leaf of x, for which `axes` has one or one of a container around it."""
+    if axes is None or type(axes) is int:
+        out += [axes] * len(tree.leaves(x))
+        return
+    given, found = tree.children(axes), tree.children(x)
+    if not given or isinstance(x, tree.AttributeTree) or {n for n, _ in given} != {n for n, _ in found}:
+        raise UserTypeError(f"{name} for {path} is {axes!r}, which is no axis and has another structure than "
+                            f"{type(x).__name__}", code="MLC0400", loc=user_loc(),
+                            hint="an axis is an integer or None; containers of axes are like those of the arguments")
+    by_name = dict(given)
+    for step, child in found:
+        _spread(by_name[step], child, path + step, out, name)
+
+
+# -- Jacobians --------------------------------------------------------------------------------------------------------
+def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function of the same arguments that returns the Jacobian of f by the arguments `argnums`, in reverse mode.
+
+    result[i, j] = d f(x)[i] / d x[j], of shape (*f(x).shape, *x.shape): the pullbacks of all elements of f(x) at once.
+    In place of each leaf of what f returns there is a tree of the structure of the argument, with None for buffers and
+    frozen parameters of modules; with several argnums it is a tuple.
+    """
+    @functools.wraps(f, updated=())
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return run_now(jacobian, args, keywords, list(parameters(f)))
+        f_of, chosen = _of_chosen(f, argnums, args, keywords)
+        out, pullback = vjp(f_of, *chosen)
+        leaves, structure = tree.flatten(out)
+        rows = [_row(pullback, leaves, structure, i) for i in range(len(leaves))]
+        return structure.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+
+    return jacobian
+
+
+def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """The same Jacobian as `jacrev`, in forward mode: derivatives in the directions of all elements of x at once.
+
+    Less work than jacrev where x has fewer elements than f(x).
+    """
+    @functools.wraps(f, updated=())
+    def jacobian(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return run_now(jacobian, args, keywords, list(parameters(f)))
+        f_of, chosen = _of_chosen(f, argnums, args, keywords)
+        leaves, inputs = tree.flatten(tuple(chosen))
+        columns = [_column(f_of, leaves, inputs, j) if wanted else None
+                   for j, wanted in enumerate(tree.trained(tuple(chosen)))]
+        outputs = next((c[1] for c in columns if c is not None), tree.flatten(())[1])
+        rows = [inputs.unflatten([None if c is None else c[0][i] for c in columns]) for i in range(outputs.leaf_count)]
+        return outputs.unflatten([row[0] if isinstance(argnums, int) else row for row in rows])
+
+    return jacobian
+
+
+def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function of the same arguments that returns the second derivatives of a number f: forward over reverse.
+
+    result[i, j] = d2 f(x) / d x[i] d x[j], of shape (*x.shape, *x.shape); of an f that returns more, those of each
+    element. Trees are those of the Jacobian of the Jacobian.
+    """
+    return jacfwd(jacrev(f, argnums), argnums)
+
+
+def _of_chosen(f: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...],
+               keywords: dict[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """f as a function of some of its arguments alone, and these."""
+    check_call(f, name_of(f), args, keywords)
+    numbers = numbers_of(argnums, len(args))
+    names = list(parameters(f))
+    for i in numbers:
+        paths = tree.paths(args[i], names[i] if i < len(names) else f"args[{i}]")
+        for x, path, wanted in zip(tree.leaves(args[i]), paths, tree.trained(args[i])):
+            if wanted:
+                _check_float(x, path)
+
+    def of_chosen(*chosen: Any) -> Any:
+        given = dict(zip(numbers, chosen))
+        return captured(f)(*(given.get(i, x) for i, x in enumerate(args)), **keywords)
+
+    of_chosen.__name__ = name_of(f)
+    return of_chosen, [args[i] for i in numbers]
+
+
+def _check_float(x: Any, what: str) -> Tracer:
+    """A leaf that has a derivative."""
+    if is_tensor(x) or type(x) in (int, float):
+        with located(user_loc()):
+            out = tracer(x)
+        if out.type.dtype.is_float:
+            return out
+    shown = str(x.type) if isinstance(x, Tracer) else type(x).__name__
+    raise UserTypeError(f"{what} is {shown}, which has no derivative", code="MLC0373", loc=user_loc(),
+                        hint="make it a float, such as 1.0 for 1, or leave it out")
+
+
+def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], structure: tree.Structure,
+         i: int) -> tuple[Any, ...]:
+    """The derivatives of one of the results by the arguments."""
+    y = _check_float(leaves[i], "a result")
+
+    def pull(ct: Tensor) -> tuple[Any, ...]:
+        return pullback(structure.unflatten([ct if k == i else 0.0 for k in range(len(leaves))]))
+
+    with located(user_loc()):
+        pulled = vmap(pull)(_basis(y))
+        return tree.map(lambda d: reshape(tracer(d), (*y.shape, *d.shape[1:])), pulled)  # type: ignore[no-any-return]
+
+
+def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.Structure,
+            j: int) -> tuple[list[Any], tree.Structure]:
+    """The derivatives of the leaves of what f returns by one of those of its arguments, and their structure."""
+    with located(user_loc()):
+        x = tracer(leaves[j])
+
+    def of_leaf(value: Any) -> Any:
+        return f(*inputs.unflatten([value if k == j else leaf for k, leaf in enumerate(leaves)]))
+
+    def push(direction: Tensor) -> Any:
+        out, change = jvp(of_leaf, (x,), (direction,))
+        for y in tree.leaves(out):
+            _check_float(y, "a result")
+        return change
+
+    with located(user_loc()):
+        pushed, structure = tree.flatten(vmap(push, out_axes=-1)(_basis(x)))
+        return [reshape(tracer(d), (*d.shape[:-1], *x.shape)) for d in pushed], structure
+
+
+def _basis(x: Tracer) -> Tracer:
+    """All tensors of the type of x that have one element 1 and else zeros, along a first axis."""
+    n = x.type.size
+    row, column = emit(T.Iota, (n, 1), 0, i64), emit(T.Iota, (1, n), 1, i64)
+    return reshape(cast(emit(T.Compare, "eq", row, column), x.type.dtype), (n, *x.shape))

@@ -1,0 +1,175 @@
+"""Control flow as functions: cond, while_loop, fori_loop, scan and map, with JAX's signatures.
+
+The functions they take are recorded into the regions of scf operations, where they may use whatever stands around.
+Outside a recorded function, the whole construct is recorded, compiled and run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor import control
+from mlc.frontend import carries, tree
+from mlc.frontend.carries import Rows, Site
+from mlc.frontend.derivatives import run_now
+from mlc.frontend.eager import strengthened
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
+from mlc.frontend.trace import Tracer, as_user_error, captured, current, emit, state
+from mlc.ir.core import Value, located
+from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import i64
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """pred ? true_fn(*operands) : false_fn(*operands); only the one that is chosen runs
+
+    pred is a tensor of one element, or a Python value, which chooses while the function is recorded. Both functions
+    give the same structure, shapes and element types; Python numbers take on the type of what they meet. UserTypeError
+    otherwise.
+    """
+    chosen = captured(true_fn), captured(false_fn)
+    if not carries.is_array(pred):
+        return (chosen[0] if pred else chosen[1])(*operands)
+    if state.trace is None:
+        return run_now(lambda pred, *xs: cond(pred, true_fn, false_fn, *xs), (pred, *operands), {})
+    site = Site("mlc.cond", user_loc(), ("the result",))
+    found, = carries.branch(carries.condition(pred, site), lambda: [chosen[0](*operands)],
+                            lambda: [chosen[1](*operands)], site)
+    return found
+
+
+def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
+    """x = init; while cond_fn(x): x = body_fn(x); the last x, a tree
+
+    cond_fn gives a tensor of one element. body_fn keeps structure, shapes and element types; Python numbers in init
+    take on the type of what the body gives. UserTypeError otherwise.
+    """
+    if state.trace is None:
+        return run_now(lambda x: while_loop(cond_fn, body_fn, x), (init,), {})
+    going, body = captured(cond_fn), captured(body_fn)
+    site = Site("mlc.while_loop", user_loc(), ("init",))
+    found, = carries.while_(lambda x: going(x[0]), lambda x: [body(x[0])], [init], site)
+    return found
+
+
+def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any) -> Any:
+    """x = init; for i in range(lower, upper): x = body_fn(i, x); the last x, a tree
+
+    The bounds are integers, sizes or integer tensors of one element; i is an int64 of no dimensions, or of the type
+    that tensors as bounds have. What x may be is as in `while_loop`.
+    """
+    if state.trace is None:
+        return run_now(lambda lower, upper, x: fori_loop(lower, upper, body_fn, x), (lower, upper, init), {})
+    body, site = captured(body_fn), Site("mlc.fori_loop", user_loc(), ("init",))
+    like = next((x for x in (lower, upper) if carries.is_array(x)), 0)
+    bounds = bound(lower, site), bound(upper, site)
+    with located(site.loc):
+        kind = integer(like, "a bound")
+
+    def step(i: Value, x: carries.Trees) -> tuple[carries.Trees, None]:
+        return [body(cast(counter(i, site), kind.type.dtype, kind.weak), x[0])], None
+
+    (found,), _ = carries.for_(*bounds, step, [init], site)
+    return found
+
+
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
+         reverse: bool = False) -> tuple[Any, Any]:
+    """c = init; for i in range(length): c, ys[i] = f(c, xs[i]); the last c, and ys
+
+    xs      a tree of arrays of equal length, or None, which gives f None; ys has the structure of what f gives
+    reverse the last element first; ys[i] still belongs to xs[i]
+
+    Carries are as in `while_loop`. UserError if the lengths differ or nothing tells one.
+    """
+    if state.trace is None:
+        return run_now(lambda c, xs: scan(f, c, xs, length, reverse), (init, xs), {})  # type: ignore[no-any-return]
+    body, site = captured(f), Site("mlc.scan", user_loc(), ("init",))
+    leaves, structure = tree.flatten(xs)
+    with located(site.loc):
+        rows = [tracer(x) for x in leaves]
+    n = _length(rows, tree.paths(xs, "xs"), length, site)
+    found: list[tree.Structure] = []
+
+    def step(i: Value, x: carries.Trees) -> tuple[carries.Trees, Rows]:
+        with located(site.loc):
+            at = current().local(counter(i, site))
+            if reverse:
+                last = tracer(n - 1 if isinstance(n, Size) else int(n) - 1)
+                at = emit(T.Sub, cast(last, i64), Tracer(at, current())).value
+            given = structure.unflatten([row(t, Tracer(at, current()), n) for t in rows])
+        pair = body(x[0], given)
+        if not (isinstance(pair, tuple) and len(pair) == 2):
+            raise UserTypeError(f"mlc.scan: the function gives {type(pair).__name__}, not (carry, y)", code="MLC0604",
+                                loc=site.loc)
+        ys, kind = tree.flatten(pair[1])
+        found[:] = [kind]
+        try:
+            with located(site.loc):
+                return [pair[0]], Rows([strengthened(tracer(y)) for y in ys], at, n)
+        except Error as error:
+            raise as_user_error(error, "mlc.scan", ys, site.loc) from None
+
+    with located(site.loc):
+        bounds = control.as_index(0), control.as_index(n)
+    (carry,), stacked = carries.for_(*bounds, step, [init], site)
+    return carry, found[0].unflatten(stacked)
+
+
+def map(f: Callable[[Any], Any], xs: Any) -> Any:
+    """ys[i] = f(xs[i]), one after the other; a tree of the structure that f gives"""
+    return scan(lambda _, x: (None, captured(f)(x)), None, xs)[1]
+
+
+# -- what they and Python's own loops share ---------------------------------------------------------------------------
+def bound(x: Any, site: Site) -> Value:
+    """A bound of a loop as an index."""
+    with located(site.loc):
+        try:
+            if isinstance(x, Size):
+                return control.as_index(x)
+            found = integer(x, "a bound")
+            if any(d != 1 for d in found.shape):
+                raise UserTypeError(f"a bound is {found.type}, not a tensor of one element", code="MLC0605")
+            return control.as_index(x if type(x) is int else current().local(found))
+        except Error as error:
+            raise as_user_error(error, site.what, (x,), site.loc) from None
+
+
+def counter(i: Value, site: Site, weak: bool = True) -> Tracer:
+    """A loop's index as a tensor; as weak as the Python integer that it is in a plain loop."""
+    with located(site.loc):
+        return Tracer(control.from_index(i), current(), weak)
+
+
+def row(x: Tracer, at: Tracer, length: Dim) -> Tracer:
+    """x[at]; of an array without rows, which no loop reaches, zeros."""
+    rest = x.shape[1:]
+    if length == 0:
+        return broadcast_to(number(0, x.type.dtype), rest)
+    starts = (at, *(number(0, i64) for _ in rest))
+    return reshape(emit(T.DynamicSlice, x, starts, (1, *rest)), rest)
+
+
+def _length(rows: list[Tracer], paths: list[str], length: Any, site: Site) -> Dim:
+    found: Dim | None = length
+    for x, path in zip(rows, paths):
+        if not x.shape:
+            raise UserTypeError(f"{site.what}: {path} is {x.type}, which has no elements to go through",
+                                code="MLC0606", loc=site.loc)
+        if found is not None and x.shape[0] != found:
+            raise UserError(f"{site.what}: {path} has length {x.shape[0]}, "
+                            f"{'length says' if found is length else 'others have'} {found}", code="MLC0606",
+                            loc=site.loc)
+        found = x.shape[0]
+    if found is None:
+        raise UserError(f"{site.what}: nothing tells how many steps there are", code="MLC0606", loc=site.loc,
+                        hint="give xs, or length=")
+    known: Any = found
+    if isinstance(known, bool) or not isinstance(known, int | Size) or (isinstance(known, int) and known < 0):
+        raise UserTypeError(f"{site.what}: length is {found!r}, not a size"[:200], code="MLC0606", loc=site.loc)
+    return found

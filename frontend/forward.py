@@ -1,0 +1,96 @@
+"""Forward mode: how the results of a function change when its arguments do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import autodiff
+from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
+from mlc.frontend.derivatives import Inputs, grad, run_now
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import broadcast_to, cast, tracer
+from mlc.frontend.signature import name_of
+from mlc.frontend.trace import Tracer, captured, check_call, current, record, state
+from mlc.ir.core import located
+from mlc.ir.diag import UserError, UserTypeError
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """(f(*primals), sum_i df/dx_i(*primals) * tangents[i]): the result of f, and its derivative in a direction.
+
+    Tangents have the structure, shape and element type of what they belong to; None stands for zero, and for what has
+    no derivative. So does it in the second result, which has the structure of the first.
+    """
+    if state.trace is None:
+        found: tuple[Any, Any] = run_now(lambda xs, ts: _jvp(f, xs, ts), (tuple(primals), tuple(tangents)), {})
+        return found
+    return _jvp(f, tuple(primals), tuple(tangents))
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """(f(*primals), df): df(*tangents) is the derivative of f at these primals in a direction, and linear.
+
+    Within a compiled function what df needs of f is computed once, however often df is called.
+    """
+    if state.trace is None:
+        return run_now(f, primals, {}), lambda *tangents: jvp(f, primals, tangents)[1]
+    return captured(f)(*primals), lambda *tangents: jvp(f, primals, tangents)[1]
+
+
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
+    """sum_j d2f/dx_i dx_j * tangents[j] for every primal i: the Hessian of a number f times a vector.
+
+    It is the derivative of the gradient in a direction: forward over reverse, and no Hessian is made.
+    """
+    products: tuple[Any, ...] = jvp(grad(f, argnums=tuple(range(len(primals)))), primals, tangents)[1]
+    return products
+
+
+def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
+    loc = user_loc()
+    check_call(f, name_of(f), primals, {})
+    if len(primals) != len(tangents):
+        raise UserTypeError(f"{len(tangents)} tangents are given for {len(primals)} primals", code="MLC0375", loc=loc)
+    inputs = Inputs(primals, lambda i: True)
+    given = _tangents(inputs, tangents)
+
+    def body(*own: Tracer) -> Any:
+        args = inputs.rebuild(own)
+        buffers = Buffers(args)
+        return captured(f)(*args), buffers.take()
+
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
+    outer = current()
+    with located(loc):
+        values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
+        found = autodiff.jvp(function, values, [outer.local(t) for t in given.values()], list(given))
+    results = [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
+    flow = iter(found[len(results):])
+    moved = [Tracer(next(flow), outer, r.weak) if r.type.dtype.is_float else None for r in results]
+    pending = iter(results)
+    out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])
+    Buffers(primals).assign(assigned)
+    pairs = iter(moved)
+    tangent, _ = structure.unflatten([None if x is not None else next(pairs) for x in others])
+    return out, tangent
+
+
+def _tangents(inputs: Inputs, tangents: tuple[Any, ...]) -> dict[int, Tracer]:
+    """A tangent for the arguments of the recorded function that move, by their number."""
+    out: dict[int, Tracer] = {}
+    leaves = tree.matching_leaves(inputs.structure, tangents)
+    for p, t in zip(inputs.position, leaves):
+        if t is None:
+            continue
+        type = inputs.tracers[p].type if p is not None else None
+        if p is None or type is None or not type.dtype.is_float:
+            raise UserTypeError(f"a tangent is given for {type or 'what is no array'}, which has no derivative",
+                                code="MLC0373", loc=user_loc(), hint="give None in its place")
+        with located(user_loc()):
+            t = cast(tracer(t), type.dtype)
+            if t.shape != type.shape and t.shape != ():
+                raise UserError(f"a tangent has type {t.type}, its primal {type}", code="MLC0375", loc=user_loc())
+            out[p] = broadcast_to(t, type.shape)
+    return out

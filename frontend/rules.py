@@ -1,0 +1,234 @@
+"""Functions that say how they are differentiated: by a rule of their own, or by computing again what is not kept."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.dialects import autodiff, func
+from mlc.frontend import tree
+from mlc.frontend.derivatives import Inputs
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import broadcast_to, cast, tracer
+from mlc.frontend.signature import name_of
+from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, current, record, state
+from mlc.ir.core import Value, located
+from mlc.ir.diag import UserError, UserTypeError
+
+
+def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+    """f, of which a derivative keeps the arguments and nothing else: the backward pass runs f again.
+
+    It saves the memory of all that f computes inside, for the time of one more f. torch.utils.checkpoint and
+    jax.checkpoint do the same.
+    """
+    @functools.wraps(f, updated=())
+    def recomputed(*args: Any, **keywords: Any) -> Any:
+        if state.trace is None:
+            return f(*args, **keywords)
+
+        def body(*args: Any, **keywords: Any) -> Any:
+            current().function.attrs[autodiff.RECOMPUTE] = True
+            return captured(f)(*args, **keywords)
+
+        body.__self__ = getattr(f, "__self__", f)  # type: ignore[attr-defined]
+        check_call(f, name_of(f), args, keywords)
+        return call(name_of(f), body, *args, **keywords)
+
+    return recomputed
+
+
+class _Custom:
+    """A function with a rule of its own. Its arrays are arguments; what else it takes is known when it is recorded.
+
+    Where its own rule calls it, it is the plain function.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, f, updated=())
+        self.f = f
+        self.recording = threading.local()
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        args = self._positional(args, keywords)
+        if state.trace is None:
+            return self.f(*args)
+        if getattr(self.recording, "now", False):
+            return captured(self.f)(*args)
+        self._check_defined()
+        inputs = Inputs(args, lambda i: True)
+        self.recording.now = True
+        try:
+            rules = self._rules(inputs)
+        finally:
+            self.recording.now = False
+        return _recorded(name_of(self.f), inputs, self.f, *rules)
+
+    def _positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        check_call(self.f, name_of(self.f), args, keywords)
+        bound = inspect.signature(self.f).bind(*args, **keywords)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise UserTypeError(f"{name_of(self.f)} has keyword-only parameters {', '.join(bound.kwargs)}, which its rule "
+                                "is not given", code="MLC0407", loc=user_loc(), hint="make them positional")
+        return bound.args
+
+    def _check_defined(self) -> None:
+        raise NotImplementedError
+
+    def _rules(self, inputs: Inputs) -> tuple[dict[str, Any], Sequence[Trace], list[Tracer]]:
+        """The attribute with the names of the rules, the traces that recorded them, and the results they promise."""
+        raise NotImplementedError
+
+    def _undefined(self, missing: str) -> UserError:
+        return UserError(f"{name_of(self.f)} has no rule for its derivative", code="MLC0405", loc=user_loc(),
+                         hint=f"give it one with {name_of(self.f)}.{missing}")
+
+
+class custom_vjp(_Custom):
+    """f, whose cotangents a rule computes: with `f.defvjp(forward, backward)`
+
+        forward(*args)  -> (f(*args), residuals)       backward(residuals, cotangent) -> a cotangent for each of args
+
+    The cotangent has the structure of the result, with None for what has no derivative; None among those returned
+    stands for zero. backward is linear in it, which is also what forward mode makes use of.
+    """
+
+    forward: Callable[..., Any] | None = None
+    backward: Callable[..., Any] | None = None
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        self.forward, self.backward = forward, backward
+
+    def _check_defined(self) -> None:
+        if self.forward is None or self.backward is None:
+            raise self._undefined("defvjp(forward, backward)")
+
+    def _rules(self, inputs: Inputs) -> tuple[dict[str, Any], Sequence[Trace], list[Tracer]]:
+        f, forward, backward = self.f, self.forward, self.backward
+        assert forward is not None and backward is not None
+        counts: list[int] = []
+
+        def saving(*own: Tracer) -> Any:
+            out = captured(forward)(*inputs.rebuild(own))
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise UserTypeError(f"{name_of(forward)} returned {type(out).__name__}, not (result, residuals)",
+                                    code="MLC0406", loc=user_loc())
+            counts[:] = [len(tree.leaves(out[0]))]
+            return out
+
+        first, fwd, traced, structure, others = record(f"{name_of(f)}_fwd", saving, inputs.tracers)
+        own = sum(x is None for x in others[: counts[0]])
+        results, residuals = traced[:own], traced[own:]
+        floats = [t for t in results if t.type.dtype.is_float]
+
+        def pulling(*own: Tracer) -> Any:
+            kept, given = iter(own[: len(residuals)]), iter(own[len(residuals):])
+            flow = iter([next(given) if t.type.dtype.is_float else None for t in results])
+            leaves = [(next(flow) if i < counts[0] else next(kept)) if x is None else None if i < counts[0] else x
+                      for i, x in enumerate(others)]
+            cotangent, saved = structure.unflatten(leaves)
+            return _fitting(inputs, captured(backward)(saved, cotangent), name_of(backward))
+
+        second, bwd, *_ = record(f"{name_of(f)}_bwd", pulling, [*residuals, *floats])
+        return {autodiff.CUSTOM_VJP: (fwd.sym_name, bwd.sym_name)}, (first, second), results
+
+
+class custom_jvp(_Custom):
+    """f, whose tangents a rule computes: with `f.defjvp(rule)`, or `@f.defjvp` over the rule
+
+        rule(primals, tangents) -> (f(*primals), the tangent of the result)
+
+    Both are tuples with an element for each argument of f; tangents are None where there is no derivative, and zeros
+    where nothing moves. The rule is linear in them, which is also what reverse mode makes use of.
+    """
+
+    rule: Callable[..., Any] | None = None
+
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        self.rule = rule
+        return rule
+
+    def _check_defined(self) -> None:
+        if self.rule is None:
+            raise self._undefined("defjvp(rule)")
+
+    def _rules(self, inputs: Inputs) -> tuple[dict[str, Any], Sequence[Trace], list[Tracer]]:
+        f, rule = self.f, self.rule
+        assert rule is not None
+        moving = [t for t in inputs.tracers if t.type.dtype.is_float]
+        promised: list[Tracer] = []
+
+        def pushing(*own: Tracer) -> Any:
+            flow = iter(own[len(inputs.tracers):])
+            given = [next(flow) if t.type.dtype.is_float else None for t in inputs.tracers]
+            primals = inputs.rebuild(own[: len(inputs.tracers)])
+            directions = inputs.structure.unflatten([None if p is None else given[p] for p in inputs.position])
+            pair = captured(rule)(primals, directions)
+            if not (isinstance(pair, tuple) and len(pair) == 2):
+                raise UserTypeError(f"{name_of(rule)} returned {type(pair).__name__}, not (result, tangent)",
+                                    code="MLC0406", loc=user_loc())
+            leaves, structure = tree.flatten(pair[0])
+            with located(user_loc()):
+                out = [tracer(x) for x in leaves]
+                promised[:] = out
+                flow_out = tree.matching_leaves(structure, pair[1])
+                return (*out, *(_as(t, x, name_of(rule)) for x, t in zip(out, flow_out) if x.type.dtype.is_float))
+
+        first, function, *_ = record(f"{name_of(f)}_jvp", pushing, [*inputs.tracers, *moving])
+        return {autodiff.CUSTOM_JVP: (function.sym_name,)}, (first,), list(promised)
+
+
+def _recorded(name: str, inputs: Inputs, f: Callable[..., Any], rules: dict[str, Any], traces: Sequence[Trace],
+              promised: Sequence[Tracer]) -> Any:
+    """f on these inputs, recorded as a function that brings rules; it also takes what they read from outside."""
+    outer = current()
+
+    def body(*own: Tracer) -> Any:
+        out = captured(f)(*inputs.rebuild(own))
+        trace = current()
+        outside = [[trace._captured(v, outer) for v in t.arguments()] for t in traces]
+        places = [tuple(_position(v) for v in values) for values in outside]
+        trace.function.attrs |= {**rules, autodiff.CUSTOM_ARGS: (len(own), *places, *[()] * (2 - len(places)))}
+        return out
+
+    inner, function, traced, structure, others = record(name, body, inputs.tracers)
+    if [t.type for t in traced] != [t.type for t in promised]:
+        raise UserTypeError(f"{name} returns ({_types(traced)}), its rule ({_types(promised)})", code="MLC0406",
+                            loc=user_loc())
+    with located(user_loc()):
+        values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
+        results = iter([Tracer(v, outer, t.weak) for v, t in zip(func.call(function, values), traced)])
+    return structure.unflatten([x if x is not None else next(results) for x in others])
+
+
+def _position(argument: Value) -> int:
+    return argument.index  # type: ignore[attr-defined, no-any-return]
+
+
+def _types(tracers: Sequence[Tracer]) -> str:
+    return ", ".join(str(t.type) for t in tracers)
+
+
+def _fitting(inputs: Inputs, given: Any, name: str) -> tuple[Tracer, ...]:
+    """A cotangent for every float argument, from what a rule returned."""
+    if not isinstance(given, tuple | list):
+        given = (given,)
+    leaves = tree.matching_leaves(inputs.structure, tuple(given))
+    with located(user_loc()):
+        return tuple(_as(ct, inputs.tracers[p], name) for p, ct in zip(inputs.position, leaves)
+                     if p is not None and inputs.tracers[p].type.dtype.is_float)
+
+
+def _as(x: Any, like: Tracer, name: str) -> Tracer:
+    """A derivative that belongs to `like`, in its type; zero for None."""
+    x = cast(tracer(0.0 if x is None else x), like.type.dtype)
+    if x.shape != like.shape and x.shape != ():
+        raise UserError(f"{name} returned {x.type} for a value of type {like.type}", code="MLC0375", loc=user_loc())
+    return broadcast_to(x, like.shape)

@@ -1,0 +1,88 @@
+"""Changes of Python objects in a loop or branch on tensors: they would happen once, while it is recorded.
+
+Objects that the loop or branch made itself may change. Others are those that the function around can reach.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+from collections import deque
+from types import FrameType
+from typing import Any
+
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.frontend.trace import current, state
+from mlc.ir.diag import UserError
+
+CONTAINERS = (list, dict, set, bytearray, deque)
+MUTATORS = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
+                      "popitem", "popleft", "remove", "reverse", "setdefault", "sort", "update", "rotate"})
+LIMIT = 100_000
+_CLOSED = (Tensor, type, types.FunctionType, types.ModuleType, str, int, float)
+
+class _Around(threading.local):
+    """Variables and globals of the functions around the loops and branches in progress, in this thread."""
+
+    def __init__(self) -> None:
+        self.functions: list[tuple[dict[str, Any], dict[str, Any]]] = []
+
+
+_around = _Around()
+
+
+class region:
+    """Within, a loop or branch of the function of `frame`, at the user's line, is being recorded."""
+
+    def __init__(self, frame: FrameType) -> None:
+        self.variables = dict(frame.f_locals), frame.f_globals
+        self.loc = user_loc()
+
+    def __enter__(self) -> None:
+        _around.functions.append(self.variables)
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        _around.functions.pop()
+        if kind is not None and issubclass(kind, RecursionError) and not _around.functions:
+            raise UserError("functions call each other without end from here: which call is the last one, only "
+                            "tensors say", code="MLC0613", loc=self.loc, hint="write a loop") from None
+
+
+def check(x: Any, how: str) -> None:
+    """UserError if x is changed in a loop or branch that did not make it."""
+    if state.trace is None or not _around.functions or not current().in_region:
+        return
+    if isinstance(x, Tensor | types.ModuleType) or not _reached(x):
+        return
+    raise UserError(f"{how} in a loop or branch that depends on a tensor: while it is recorded that happens once, not "
+                    "as often as it will run", code="MLC0608", loc=user_loc(), hint=_way_out(x))
+
+
+def _way_out(x: Any) -> str:
+    if isinstance(x, list):
+        return ("make an array before the loop, and in it a new one: ys = mlc.dynamic_update_slice(ys, y[None], "
+                "[i, 0]); or use mlc.scan, which stacks")
+    return "carry what changes in variables of the function, and assign the object after the loop"
+
+
+def _reached(x: Any) -> bool:
+    """Whether functions around reach an object, by their variables or as a global."""
+    for variables, globals in _around.functions:
+        if any(v is x for v in globals.values()):
+            return True
+        seen, work = set[int](), list(variables.values())
+        while work and len(seen) < LIMIT:
+            v = work.pop()
+            if v is x:
+                return True
+            if id(v) in seen or isinstance(v, _CLOSED):
+                continue
+            seen.add(id(v))
+            if isinstance(v, dict):
+                work += v.values()
+            elif isinstance(v, list | tuple | set | frozenset | deque):
+                work += v
+            elif hasattr(v, "__dict__"):
+                work += vars(v).values()
+    return False

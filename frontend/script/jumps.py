@@ -1,0 +1,176 @@
+"""Jumps as values: `break`, `continue` and early `return` become assignments, so that only if, while and for are left.
+
+What follows an `if` that jumps moves into the branch that goes on:
+
+    if c: return a                       if c: value = a
+    rest                       ->        else: rest
+
+Where both may go on, and after loops, a flag tells whether to skip the rest. A loop stops at its flags (`stops`).
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+VALUE, RETURNED = "_mlc_value", "_mlc_returned"
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.For, ast.While)
+
+
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements of a function, those of functions within left out."""
+    for s in body:
+        yield s
+        if not isinstance(s, SCOPES):
+            for inner in blocks(s):
+                yield from statements(inner)
+
+
+def blocks(s: ast.stmt) -> list[list[ast.stmt]]:
+    """The lists of statements in a statement."""
+    out = [getattr(s, name) for name in ("body", "orelse", "finalbody") if getattr(s, name, None)]
+    out += [h.body for h in getattr(s, "handlers", ())]
+    return out + [c.body for c in getattr(s, "cases", ())]
+
+
+def stops_of(loop: ast.stmt) -> list[str]:
+    """The flags at which a loop stops."""
+    return getattr(loop, "stops", [])
+
+
+def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
+    """The body of a function with its jumps as assignments, which ends with its only `return`, if any."""
+    return _Jumps(body).function()
+
+
+class _Around:
+    """What a statement jumps within: a loop's body, or the function (no loop).
+
+    skip   the flag that is set by all jumps out of the body, if some rest needs it
+    """
+
+    def __init__(self, stop: str = "", skip: str = "") -> None:
+        self.stop = stop
+        self.skip = skip
+        self.breaks = self.needs_skip = False
+
+
+class _Jumps:
+    def __init__(self, body: list[ast.stmt]) -> None:
+        self.body = body
+        self.flagged = False                               # whether returns set RETURNED
+        self.needs_flag = False
+        self.count = 0
+
+    def function(self) -> list[ast.stmt]:
+        returns = [s for s in statements(self.body) if isinstance(s, ast.Return)]
+        if not returns or (len(returns) == 1 and returns[0] is self.body[-1]):
+            last = self.body[-1:] if returns else []
+            return [*self.block(self.body[: len(self.body) - len(last)], _Around()), *last]
+        end = ast.copy_location(ast.Return(None), self.body[-1])
+        whole = [*self.body, end] if _goes_on(self.body) else self.body
+        out = self.block(copy.deepcopy(whole), _Around(skip=RETURNED))
+        if self.needs_flag:
+            self.flagged, self.count = True, 0
+            out = [_assign(RETURNED, ast.Constant(False), self.body[0]),
+                   *self.block(copy.deepcopy(whole), _Around(skip=RETURNED))]
+        return [*out, ast.copy_location(ast.Return(ast.Name(VALUE, ast.Load())), returns[-1])]
+
+    def block(self, body: list[ast.stmt], around: _Around) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for i, s in enumerate(body):
+            rest = body[i + 1:]
+            if isinstance(s, ast.Return | ast.Break | ast.Continue):
+                return [*out, *self.jump(s, around)]
+            if isinstance(s, LOOPS):
+                return [*out, *self.loop(s, rest, around)]
+            if isinstance(s, SCOPES) or not _jumps([s]):
+                out.append(s)
+                continue
+            if isinstance(s, ast.If) and not _goes_on(s.body):
+                s.body, s.orelse = self.block(s.body, around), self.block([*s.orelse, *rest], around)
+                return [*out, s]
+            if isinstance(s, ast.If) and not _goes_on(s.orelse):
+                s.body, s.orelse = self.block([*s.body, *rest], around), self.block(s.orelse, around)
+                return [*out, s]
+            for inner in blocks(s):
+                inner[:] = self.block(inner, around)
+            return [*out, s, *self.guarded(around, rest, s)]
+        return out
+
+    def jump(self, s: ast.stmt, around: _Around) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        if isinstance(s, ast.Return):
+            out.append(_assign(VALUE, s.value or ast.Constant(None), s))
+            if around.stop:
+                self.needs_flag = True
+            if self.flagged:
+                out.append(_assign(RETURNED, ast.Constant(True), s))
+        if isinstance(s, ast.Break):
+            around.breaks = True
+            out.append(_assign(around.stop, ast.Constant(True), s))
+        if around.skip and around.skip != RETURNED:
+            out.append(_assign(around.skip, ast.Constant(True), s))
+        return out or [ast.copy_location(ast.Pass(), s)]
+
+    def guarded(self, around: _Around, rest: list[ast.stmt], s: ast.stmt) -> list[ast.stmt]:
+        """The rest of a body after a statement that may have jumped."""
+        if not rest:
+            return []
+        around.needs_skip = True
+        if around.skip == RETURNED:
+            self.needs_flag = True
+        return [_unless(around.skip or RETURNED, [], self.block(rest, around), s)]
+
+    def loop(self, s: Any, rest: list[ast.stmt], around: _Around) -> list[ast.stmt]:
+        self.count += 1
+        stop, number = f"_mlc_break_{self.count}", self.count
+        returns = any(isinstance(x, ast.Return) for x in statements(s.body))
+        original, orelse = copy.deepcopy(s.body), s.orelse
+        inside = _Around(stop)
+        s.body, s.orelse = self.block(s.body, inside), []
+        if inside.needs_skip:
+            self.count = number
+            inside = _Around(stop, f"_mlc_skip_{number}")
+            s.body = [_assign(inside.skip, ast.Constant(False), s), *self.block(original, inside)]
+        s.stops = [stop] * inside.breaks + [RETURNED] * returns
+        out = [_assign(stop, ast.Constant(False), s)] * inside.breaks + [s]
+        if orelse:
+            rest = [_unless(stop, [], orelse, s), *rest] if inside.breaks else [*orelse, *rest]
+        if not returns:
+            return [*out, *self.block(rest, around)]
+        self.needs_flag = around.needs_skip = True
+        skips = [_assign(around.skip, ast.Constant(True), s)] if around.skip not in ("", RETURNED) else []
+        return [*out, _unless(RETURNED, skips, self.block(rest, around), s)] if rest or skips else out
+
+
+def _jumps(body: Sequence[ast.stmt], in_loop: bool = False) -> bool:
+    """Whether control may leave these statements for another place than their end."""
+    return any(isinstance(s, ast.Return) or (isinstance(s, ast.Break | ast.Continue) and not in_loop)
+               or (not isinstance(s, SCOPES) and any(_jumps(inner, in_loop or isinstance(s, LOOPS))
+                                                     for inner in blocks(s))) for s in body)
+
+
+def _goes_on(body: Sequence[ast.stmt]) -> bool:
+    """Whether control may come to the end of these statements."""
+    for s in body:
+        if isinstance(s, ast.Return | ast.Break | ast.Continue | ast.Raise):
+            return False
+        if isinstance(s, ast.If) and s.orelse and not _goes_on(s.body) and not _goes_on(s.orelse):
+            return False
+        if isinstance(s, ast.With) and not _goes_on(s.body):
+            return False
+    return True
+
+
+def _assign(name: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    node = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], value), at)
+    return ast.fix_missing_locations(node)
+
+
+def _unless(flag: str, then: list[ast.stmt], otherwise: list[ast.stmt], at: ast.AST) -> ast.stmt:
+    node = ast.If(ast.Name(flag, ast.Load()), then or [ast.Pass()], otherwise)
+    return ast.fix_missing_locations(ast.copy_location(node, at))

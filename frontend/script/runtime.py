@@ -1,0 +1,342 @@
+"""What rewritten functions call: Python's meaning on Python's values, operations on tensors that are being recorded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mlc.frontend import carries
+from mlc.frontend.carries import UNDEFINED, Site, Undefined
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import boolean, reshape
+from mlc.frontend.script import builtin, capture
+from mlc.frontend.script import changes as python_state
+from mlc.frontend.script.builtin import Steps
+from mlc.frontend.script.capture import captured, way_out
+from mlc.frontend.script.jumps import VALUE
+from mlc.frontend.script.undefined import Maybe, unbound
+from mlc.frontend.tensor import OPERATIONS
+from mlc.frontend.trace import Tracer, current, note, state
+from mlc.ir.core import located
+from mlc.ir.diag import UserError, UserTypeError
+
+__all__ = ["UNDEFINED", "and_", "assert_", "callee", "captured", "chain", "changes", "choose", "for_", "if_", "not_", "or_",
+           "raises", "use", "way_out", "while_"]
+
+Names = tuple[str, ...]
+State = tuple[Any, ...]
+Thunk = Callable[[], Any]
+
+
+def callee(f: Any) -> Any:
+    """What to call in place of f."""
+    if state.trace is None:
+        return f
+    return builtin.replaced(f) or captured(f)
+
+
+def use(value: Any, name: str) -> Any:
+    """A variable that may have no value."""
+    if isinstance(value, Undefined):
+        unbound(value, name)
+    return value
+
+
+def changes(x: Any, part: bool) -> None:
+    """An assignment follows: to a part of x, or `x += ...`."""
+    if part or isinstance(x, python_state.CONTAINERS):
+        python_state.check(x, f"a {type(x).__name__} is changed")
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether only the compiled function will know x."""
+    return isinstance(x, Tracer)
+
+
+def decided(test: Any) -> bool:
+    """The truth of a value of Python's; of a tensor that the function reached by itself, reports tell it."""
+    found = bool(test)
+    if state.trace is not None and carries.is_array(test):
+        note("value", f"a tensor from outside is {found}, and the function was recorded for that")
+    return found
+
+
+# -- expressions ------------------------------------------------------------------------------------------------------
+def truth(x: Tracer, what: str) -> Tracer:
+    """The truth of a tensor of one element, as a bool tensor of no dimensions."""
+    with located(user_loc()):
+        found = boolean(x)
+        if any(d != 1 for d in found.shape):
+            raise UserTypeError(f"{what} asks whether a {x.type} is true, which has more than one element",
+                                code="MLC0602", loc=user_loc(),
+                                hint="say which elements decide: mlc.all(...) or mlc.any(...)")
+        return reshape(found, ())
+
+
+def not_(x: Any) -> Any:
+    return OPERATIONS["logical_not"](truth(x, "`not`")) if is_tensor(x) else not x
+
+
+def and_(a: Any, b: Thunk, cheap: bool) -> Any:
+    if not is_tensor(a):
+        return a and b()
+    return _either(a, b, lambda: a, "and", cheap)
+
+
+def or_(a: Any, b: Thunk, cheap: bool) -> Any:
+    if not is_tensor(a):
+        return a or b()
+    return _either(a, lambda: a, b, "or", cheap)
+
+
+def _either(test: Tracer, a: Thunk, b: Thunk, word: str, cheap: bool) -> Any:
+    """`test ? a() : b()` of an `and` or `or`; if both are cheap, and bools, without a branch."""
+    where = truth(test, f"`{word}`")
+    if cheap and test.type.dtype.is_bool:
+        other = (a if word == "and" else b)()
+        if isinstance(other, bool) or (is_tensor(other) and other.type.dtype.is_bool and other.shape == test.shape):
+            return OPERATIONS[f"logical_{word}"](test, other)
+        a, b = ((lambda: other), b) if word == "and" else (a, (lambda: other))
+    return _chosen(where, a, b, f"`{word}`")
+
+
+def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
+    """`a if test else b`"""
+    if not is_tensor(test):
+        return a() if test else b()
+    where = truth(test, "the conditional expression")
+    if free:
+        x, y = a(), b()
+        k = carries.join(carries.kind_of(x), carries.kind_of(y))
+        if k is not None and k.type is not None and not k.weak:
+            return OPERATIONS["where"](where, x, y)
+        a, b = (lambda: x), (lambda: y)
+    return _chosen(where, a, b, "the conditional expression")
+
+
+def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
+    note("if", what)
+    site = Site(what, user_loc(), ("its value",))
+    frame = sys._getframe(2)
+    with python_state.region(frame):
+        found, = carries.branch(carries.condition(where, site), lambda: [a()], lambda: [b()], site, lazily=True)
+    return found
+
+
+def chain(left: Any, cheap: bool, *pairs: tuple[Callable[[Any, Any], Any], Thunk]) -> Any:
+    """`left < middle < right`; each operand is computed once, and only if it is asked for."""
+    (compare, operand), *rest = pairs
+    right = operand()
+    found = compare(left, right)
+    return and_(found, lambda: chain(right, cheap, *rest), cheap) if rest else found
+
+
+# -- statements -------------------------------------------------------------------------------------------------------
+def if_(test: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Callable[[State], None], names: Names, live: Names,
+        guarded: bool) -> None:
+    if not is_tensor(test):
+        return then() if decided(test) else otherwise()  # type: ignore[no-any-return]
+    site = _site("the `if`", names, guarded)
+    before = get()
+    wanted = [i for i, n in enumerate(names) if n in live]
+    left: list[State] = []
+
+    def run(part: Thunk) -> Callable[[], list[Any]]:
+        def branch() -> list[Any]:
+            put(before)
+            part()
+            left.append(get())
+            return [left[-1][i] for i in wanted]
+        return branch
+
+    note("if", site.what)
+    with python_state.region(sys._getframe(1)):
+        found = _on_failure(put, before, lambda: carries.branch(
+            carries.condition(test, site), run(then),
+            run(otherwise),
+            _only(site, wanted), lazily=True))
+    after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
+    for i, x in zip(wanted, found):
+        missing = [isinstance(s[i], Undefined) for s in left]
+        if any(missing) and names[i] != VALUE:
+            x = UNDEFINED if all(missing) else Maybe(f"only one branch of the `if` at {site.loc} gives it a value")
+        after[i] = x
+    put(tuple(after))
+    return None
+
+
+def while_(test: Thunk, body: Thunk, get: Thunk, put: Callable[[State], None], names: Names, live: Names, head: Names,
+           guarded: bool) -> None:
+    while not is_tensor(going := test()):
+        if not decided(going):
+            return
+        body()
+    loop = _Loop(_site("the `while` loop", names, guarded), get, put, names, live, head)
+    note("while", loop.site.what)
+    with python_state.region(sys._getframe(1)):
+        loop.run(test, body)
+
+
+def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, get: Thunk, put: Callable[[State], None],
+         names: Names, live: Names, head: Names, guarded: bool) -> None:
+    steps = builtin.steps(iterable)
+    site = Site("the `for` loop", user_loc(), names)
+    if steps is not None:
+        loop = _Loop(_site(site.what, names, guarded), get, put, names, live, head)
+        note("for", site.what)
+        with python_state.region(sys._getframe(1)):
+            loop.over(steps, body, stop)
+        return
+    pending = iter(iterable)
+    for item in pending:
+        body(item)
+        stopped = stop() if stop is not None else False
+        if is_tensor(stopped):
+            assert stop is not None
+            return _rest(pending, iterable, body, stop, get, put, names, live, head, guarded, sys._getframe(1))
+        if stopped:
+            return None
+    return None
+
+
+def _rest(pending: Iterator[Any], iterable: Any, body: Callable[[Any], None], stop: Thunk, get: Thunk,
+          put: Callable[[State], None], names: Names, live: Names, head: Names, guarded: bool, frame: Any) -> None:
+    """What is left of a loop over Python's values that tensors stop: a loop if it counts, else one `if` per step."""
+    site = _site("the `for` loop", names, guarded)
+    items, before = list(pending), get()
+    if isinstance(iterable, range) and len(items) > 1:
+        loop = _Loop(site, get, put, names, live, head)
+        try:
+            with python_state.region(frame):
+                loop.over(builtin.counted(range(items[0], iterable.stop, iterable.step)), body, stop)
+            note("for", f"{site.what}, after its first step")
+            return
+        except Exception:                                  # it needs the numbers: then they are written out
+            put(before)
+    for item in items:
+        def step(item: Any = item) -> None:
+            body(item)
+        with python_state.region(frame):
+            if_(not_(stop()), step, lambda: None, get, put, names, tuple({*live, *head}), guarded)
+    note("for", f"{site.what}, unrolled: one `if` for each of {len(items)} steps after the first")
+
+
+class _Loop:
+    """A loop on tensors and the variables of the function that it assigns.
+
+    carried   numbers of the variables that it carries: those that are wanted by an iteration or after the loop
+    """
+
+    def __init__(self, site: Site, get: Thunk, put: Callable[[State], None], names: Names, live: Names,
+                 head: Names) -> None:
+        self.get, self.put, self.names, self.live = get, put, names, live
+        self.before: State = get()
+        self.carried = [i for i, n in enumerate(names) if n in head and (
+            n == VALUE or not isinstance(self.before[i], Undefined))]
+        self.site = _only(site, self.carried)
+
+    def enter(self, carried: carries.Trees) -> None:
+        """Begin an iteration: what is not carried has no value."""
+        now: list[Any] = [UNDEFINED] * len(self.names)
+        for i, x in zip(self.carried, carried):
+            now[i] = x
+        self.put(tuple(now))
+
+    def leave(self) -> list[Any]:
+        now = self.get()
+        for i in self.carried:
+            if isinstance(now[i], Undefined) and self.names[i] != VALUE:
+                unbound(now[i], self.names[i])
+        return [now[i] for i in self.carried]
+
+    def run(self, test: Thunk, run: Thunk) -> None:
+        """`while test(): run()`"""
+        init = [self.before[i] for i in self.carried]
+
+        def going(x: carries.Trees) -> Any:
+            self.enter(x)
+            return test()
+
+        def body(x: carries.Trees) -> list[Any]:
+            self.enter(x)
+            run()
+            return self.leave()
+
+        self.done(_on_failure(self.put, self.before, lambda: carries.while_(going, body, init, self.site, True)))
+
+    def over(self, steps: Steps, body: Callable[[Any], None], stop: Thunk | None) -> None:
+        """Go through `steps`; a loop that may stop counts its own steps."""
+        init = [self.before[i] for i in self.carried]
+
+        def step(at: Tracer, x: carries.Trees) -> list[Any]:
+            self.enter(x)
+            body(steps.item(at))
+            return self.leave()
+
+        if stop is None:
+            self.done(_on_failure(self.put, self.before, lambda: carries.for_(
+                *builtin.bounds(steps, self.site), lambda i, x: (step(builtin.index(i, self.site), x), None), init,
+                self.site, True)[0]))
+            return
+
+        def going(x: carries.Trees) -> Any:
+            self.enter(x[:-1])
+            return and_(not_(stop()), lambda: x[-1] < steps.length, True)
+
+        counted = Site(self.site.what, self.site.loc, (*self.site.names, "its counter"))
+        found = _on_failure(self.put, self.before, lambda: carries.while_(
+            going, lambda x: [*step(x[-1], x[:-1]), x[-1] + 1], [*init, 0], counted, True))
+        self.done(found[:-1])
+
+    def done(self, found: carries.Trees) -> None:
+        after: list[Any] = [
+            Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.live
+            else UNDEFINED for n in self.names]
+        for i, x in zip(self.carried, found):
+            after[i] = x
+        self.put(tuple(after))
+
+
+def _only(site: Site, which: Sequence[int]) -> Site:
+    return Site(site.what, site.loc, tuple("what is returned" if site.names[i] == VALUE else site.names[i]
+                                           for i in which))
+
+
+def _site(what: str, names: Names, guarded: bool) -> Site:
+    """Where a construct on tensors stands; UserError if that is within `try`."""
+    loc = user_loc()
+    if guarded:
+        error = UserError(f"{what} stands within `try` and depends on a tensor: what it raises only the compiled "
+                          "function would know", code="MLC0610", loc=loc,
+                          hint="move it out of the `try`, or write both cases as values with mlc.where")
+        current().root.refused = error                     # this `try` may catch it
+        raise error
+    return Site(what, loc, names)
+
+
+def _on_failure(put: Callable[[State], None], before: State, run: Callable[[], list[Any]]) -> list[Any]:
+    """`run()`; if it fails, the variables hold again what they did."""
+    try:
+        return run()
+    except BaseException:
+        put(before)
+        raise
+
+
+def raises() -> None:
+    """A `raise` follows."""
+    if state.trace is not None and current().in_region:
+        raise UserError("this `raise` depends on a tensor: whether it happens only the compiled function will know",
+                        code="MLC0611", loc=user_loc(), hint="use `assert condition, message`")
+
+
+def assert_(test: Any, message: Thunk | None) -> None:
+    if is_tensor(test):
+        note("assert", "the `assert`")
+        raise UserError("an `assert` on a tensor", code="MLC0612", loc=user_loc())
+    if not test:
+        raise AssertionError(*([message()] if message is not None else []))
+
+
+capture.Runtime.cell.cell_contents = sys.modules[__name__]

@@ -1,0 +1,195 @@
+"""{grad, jvp, vmap} of {grad, jvp, vmap} of functions with every kind of control flow, compiled.
+
+The functions take a 2x2 matrix and give a number; how often they loop and which branch they take depends on it. So do
+their transforms: a gradient and a tangent are weighed and summed, lanes are three matrices made of the one. A cell
+`a(b(f))` is right if b(f) agrees with finite differences, or a loop over the lanes, of f in plain numpy, and a(b(f))
+with those of b(f).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mlc
+
+Function = Callable[[Any], Any]
+WEIGHTS = np.array([[0.3, -1.1], [0.7, 0.9]])
+DIRECTION = np.array([[1.0, -0.4], [0.2, 0.6]])
+LANES = np.array([1.0, 0.5, -0.8])
+
+
+# -- the functions, with mlc and in plain numpy ------------------------------------------------------------------------
+def straight(x: Any) -> Any:
+    return mlc.sin(x @ x).sum() + (x * x).mean()
+
+
+def straight_np(x: Any) -> Any:
+    return np.sin(x @ x).sum() + (x * x).mean()
+
+
+def branch(x: Any) -> Any:
+    return mlc.cond(x.sum() > 0, lambda: mlc.sin(x @ x).sum(), lambda: (x * mlc.exp(x)).sum())
+
+
+def branch_np(x: Any) -> Any:
+    return np.sin(x @ x).sum() if x.sum() > 0 else (x * np.exp(x)).sum()
+
+
+def counted(x: Any) -> Any:
+    turns = mlc.cast(mlc.abs(x).sum(), mlc.int64) + 1
+    return mlc.fori_loop(0, turns, lambda i, c: mlc.sin(c @ x) + 0.1 * i, x).sum()
+
+
+def counted_np(x: Any) -> Any:
+    c = x
+    for i in range(int(np.abs(x).sum()) + 1):
+        c = np.sin(c @ x) + 0.1 * i
+    return c.sum()
+
+
+def repeated(x: Any) -> Any:
+    return mlc.while_loop(lambda c: (c[0] * c[0]).sum() < 9.0,
+                          lambda c: (c[0] * 1.5 + mlc.cos(c[0] + x), c[1] + 0.5), (x, 0.0))[0].sum()
+
+
+def repeated_np(x: Any) -> Any:
+    c = x
+    while (c * c).sum() < 9.0:
+        c = c * 1.5 + np.cos(c + x)
+    return c.sum()
+
+
+def scanned(x: Any) -> Any:
+    total, rows = mlc.scan(lambda c, row: (mlc.tanh(c @ x + row), (c * row).sum()), x, mlc.stack([x[0], x[1], x[0]]))
+    return total.sum() + (rows * rows).sum()
+
+
+def scanned_np(x: Any) -> Any:
+    c, out = x, 0.0
+    for row in (x[0], x[1], x[0]):
+        out += (c * row).sum() ** 2
+        c = np.tanh(c @ x + row)
+    return c.sum() + out
+
+
+def nested(x: Any) -> Any:
+    def turn(c: Any) -> Any:
+        c, n = c
+        return mlc.cond(c.sum() > 1.0, lambda: (c * 1.4, n + 1), lambda: (mlc.cos(c) + 0.3 * x, n + 1))
+    return mlc.while_loop(lambda c: ((c[0] * c[0]).sum() < 6.0) & (c[1] < 6), turn, (x, 0))[0].sum()
+
+
+def nested_np(x: Any) -> Any:
+    c, n = x, 0
+    while (c * c).sum() < 6.0 and n < 6:
+        c, n = (c * 1.4 if c.sum() > 1.0 else np.cos(c) + 0.3 * x), n + 1
+    return c.sum()
+
+
+FUNCTIONS = {"none": (straight, straight_np), "if": (branch, branch_np), "for": (counted, counted_np),
+             "while": (repeated, repeated_np), "scan": (scanned, scanned_np), "if in while": (nested, nested_np)}
+
+
+# -- the transforms, by mlc and by definition --------------------------------------------------------------------------
+def gradient(f: Function) -> Function:
+    return lambda x: (mlc.grad(f)(x) * WEIGHTS).sum()
+
+
+def tangent(f: Function) -> Function:
+    return lambda x: mlc.jvp(f, (x,), (DIRECTION,))[1]
+
+
+def lanes(f: Function) -> Function:
+    return lambda x: (mlc.vmap(f)(mlc.stack([x, 0.6 * x + 0.2, -x])) * LANES).sum()
+
+
+def along(f: Function, x: Any, direction: Any, step: float = 1e-5) -> Any:
+    """The derivative in a direction, by differences of fourth order."""
+    at = [float(f(x + k * step * direction)) for k in (-2, -1, 1, 2)]
+    return (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * step)
+
+
+def gradient_np(f: Function) -> Function:
+    return lambda x: sum(WEIGHTS[i] * along(f, x, unit(i)) for i in np.ndindex(2, 2))
+
+
+def unit(i: tuple[int, ...]) -> Any:
+    out = np.zeros((2, 2))
+    out[i] = 1.0
+    return out
+
+
+def tangent_np(f: Function) -> Function:
+    return lambda x: along(f, x, DIRECTION)
+
+
+def lanes_np(f: Function) -> Function:
+    return lambda x: sum(w * float(f(lane)) for w, lane in zip(LANES, (x, 0.6 * x + 0.2, -x)))
+
+
+TRANSFORMS = {"grad": (gradient, gradient_np), "jvp": (tangent, tangent_np), "vmap": (lanes, lanes_np)}
+MATRICES = st.lists(st.floats(-1.2, 1.2), min_size=4, max_size=4).map(lambda v: np.array(v).reshape(2, 2))
+PASSED: set[tuple[str, str, str]] = set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table() -> Iterator[None]:
+    yield
+    print("\n" + " " * 14 + "".join(f"{kind:>14}" for kind in FUNCTIONS))
+    for outer in TRANSFORMS:
+        for inner in TRANSFORMS:
+            cells = ("passed" if (outer, inner, kind) in PASSED else "-" for kind in FUNCTIONS)
+            print(f"{outer + ' of ' + inner:<14}" + "".join(f"{cell:>14}" for cell in cells))
+
+
+def is_smooth(f: Function, x: Any) -> bool:
+    """Whether differences of f tell a derivative at x and at the other lanes: nothing jumps nearby."""
+    for lane in (x, 0.6 * x + 0.2, -x):
+        for direction in (DIRECTION, *(unit(i) for i in np.ndindex(2, 2))):
+            before, here, after = (along(f, lane + k * 2e-4 * direction, direction) for k in (-1, 0, 1))
+            if not max(abs(before - here), abs(after - here)) <= 0.02 * (1 + abs(here)):
+                return False
+    return True
+
+
+@pytest.mark.parametrize("kind", FUNCTIONS)
+@pytest.mark.parametrize("inner", TRANSFORMS)
+@pytest.mark.parametrize("outer", TRANSFORMS)
+def test_every_pair_of_transforms_compiled(outer: str, inner: str, kind: str) -> None:
+    f, f_np = FUNCTIONS[kind]
+    (first, first_np), (second, second_np) = TRANSFORMS[inner], TRANSFORMS[outer]
+    once, twice = mlc.compile(first(f)), mlc.compile(second(first(f)))
+    tried: list[Any] = []
+
+    @settings(max_examples=4, deadline=None, derandomize=True, database=None)
+    @given(MATRICES)
+    def check(x: Any) -> None:
+        if not is_smooth(f_np, x):
+            return
+        tried.append(x)
+        np.testing.assert_allclose(float(once(x)), first_np(f_np)(x), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(float(twice(x)), second_np(once)(x), rtol=1e-6, atol=1e-6)
+
+    check()
+    assert tried
+    PASSED.add((outer, inner, kind))
+
+
+def test_a_lane_that_stops_where_the_derivative_is_infinite() -> None:
+    """1 - sqrt(1) = 0 ends the first lane, where the derivative of the square root is infinite; the others go on."""
+    def f(x: Any) -> Any:
+        return mlc.while_loop(lambda c: c > 0.0, lambda c: c - mlc.sqrt(c), x)
+
+    x = np.array([1.0, 4.0, 2.5])
+    alone = [float(mlc.grad(f)(v)) for v in x]
+    assert np.isfinite(alone).all()
+    np.testing.assert_allclose(mlc.compile(mlc.vmap(mlc.grad(f)))(x).numpy(), alone, rtol=1e-12)
+    np.testing.assert_allclose(mlc.compile(mlc.grad(lambda x: mlc.vmap(f)(x).sum()))(x).numpy(), alone, rtol=1e-12)
+    moved = mlc.compile(lambda x: mlc.jvp(mlc.vmap(f), (x,), (np.ones(3),))[1])(x).numpy()
+    np.testing.assert_allclose(moved, alone, rtol=1e-12)
