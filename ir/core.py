@@ -57,6 +57,7 @@ class Op:
     interpret(f)   the meaning of an op with regions, memory or control, in terms of a frame
     fold()         a constant or value equal to the result, or None
     vjp(*cts)      cotangents of the operands             -- emits operations of the same dialect
+    jvp(*tangents) tangents of the results                -- only where the vjp is not linear as it is written
     vmap(...)      the results of many at once            -- emits operations of the same dialect
     verify_op()    what infer cannot see: attributes against regions, parents, symbols
     """

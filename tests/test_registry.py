@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -10,20 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlc.dialects import tensor
+from mlc.dialects import autodiff, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.base import full
-from mlc.ir.core import REGISTRY, Op, Value, before
+from mlc.ir.core import REGISTRY, Op, Value, at_end, before
 from mlc.ir.interp import Interpreter
 from mlc.ir.parser import Parser, parse_module
+from mlc.ir.passes import find_pass
 from mlc.ir.printer import to_text
-from mlc.ir.sizes import evaluate
+from mlc.ir.sizes import evaluate, sym
 from mlc.ir.types import FloatType, TensorType, f64, to_numpy
 from mlc.ir.verify import verify
 from tests.arrays import Array, difference
 from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
 
 OTHERS = {"tensor.kernel": "a region that fuse makes, see test_fuse", "tensor.yield": "the end of a region",
+          "tensor.witness": "a size that only the data tell: of tapes, see test_vmap",
           **dict.fromkeys(("tensor.item", "tensor.from_scalar", "tensor.extent"),
                           "between tensors and scalars, see cases/tensor/control.mlir")}
 """Operations of the dialect that are no functions of tensors."""
@@ -46,6 +49,7 @@ HOLES: dict[str, dict[str, str]] = {
              **dict.fromkeys(("take", "take_along", "scatter", "scatter_along"), "an index may be out of range"),
              "map": "a canonical body has no constant operands",
              **{name.removeprefix("tensor."): WHOLE for name, cls in OPS.items() if issubclass(cls, tensor.Composite)}},
+    "vmap": dict.fromkeys(("constant", "full", "iota", "size"), "no operand"),
 }
 """facet -> operation -> why it does not have it."""
 
@@ -71,13 +75,14 @@ def folds(cls: type[Op]) -> bool:
 # -- the table --------------------------------------------------------------------------------------------------------
 def test_table_of_facets(capsys: pytest.CaptureFixture[str]) -> None:
     """A facet is missing exactly where HOLES says so."""
-    missing: dict[str, set[str]] = {"vjp": set(), "fold": set()}
+    missing: dict[str, set[str]] = {"vjp": set(), "fold": set(), "vmap": set()}
     for name, cls in OPS.items():
         assert cls.infer is not Op.infer, f"{name} has no infer"
         assert cls.ref is not Op.ref or hasattr(cls, "interpret"), f"{name} has no meaning"
         assert samples_of(name), f"{name} has no samples"
         missing["vjp"] |= set() if has_vjp(cls) else {name.removeprefix("tensor.")}
         missing["fold"] |= set() if folds(cls) else {name.removeprefix("tensor.")}
+        missing["vmap"] |= set() if cls.vmap is not Op.vmap else {name.removeprefix("tensor.")}
     with capsys.disabled():
         print(f"\n{len(OPS)} tensor operations, {len(SAMPLES)} samples; infer, meaning, text: no holes")
         for facet, names in missing.items():
@@ -274,6 +279,62 @@ def test_vjp_against_differences(sample: Sample) -> None:
 @pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
 def test_second_derivative_against_differences(sample: Sample) -> None:
     check_gradient(sample, 2)
+
+
+@pytest.mark.parametrize("sample", DIFFERENTIABLE, ids=ids(DIFFERENTIABLE))
+def test_jvp_is_the_transpose_of_vjp(sample: Sample) -> None:
+    """<w, J v> == <J' w, v>: forward mode is made from the same rules, which differences check above."""
+    inside, _ = sample.build()
+    source = main_of(inside)
+    wrt = [i for i, a in enumerate(source.args) if isinstance(a.type.dtype, FloatType)]
+    of = [t for t in source.function_type.results if isinstance(t.dtype, FloatType)]
+    both = func.function("both", [*(a.type for a in source.args), *(source.args[i].type for i in wrt), *of])
+    inside.body.block.insert(both)
+    count = len(source.args)
+    primals, moved = both.args[:count], both.args[count: count + len(wrt)]
+    with at_end(both.block):
+        pushed = autodiff.jvp(source, primals, moved, wrt)
+        pulled = autodiff.vjp(source, primals, both.args[count + len(wrt):], wrt)
+        func.Return((*pushed, *pulled))
+    both.update_type()
+    find_pass("grad").run(inside)
+    verify(inside)
+    rng = np.random.default_rng(4)
+    extra = [rng.uniform(-1, 1, [evaluate(d, NUMBERS) for d in a.type.shape]) for a in both.args[count:]]
+    found = Interpreter(inside).call("both", [*sample.arguments(), *extra])
+    own = len(source.function_type.results)
+    tangents, cotangents = found[own: own + len(of)], found[len(found) - len(wrt):]
+    forward = sum(float(np.sum(t * w)) for t, w in zip(tangents, extra[len(wrt):], strict=True))
+    reverse = sum(float(np.sum(c * v)) for c, v in zip(cotangents, extra[: len(wrt)], strict=True))
+    if all(np.isfinite(x).all() for x in found[:own]):
+        assert abs(forward - reverse) <= 1e-9 * (1 + abs(reverse)), f"{sample}: {forward} by jvp, {reverse} by vjp"
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+def subsets(count: int) -> list[tuple[int, ...]]:
+    return [s for k in range(1, count + 1) for s in itertools.combinations(range(count), k)]
+
+
+@pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["vmap"]])
+def test_vmap_is_a_loop_over_lanes(name: str) -> None:
+    """Every operation, with each choice of operands that lanes have of their own, is what it is for each lane."""
+    for sample in samples_of(name):
+        for batched in subsets(len(sample.types)):
+            for lanes, count in ((3, 3), (1, 1), (sym("V"), 2)):
+                inside, _ = sample.build()
+                types = [t.with_shape((lanes, *t.shape)) if i in batched else t for i, t in enumerate(sample.types)]
+                many = func.function("many", types)
+                inside.body.block.insert(many)
+                with at_end(many.block):
+                    func.Return(tuple(autodiff.vmap(main_of(inside), many.args, batched, lanes)))
+                many.update_type()
+                each = [sample.arguments(lane) for lane in range(count)]
+                args = [np.stack([xs[i] for xs in each]) if i in batched else each[0][i] for i in range(len(types))]
+                wanted = Interpreter(inside).call("many", args)
+                find_pass("grad").run(inside)
+                verify(inside)
+                for got, want in zip(Interpreter(inside).call("many", args), wanted, strict=True):
+                    assert difference(got, want, None) is None, f"{sample}, batched {batched}, {lanes} lanes"
 
 
 # -- composites -------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index, scalar_dtype
 from mlc.dialects.tensor.map import map_elements
+from mlc.dialects.tensor.shape import pad
 from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
@@ -181,8 +182,12 @@ class Walker:
         scope.bind(op.result, tensor.Witness(n, op.size).result, False)
 
     def _by_lane(self, op: Op, scope: Scope) -> None:
-        """A loop over the lanes, for an operation that has no rule and is made of no others."""
-        flagged = scope.get(op.operands)
+        """A loop over the lanes, for an operation that has no rule and is made of no others.
+
+        Where there may be no lanes, what a turn reads and writes has a row more, for a row to fit in.
+        """
+        spare = 0 if isinstance(self.lanes, int) and self.lanes > 0 else 1
+        flagged = [(spared(x, spare) if is_batched else x, is_batched) for x, is_batched in scope.get(op.operands)]
 
         def one(i: Value, *stacked: Value) -> list[Value]:
             lane = from_index(i)
@@ -190,9 +195,11 @@ class Walker:
             made = op.insert_clone(dict(zip(op.operands, operands)))
             return [put(all, x, lane) for all, x in zip(stacked, made.results)]
 
-        start = [full(0, r, (self.lanes, *r.type.shape)) for r in op.results]
+        start = [full(0, r, (self.lanes + spare, *r.type.shape)) for r in op.results]
         for old, new in zip(op.results, for_loop(0, self.lanes, start, one)):
-            scope.bind(old, new, True)
+            stops = (self.lanes, *old.type.shape)
+            kept = tensor.Slice(new, (0,) * len(stops), stops, (1,) * len(stops)).result if spare else new
+            scope.bind(old, kept, True)
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def _call(self, op: func.Call, scope: Scope) -> Walk:
@@ -229,6 +236,12 @@ def resized(x: Value, type: IntType, unsigned: bool) -> Value:
 def as_tensor(x: Value) -> Value:
     """A scalar as a tensor of no dimensions."""
     return tensor.FromScalar(x, scalar_dtype(x.type)).result
+
+
+def spared(x: Value, rows: int) -> Value:
+    """x with so many rows more."""
+    rank = x.type.rank
+    return pad(x, (0,) * rank, (rows, *[0] * (rank - 1)), (0,) * rank)
 
 
 def taken(x: Value, lane: Value) -> Value:

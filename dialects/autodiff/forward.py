@@ -4,8 +4,9 @@
 
 An operation has one rule, its `vjp`: from cotangents of its results, those of its operands. That map is linear, and
 its transpose takes tangents of the operands to those of the results; to transpose it is to walk through the
-operations that the rule emits, from the last to the first, by their own rules. So forward mode needs no second table,
-and the two modes cannot disagree. (The observation is known as Jamie Townsend's "new trick for calculating Jacobian
+operations that the rule emits, from the last to the first, by their own rules. So forward mode needs no second table
+(two operations have a `jvp`, because the cotangent stands in an exponential in their `vjp`), and the two modes cannot
+disagree. (The observation is known as Jamie Townsend's "new trick for calculating Jacobian
 vector products", 2017; there for whole functions, here for one operation at a time.)
 """
 
@@ -222,13 +223,16 @@ class _Forward:
     # -- one operation ------------------------------------------------------------------------------------------------
     def transposed(self, op: Op) -> dict[int, Value]:
         """The tangents of the results of an operation, at the insertion point."""
-        rule = Block([r.type for r in op.results])
-        with at_end(rule, builder.loc):
-            floats = [arg if has_cotangent(arg.type) else None for arg in rule.args]
+        if (rule := getattr(op, "jvp", None)) is not None:
+            moved = rule(*(self.tangents[v] if v in self.tangents else full(0.0, v.type) for v in op.operands))
+            return dict(enumerate(moved))
+        map = Block([r.type for r in op.results])
+        with at_end(map, builder.loc):
+            floats = [arg if has_cotangent(arg.type) else None for arg in map.args]
             reached = [(v, ct) for v, ct in zip(op.operands, op.vjp(*floats)) if ct is not None and v in self.tangents]
             func.Return(tuple(ct for _, ct in reached))
-        pending = transpose(rule, [self.tangents[v] for v, _ in reached], op)
-        return {j: pending[arg] for j, arg in enumerate(rule.args) if arg in pending}
+        pending = transpose(map, [self.tangents[v] for v, _ in reached], op)
+        return {j: pending[arg] for j, arg in enumerate(map.args) if arg in pending}
 
     # -- loops and conditions -----------------------------------------------------------------------------------------
     def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:

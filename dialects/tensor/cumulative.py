@@ -192,16 +192,28 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct by themselves"""
-        x, ct, result = widened(self.x), widened(ct), widened(self.result)
-        zero = full(0, ct)
-        finite = select(compare("eq", result, full(-math.inf, ct)), zero, result)
+        x = widened(self.x)
+        return [cast(self._weighed(widened(ct), -self._finite(), x, not self.reverse), self.x.type.dtype)]
+
+    def jvp(self, tangent: Value) -> list[Value]:
+        """tangent of result[i] = the sum over j <= i of tangent[j] * e^(x[j] - result[i])"""
+        x = widened(self.x)
+        return [cast(self._weighed(widened(tangent), x, -self._finite(), self.reverse), self.x.type.dtype)]
+
+    def _finite(self) -> Value:
+        result = widened(self.result)
+        return select(compare("eq", result, full(-math.inf, result)), full(0, result), result)
+
+    def _weighed(self, y: Value, inner: Value, outer: Value, reverse: bool) -> Value:
+        """e^outer[i] times the sum of y[j] * e^inner[j] over j on one side of i; for each sign of y by itself."""
+        zero = full(0, y)
         parts = []
-        for part in (ct, -ct):
+        for part in (y, -y):
             positive = compare("gt", part, zero)
-            size = tensor.Log(select(positive, part, full(1, ct))).result - finite
-            later = LogCumSumExp(select(positive, size, full(-math.inf, ct)), self.axis, not self.reverse).result
-            parts.append(exp(later + x))
-        return [cast(parts[0] - parts[1], self.x.type.dtype)]
+            size = tensor.Log(select(positive, part, full(1, y))).result + inner
+            total = LogCumSumExp(select(positive, size, full(-math.inf, y)), self.axis, reverse).result
+            parts.append(exp(total + outer))
+        return parts[0] - parts[1]
 
 
 def _log_add_exp(a: Value, b: Value) -> Value:

@@ -387,4 +387,39 @@ example python:
     import mlc
     mlc.nn.ModuleDict({"forward": mlc.nn.ReLU()})
 fix: use a name that is not empty, has no dot, and is not that of an attribute or method.
+
+MLC0400 An axis of vmap does not fit what it is given for.
+example python:
+    import mlc
+    mlc.vmap(lambda x, w: x @ w)(mlc.ones(5, 3), 2.0)
+fix: in_axes and out_axes give an axis, or None, for each tensor; containers of axes are like those they are about.
+
+MLC0401 Mapped axes have different sizes.
+example python:
+    import mlc
+    mlc.vmap(lambda x, y: x + y)(mlc.ones(5, 3), mlc.ones(4, 3))
+fix: map axes of one size, and give None in in_axes to what is the same for all.
+
+MLC0405 A function that is to bring its own derivative has no rule.
+example python:
+    import mlc
+    f = mlc.custom_vjp(lambda x: (x * x).sum())
+    mlc.grad(f)(mlc.ones(3))
+fix: f.defvjp(forward, backward) for mlc.custom_vjp, f.defjvp(rule) for mlc.custom_jvp.
+
+MLC0406 A rule for a derivative does not return what it has to, or not what the function returns.
+example python:
+    import mlc
+    f = mlc.custom_vjp(lambda x: (x * x).sum())
+    f.defvjp(lambda x: (x, x), lambda x, ct: (2 * x * ct,))
+    mlc.grad(f)(mlc.ones(3))
+fix: forward returns (the function's result, residuals), a rule for tangents (the function's result, its tangent).
+
+MLC0407 A function with a rule for its derivative has parameters that only keywords fill.
+example python:
+    import mlc
+    def scaled(x, *, by): return (x * by).sum()
+    f = mlc.custom_vjp(scaled)
+    mlc.grad(lambda x: f(x, by=2.0))(mlc.ones(3))
+fix: make them positional; the rule gets one cotangent or tangent for each.
 '''

@@ -141,13 +141,21 @@ class MatrixExp(MatrixOp, name="tensor.matrix_exp"):
     def vjp(self, ct: Value) -> list[Value | None]:
         """The corner of e^[[x^T, ct], [0, x^T]]. Najfeld and Havel, "Derivatives of the matrix exponential and their
         computation", 1995."""
-        x = mt(self.x)
-        n, rank = x.type.shape[-1], x.type.rank
-        zero = full(0, x, x.type.shape)
-        top = tensor.Concat((x, ct), rank - 1).result
-        bottom = tensor.Concat((zero, x), rank - 1).result
-        both = MatrixExp(tensor.Concat((top, bottom), rank - 2).result).result
-        return [part(both, 0, n, n, 2 * n)]
+        return [_corner(mt(self.x), ct)]
+
+    def jvp(self, tangent: Value) -> list[Value]:
+        """The corner of e^[[x, tangent], [0, x]]."""
+        return [_corner(self.x, tangent)]
+
+
+def _corner(x: Value, y: Value) -> Value:
+    """The upper right quarter of e^[[x, y], [0, x]]: the derivative of e^x in direction y."""
+    n, rank = x.type.shape[-1], x.type.rank
+    zero = full(0, x, x.type.shape)
+    top = tensor.Concat((x, y), rank - 1).result
+    bottom = tensor.Concat((zero, x), rank - 1).result
+    both = MatrixExp(tensor.Concat((top, bottom), rank - 2).result).result
+    return part(both, 0, n, n, 2 * n)
 
 
 def _pade(x: Value, degree: int) -> tuple[Value, Value]:
