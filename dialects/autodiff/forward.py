@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff import control, custom
+from mlc.dialects.autodiff import bodies, control, custom
 from mlc.dialects.autodiff.activity import Activity, Halves, Request, backwards, has_cotangent, reads
 from mlc.dialects.autodiff.control import full
 from mlc.dialects.autodiff.lanes import Masked, masked
@@ -60,9 +60,9 @@ def push_forward(module: Module, push: Push, made: dict[Push, Pushed], halves: d
 
     `made` and `halves` are memos; a custom rule for cotangents is taken apart to serve tangents.
     """
-    control.outline(module, push.callee)
+    bodies.outline(module, push.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
-    table = {f.sym_name: f for f in func.functions(module)}
+    table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
     pushes: dict[Push, None] = {}
     work = [push]
     while work:
@@ -98,7 +98,7 @@ def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]
     if isinstance(op, func.Call):
         wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
         return [Push(op.callee, wrt)] if wrt else []
-    if not control.is_control(op) or not any(r in active for r in op.results):
+    if not bodies.is_control(op) or not any(r in active for r in op.results):
         return []
     return [p for p in _pushes(op, active, table) if p.wrt]
 
@@ -106,14 +106,14 @@ def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]
 def _pushes(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]:
     """What a loop or condition asks of each body; what a loop carries is active if any turn makes it so."""
     if isinstance(op, Masked):
-        call = control.body_call(op.block)
+        call = bodies.body_call(op.block)
         return [Push(call.callee, tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type)))]
-    calls = [control.body_call(b) for b in control.bodies(op)]
+    calls = [bodies.body_call(b) for b in bodies.bodies(op)]
     if isinstance(op, scf.If):
         return [Push(c.callee, tuple(i for i, v in enumerate(c.args) if v in active and has_cotangent(v.type)))
                 for c in calls]
     assert isinstance(op, scf.For | scf.While)
-    call, lead, count = calls[0], control.leading(op), len(op.init)
+    call, lead, count = calls[0], bodies.leading(op), len(op.init)
     outside = [i for i in range(lead + count, len(call.args)) if call.args[i] in active
                and has_cotangent(call.args[i].type)]
     carried = {k for k, v in enumerate(op.init) if v in active and has_cotangent(v.type)}
@@ -189,7 +189,7 @@ class _Forward:
                 wrt = tuple(i for i, v in enumerate(op.args) if v in self.tangents)
                 results, found = self.made[Push(op.callee, wrt)].call(op.args, [self.tangents[op.args[i]] for i in wrt])
             self.replace(op, results, found)
-        elif control.is_control(op):
+        elif bodies.is_control(op):
             with before(op, loc):
                 results, found = self.control(op)
             self.replace(op, results, found)
@@ -250,8 +250,8 @@ class _Forward:
                  ) -> tuple[list[Value], dict[int, Value]]:
         of = sorted({j for m in made if m is not None for j in m.of})
         blocks = [Block(), Block()]
-        for block, old, push, function in zip(blocks, control.bodies(op), pushes, made):
-            call = control.body_call(old)
+        for block, old, push, function in zip(blocks, bodies.bodies(op), pushes, made):
+            call = bodies.body_call(old)
             with at_end(block, builder.loc):
                 results, found = self.called(call, list(call.args), push, function)
                 scf.Yield((*results, *(found[j] if j in found else full(0.0, op.results[j].type) for j in of)))
@@ -270,7 +270,7 @@ class _Forward:
 
     def loop(self, op: scf.For | scf.While, push: Push, function: Pushed | None
              ) -> tuple[list[Value], dict[int, Value]]:
-        call, lead, count = control.body_call(control.bodies(op)[0]), control.leading(op), len(op.init)
+        call, lead, count = bodies.body_call(bodies.bodies(op)[0]), bodies.leading(op), len(op.init)
         carried = [i - lead for i in push.wrt if i < lead + count]
         start = [*op.init, *(self.tangents[v] if (v := op.init[k]) in self.tangents else full(0.0, v.type)
                              for k in carried)]
@@ -302,7 +302,7 @@ class _Forward:
         return list(out[:count]), dict(zip(carried, out[count:]))
 
     def masked(self, op: Masked, push: Push, function: Pushed | None) -> tuple[list[Value], dict[int, Value]]:
-        call, args, count = control.body_call(op.block), list(op.args), op.carried
+        call, args, count = bodies.body_call(op.block), list(op.args), op.carried
         of = sorted({*(function.of if function is not None else ()), *(i for i in push.wrt if i < count)})
         start = [self.tangents[args[j]] if args[j] in self.tangents else full(0.0, args[j].type) for j in of]
         outside = [i for i in push.wrt if i not in of]
@@ -338,9 +338,9 @@ def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]
             if not any(r in pending for r in inner.results):
                 continue
             cts = [pending[r] if r in pending else full(0.0, r.type) for r in inner.results]
-            for v, ct in zip(inner.operands, inner.vjp(*cts)):
-                if ct is not None and v in linear:
-                    pending[v] = control.plus(pending[v], ct) if v in pending else ct
+            for v, part in zip(inner.operands, inner.vjp(*cts)):
+                if part is not None and v in linear:
+                    pending[v] = control.plus(pending[v], part) if v in pending else part
     kept = {pending[arg] for arg in rule.args if arg in pending}
     for inner in backwards(out):
         if inner.pure and not any(r.uses or r in kept for r in inner.results):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mlc.dialects import func
-from mlc.dialects.autodiff import control, custom
+from mlc.dialects.autodiff import bodies, control, custom
 from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
@@ -36,9 +36,9 @@ class Derivative(Op):
 # -- taking functions apart -------------------------------------------------------------------------------------------
 def take_apart(module: Module, request: Request, made: dict[Request, Halves], asked: Loc) -> Halves:
     """The halves that `request` asks for, and before them those that calls inside ask for; `made` is the memo."""
-    control.outline(module, request.callee)
+    bodies.outline(module, request.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
-    table = {f.sym_name: f for f in func.functions(module)}
+    table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
     requests: dict[Request, None] = {}
     work = [request]
     while work:
@@ -182,7 +182,7 @@ def _call_forward_halves(forward: Func, activity: Activity, made: Mapping[Reques
                 rule = _call_rule(made_op, halves)
             else:
                 continue
-        elif control.is_control(op) and activity.concerns(op):
+        elif bodies.is_control(op) and activity.concerns(op):
             with before(op, op.loc.through(PASS_NAME)):
                 results, rule = control.forward_half(op, activity, made, table, function)
             made_op = results[0].op
@@ -324,13 +324,13 @@ def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op,
 
 def _size_arguments(forward: Func, backward: Func) -> list[int]:
     """Give backward the arguments of forward whose sizes tell it the symbols that it uses and cannot tell."""
-    told = {name for a in backward.args for name in control.told(a.type)}
-    missing = {name: None for op in backward.walk() for name in control.size_symbols(op) if name not in told}
+    told = {name for a in backward.args for name in bodies.told(a.type)}
+    missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in told}
     saved: list[int] = []
     for i, arg in enumerate(forward.args):
-        if any(name in missing for name in control.told(arg.type)):
+        if any(name in missing for name in bodies.told(arg.type)):
             saved.append(i)
             backward.block.add_arg(arg.type, arg.name)
-            for name in control.told(arg.type):
+            for name in bodies.told(arg.type):
                 missing.pop(name, None)
     return saved

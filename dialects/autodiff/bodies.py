@@ -1,0 +1,199 @@
+"""autodiff, bodies: what loops and conditions do, as functions of their own, which can be differentiated as such."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlc.dialects import func, scf
+from mlc.dialects.autodiff.activity import has_cotangent
+from mlc.dialects.autodiff.lanes import Masked
+from mlc.dialects.func import Func
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder
+from mlc.ir.sizes import Size
+from mlc.ir.types import TensorType, Type
+
+CONTROL = (scf.For, scf.If, scf.While, Masked)
+
+
+def is_control(op: Op) -> bool:
+    return isinstance(op, CONTROL)
+
+
+def outline(module: Op, name: str) -> None:
+    """Make a function of the body of every loop and condition in function `name` and in all that it calls."""
+    table = {f.sym_name: f for f in func.functions(module)}
+    seen: set[str] = set()
+    work = [Symbol(name)]
+    while work:
+        current = work.pop()
+        if current in seen or current not in table:
+            continue
+        seen.add(current)
+        function = table[current]
+        for op in [op for op in function.block if is_control(op)]:
+            if any(has_cotangent(r.type) for r in op.results):
+                for block in bodies(_simple(op)):
+                    if not _is_call(block):
+                        if isinstance(op, Masked):
+                            _tell_sizes(function, op)
+                        made = _outlined(function, block)
+                        table[made.sym_name] = made
+        work += func.references(function)
+
+
+def bodies(op: Op) -> list[Block]:
+    """The blocks of a loop or condition that compute what it carries or gives."""
+    if isinstance(op, scf.While):
+        return [op.after.block]
+    return [region.block for region in op.regions if region.blocks]
+
+
+def body_call(block: Block) -> func.Call:
+    call = block.first
+    assert isinstance(call, func.Call)
+    return call
+
+
+def leading(op: Op) -> int:
+    """How many arguments a body takes before what is carried: the counter of a `for`."""
+    return 1 if isinstance(op, scf.For) else 0
+
+
+def _is_call(block: Block) -> bool:
+    """Whether a block is a call that takes its arguments and gives what it hands on."""
+    call = block.first
+    return (isinstance(call, func.Call) and call.next is block.last and tuple(block.terminator.operands) == call.results
+            and list(call.args[: len(block.args)]) == list(block.args)
+            and not any(v in block.args for v in call.args[len(block.args):]))
+
+
+def _simple(op: Op) -> Op:
+    """A loop whose first region hands on what it gets: what it computes besides is computed where it is needed."""
+    if not isinstance(op, scf.While) or list(op.before.block.terminator.operands[1:]) == list(op.before.block.args):
+        return op
+    types = [v.type for v in op.init]
+
+    def handed_on(args: Sequence[Value]) -> Sequence[Value]:
+        mapping: dict[Value, Value] = dict(zip(op.before.block.args, args))
+        for inner in op.before.block:
+            if inner.terminator:
+                return [mapping.get(v, v) for v in inner.operands]
+            inner.insert_clone(mapping)
+        raise AssertionError
+
+    first, second = Block(types), Block(types)
+    with at_end(first, op.loc):
+        condition = handed_on(first.args)[0]
+        scf.Condition(condition, tuple(first.args))
+    with at_end(second, op.loc):
+        mapping: dict[Value, Value] = dict(zip(op.after.block.args, handed_on(second.args)[1:]))
+        for inner in op.after.block:
+            inner.insert_clone(mapping)
+    with before(op):
+        simple = scf.While(op.init, Region(first), Region(second), tuple(types))
+        results = handed_on(simple.results)[1:]
+    op.replace_by(*results)
+    return simple
+
+
+def _outlined(around: Func, block: Block) -> Func:
+    """A function of the arguments of `block` and of the values from outside that it reads; the block calls it."""
+    captured = _captured(block)
+    inside = list(block.args)
+    terminator = block.terminator
+    body = [op for op in block if op is not terminator]
+    for name in _untold(around, body, [*inside, *captured]):
+        captured.append(next(a for a in around.args if name in told(a.type)))
+    made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
+                         private=True)
+    made.loc = terminator.loc
+    mapping: dict[Value, Value] = dict(zip((*inside, *captured), made.args))
+    with at_end(made.block, terminator.loc):
+        for op in body:
+            _sink(op, mapping)
+            op.insert_clone(mapping)
+        for v in terminator.operands:
+            _sink_value(v, mapping)
+        func.Return(tuple(mapping[v] for v in terminator.operands))
+    made.update_type()
+    module = around.parent
+    assert module is not None
+    made.sym_name = func.free_symbol(module, f"{around.sym_name}_body")
+    module.insert(made, around)
+    with before(terminator):
+        results = func.call(made, (*inside, *captured))
+    terminator.set_operands(results)
+    for op in reversed(body):
+        op.erase()
+    return made
+
+
+def _tell_sizes(around: Func, op: Masked) -> None:
+    """Give a body that sees nothing from outside the arguments that tell it the sizes it uses."""
+    for name in _untold(around, list(op.block), op.block.args):
+        if any(name in told(v.type) for v in op.block.args):
+            continue
+        arg = next(a for a in around.args if name in told(a.type))
+        op.set_operands([*op.operands, arg], [1, len(op.args) + 1])
+        op.block.add_arg(arg.type, arg.name)
+
+
+def _is_constant(v: Value) -> bool:
+    op = v.op
+    return op is not None and not op.operands and op.pure and not op.regions
+
+
+def _captured(block: Block) -> list[Value]:
+    """The values from outside that a block reads, without constants."""
+    own: set[Value] = set(block.args)
+    out: dict[Value, None] = {}
+    for top in block:
+        for op in top.walk():
+            own.update(op.results)
+            own.update(a for region in op.regions for b in region.blocks for a in b.args)
+            out.update((v, None) for v in op.operands if v not in own and not _is_constant(v))
+    return [v for v in out if v not in own]
+
+
+def _sink(op: Op, mapping: dict[Value, Value]) -> None:
+    """Copy the constants from outside that an operation reads."""
+    own: set[Value] = set()
+    for inner in op.walk():
+        for v in inner.operands:
+            if v not in own:
+                _sink_value(v, mapping)
+        own.update(inner.results)
+
+
+def _sink_value(v: Value, mapping: dict[Value, Value]) -> None:
+    if v not in mapping and _is_constant(v) and v.op is not None and v.op.parent is not builder.block:
+        mapping[v] = v.op.insert_clone({}).results[v.op.results.index(v)]
+
+
+def _untold(around: Func, body: Sequence[Op], told_by: Sequence[Value]) -> list[str]:
+    """The size symbols that a body uses, and none of the values tells."""
+    known = {n for v in told_by for n in told(v.type)}
+    own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}
+    used = {n: None for top in body for op in top.walk() for n in size_symbols(op)}
+    used |= {n: None for v in told_by if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
+    return [n for n in used if n not in known and n not in own]
+
+
+def told(type: Type) -> list[str]:
+    """The symbols that are alone a size of `type`."""
+    return [n for d in type.shape if (n := sizes.symbol_name(d))] if isinstance(type, TensorType) else []
+
+
+def size_symbols(op: Op) -> Iterator[str]:
+    """The size symbols in the results, arguments and attributes of one operation."""
+    work: list[object] = [r.type for r in op.results] + list(op.attrs.values())
+    work += [a.type for region in op.regions for block in region.blocks for a in block.args]
+    while work:
+        value = work.pop()
+        if isinstance(value, Size):
+            yield from sorted(sizes.symbols(value))
+        elif isinstance(value, tuple | list):
+            work += value
+        elif isinstance(value, TensorType):
+            work += value.shape
