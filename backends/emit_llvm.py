@@ -175,7 +175,7 @@ def _global(op: llvm.Global, part: Part) -> str:
     """The bytes of a global, whatever they stand for: loads bring their own types."""
     size = llvm.size_of(op.global_type)
     if op.value is None:
-        body = "poison" if op.addr_space else "zeroinitializer" if op.linkage != "external" else ""
+        body = "" if op.linkage == "external" else "poison" if op.addr_space else "zeroinitializer"
     else:
         raw = np.ascontiguousarray(op.value.astype(op.value.dtype.newbyteorder("<"))).tobytes()
         body = f'c"{_escaped(raw)}"' if any(raw) else "zeroinitializer"

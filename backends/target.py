@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from mlc.ir.diag import BackendError
@@ -17,6 +17,9 @@ _V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
 _V2 = ("crc32", "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 _V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+_SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bitalg", "avx512fp16", "avx512ifma",
+                    "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "avxvnni", "gfni", "vaes",
+                    "vpclmulqdq")
 
 # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux keeps the AMX tiles shut until a process asks for them.
 _SYS_ARCH_PRCTL = 158
@@ -28,7 +31,7 @@ _XFEATURE_XTILEDATA = 18
 class Target:
     """A code generation target.
 
-    name         what the user wrote: "host", a level such as "x86-64-v3", or a GPU such as "cuda:sm_90"
+    name         what the user wrote: "host", a level such as "x86-64-v3", "aarch64", or a GPU such as "cuda:sm_90"
     triple       LLVM target triple
     cpu          LLVM processor name: chooses the scheduling model, implies features
     features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
@@ -56,6 +59,20 @@ class Target:
         """Which order of passes leads to it: cpu or gpu."""
         return "gpu" if self.is_gpu else "cpu"
 
+    @property
+    def architecture(self) -> int:
+        """Of a GPU, ten times the compute capability that it takes: 90 of cuda:sm_90."""
+        return int(self.cpu.removeprefix("sm_"))
+
+    def products(self, precision: str | None) -> str:
+        """How matrices are multiplied, as passes/fix_numerics.py has it, where a user asks for this precision.
+
+        None and "tf32" mean tensor cores where there are such, for 16-bit floats and for float32 too; "ieee" none.
+        """
+        if not self.is_gpu or self.architecture < 80:
+            return "fma"
+        return {None: "mma", "ieee": "fma", "tf32": "tf32"}[precision]
+
     def has(self, feature: str) -> bool:
         """Whether code for this target may use `feature`, spelled as LLVM does ("avx512bf16")."""
         return "+" + feature in self.features
@@ -70,8 +87,9 @@ class Target:
         """The target named `text`; BackendError with the list of valid names if there is none."""
         if text == "host":
             return host()
-        if text in LEVELS or text in GPUS:
-            return LEVELS.get(text) or GPUS[text]
+        known = {**LEVELS, **ARM, **GPUS}
+        if text in known:
+            return known[text]
         raise BackendError(f"unknown target {text!r}", code="MLC0501", hint="valid targets: " + ", ".join(TARGET_NAMES))
 
     def __str__(self) -> str:
@@ -86,13 +104,18 @@ LEVELS = {
     "x86-64-v2": _level("x86-64-v2", _V1 + _V2, 128),
     "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
     "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
+    # LLVM's name of the processor implies more than a hypervisor may let through.
+    "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _SAPPHIRE_RAPIDS, 512),
+                              name="sapphirerapids"),
 }
+ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"), 128)}
+"""Code for these can be made here, and run elsewhere."""
 GPU_TRIPLE = "nvptx64-nvidia-cuda"
 # The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
 _GPUS = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
 GPUS = {f"cuda:{name}": Target(f"cuda:{name}", GPU_TRIPLE, name, (f"+ptx{version}",), 128)
         for name, version in _GPUS.items()}
-TARGET_NAMES = ("host", *LEVELS, *GPUS)
+TARGET_NAMES = ("host", *LEVELS, *ARM, *GPUS)
 
 
 @cache

@@ -71,9 +71,9 @@ def _row(op: Op, memory: Value, indices: tuple[Value, ...]) -> MemRefType:
 
 
 class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):
-    """result = the fragment of numTiles matrices of 8 x 8 elements of 16 bits, whose rows lie where the threads say
+    """result = the fragment of numTiles matrices of 8 rows of 16 bytes, which lie where the threads say
 
-    Row i of tile n starts where thread 8 n + i says. With `transpose` rows are columns.
+    Row i of tile n starts where thread 8 n + i says. With `transpose` rows are columns, of 8 x 8 elements of 16 bits.
     """
 
     memory: Value
@@ -85,10 +85,11 @@ class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):
 
     def infer(self) -> Type:
         type = _row(self, self.memory, self.indices)
-        if type.space != "workgroup" or type.dtype not in (bf16, f16) or self.numTiles not in (1, 2, 4):
-            self.fail(f"{self.numTiles} tiles of a {type}: 1, 2 or 4, of bf16 or f16 in the workgroup's space",
-                      code="MLC0184")
-        return VectorType((self.numTiles, 2), type.dtype)
+        if type.space != "workgroup" or self.numTiles not in (1, 2, 4) or (
+                type.dtype not in ((bf16, f16) if self.transpose else (bf16, f16, f32))):
+            self.fail(f"{self.numTiles} tiles of a {type}: 1, 2 or 4, of bf16 or f16, or of f32 that are not turned, "
+                      "in the workgroup's space", code="MLC0184")
+        return VectorType((self.numTiles, 4 // type.dtype.itemsize), type.dtype)
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return f"{value} : i32" if name == "numTiles" else super().attr_text(name, value, generic)
@@ -169,7 +170,9 @@ class DeviceAsyncCreateGroup(Op, name="nvgpu.device_async_create_group", pure=Fa
 
     @staticmethod
     def parse_form(parser: Parser) -> Op:
-        refs = parser.operand_list()
+        start, refs = parser.pos, parser.operand_list()
+        if parser.at("=") or parser.at(":"):               # they are the results of the next operation
+            parser.pos, refs = start, []
         return parser.build(DeviceAsyncCreateGroup, parser.resolve_all(refs, [token] * len(refs)), {}, [token])
 
 

@@ -1,9 +1,9 @@
 """mlc.save and mlc.load: a compiled function with its weights in one file that needs no compiler and no model code.
 
 The file is sealed (backends/sealed.py). Its head says what the code is for and how it is called, the pieces are the
-code of each signature and the weights as a safetensors file. Containers of arguments and results are stored as data:
-lists, tuples and dicts, with numbers, strings, bools and None as what a signature is made for. The code itself is
-machine code that is run: load files from people whose programs you would run, too.
+code of each signature, for a CPU, for GPUs or for both, and the weights as a safetensors file. Containers of arguments
+and results are stored as data: lists, tuples and dicts, with numbers, strings, bools and None as what a signature is
+made for. The code itself is machine code that is run: load files from people whose programs you would run, too.
 """
 
 from __future__ import annotations
@@ -13,22 +13,28 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.api import Compiled, Variant, compiled_function
+from mlc import extension
+from mlc.api import Compiled, Variant, compiled_function, place_named
+from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal, write_whole
 from mlc.backends.target import host
 from mlc.frontend import tree
-from mlc.frontend.devices import Held
+from mlc.frontend.devices import CPU, CUDA, Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
-from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.weights import Unreadable, from_bytes, to_bytes
+
+if TYPE_CHECKING:
+    from mlc.backends.cuda.executable import Entry as DeviceEntry
+    from mlc.backends.cuda.image import DeviceImage
 
 MAGIC = b"MLCMODEL"
 _CONTAINERS: dict[str, Any] = {"list": list, "tuple": tuple, "dict": dict, "none": type(None)}
@@ -37,24 +43,28 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 # -- saving -----------------------------------------------------------------------------------------------------------
-def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords: Any) -> None:
+def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets: Sequence[str] = (),
+         **keywords: Any) -> None:
     """Write a compiled function, and the weights of the module it was made from, to one file; whole or not at all.
 
-    f     what mlc.compile returned
-    args  arguments like those it will be called with (arrays, or `mlc.spec`s): code is made for them. Without any, what
-          is saved is what f has been compiled for so far
+    f        what mlc.compile returned
+    args     arguments like those it will be called with (arrays, or `mlc.spec`s): code is made for them. Without any,
+             what is saved is what f has been compiled for so far
+    targets  the machines that code is made for, as in ["host", "cuda:sm_90"]; without any, where f runs. A GPU of a
+             named architecture need not be here
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f)
     if compiled is None:
         raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
                             loc=user_loc(), hint="mlc.save(mlc.compile(f), path, args=...)")
-    variants = compiled.variants if args is None and not keywords else [compiled.prepare(*(args or ()), **keywords)]
+    if args is None and not keywords and targets:
+        raise UserError("mlc.save makes code for targets from arguments, and there are none", code="MLC0570",
+                        loc=user_loc(), hint="pass args=[...] with arrays or mlc.spec(...)")
+    variants = compiled.variants if args is None and not keywords else [
+        compiled.prepare(args or (), keywords, list(dict.fromkeys(targets)))]
     if not variants:
         raise UserError(f"nothing has been compiled of {name_of(compiled.f)}", code="MLC0570", loc=user_loc(),
                         hint="call it first, or pass args=[...] with arrays or mlc.spec(...)")
-    if any(v.made is not None and not isinstance(v.made, Executable) for v in variants):
-        raise UserError(f"{name_of(compiled.f)} is compiled for a GPU, and a saved model runs on a CPU", code="MLC0570",
-                        loc=user_loc(), hint="save mlc.compile(f), with arguments in the CPU's memory")
     weights = _weights(compiled)
     buffers = [place for x in compiled.bound for place in _buffers(x)]
     numbers = {name: i for i, name in enumerate(weights)}
@@ -67,9 +77,14 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, **keywords
                             hint="call the module once before it is compiled and saved, or give the buffer a value in "
                                  "register_buffer")
         signatures[-1]["assigned"] = [[numbers[buffers[b]], r] for b, r in variant.recorded.assigned.items()]
-        if isinstance(variant.made, Executable):
-            signatures[-1]["image"] = variant.made.linked.head()
-            pieces[f"code {i}"] = variant.made.linked.code
+        for image in variant.images:
+            if isinstance(image, Image):
+                signatures[-1]["image"] = image.head()
+                pieces[f"code {i}"] = image.code
+            else:
+                start = f"gpu {i} {image.target.name} "
+                signatures[-1].setdefault("gpu", []).append([start, image.head()])
+                pieces |= {start + name: piece for name, piece in image.pieces().items()}
     try:
         pieces["weights"] = to_bytes(weights)
     except Unreadable as error:
@@ -133,8 +148,13 @@ def _plain(x: Any, what: str) -> Any:
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------
-def load(path: str | Path) -> Loaded:
-    """The function of a file that `save` wrote. It is checked whole before any code of it comes into the process."""
+def load(path: str | Path) -> Any:
+    """The function of a file that `save` wrote, or the module of one that `mlc compile -o NAME.so` wrote.
+
+    The file is checked whole before any code of it comes into the process.
+    """
+    if extension.is_module(path):
+        return extension.load(path)
     name, signatures, weights = _open(path)
     for signature in signatures:
         if signature.image is not None:
@@ -158,14 +178,28 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
 
 def describe(path: str | Path) -> list[tuple[str, str]]:
     """What a file that `save` wrote holds, as (name, text), for people; it is checked, and nothing of it is run."""
+    if extension.is_module(path):
+        return extension.describe(path)
     name, signatures, weights = _open(path)
-    images = [s.image for s in signatures if s.image is not None]
+    images = [image for s in signatures for image in s.images]
     rows = [("saved model", name), ("weights", f"{sum(w.size for w in weights.values())} in {len(weights)} arrays"),
             ("code", f"{sum(len(i.code) for i in images)} bytes")]
-    rows += [("target", f"{t.name}: {t.triple}, scheduled for {t.cpu}, {t.vector_bits} bits")
-             for t in dict.fromkeys(i.target for i in images)]
-    rows += [("runs on this machine", "yes" if all(host().runs(i.target) for i in images) else "no")]
+    targets = list(dict.fromkeys(i.target for i in images))
+    rows += [("target", f"{t.name}: {t.triple}" if t.is_gpu else
+              f"{t.name}: {t.triple}, scheduled for {t.cpu}, {t.vector_bits} bits") for t in targets]
+    on_cpu = [host().runs(t) for t in targets if not t.is_gpu]
+    rows += [("runs on this machine", ("yes" if all(on_cpu) else "no") if on_cpu else "if it has such a GPU")]
     return rows + [("signature", str(s)) for s in signatures]
+
+
+def check_runs_here(path: str | Path) -> None:
+    """BackendError unless this machine has a processor, or may have a GPU, that a file has code for."""
+    if extension.is_module(path):
+        extension.check_runs_here(extension.checked(path))
+        return
+    for signature in _open(path)[1]:
+        if signature.image is not None and not signature.gpu:
+            check_runs(signature.image.target)
 
 
 def _read(path: str | Path) -> bytes:
@@ -194,13 +228,24 @@ class Signature:
     outputs: list[tuple[str, Any]]
     assigned: list[tuple[int, int]]
     image: Image | None
+    gpu: list[DeviceImage]
     entry: Entry | None = field(default=None, repr=False)
+
+    @property
+    def images(self) -> list[Image | DeviceImage]:
+        """The code, for each machine that it is for."""
+        return [*([] if self.image is None else [self.image]), *self.gpu]
+
+    @property
+    def interface(self) -> Interface | None:
+        """How the code is called, the same on every machine; None if nothing is computed."""
+        return next((image.interfaces["main"] for image in self.images), None)
 
     def specifications(self) -> list[Spec | None]:
         """Per leaf: the type of an array whose place a Python number may take."""
-        if self.entry is None:
+        if self.interface is None:
             return [None] * len(self.leaves)
-        types = iter(zip(self.entry.interface.inputs[-len(self.weak):], self.weak))
+        types = iter(zip(self.interface.inputs[-len(self.weak):], self.weak))
         return [None if known is not None or (found := next(types))[1] else Spec(found[0]) for known in self.leaves]
 
     def matches(self, leaves: Sequence[Any], slots: Sequence[bool]) -> bool:
@@ -210,10 +255,10 @@ class Signature:
 
     def fits(self, arguments: Arguments) -> bool:
         """Whether arrays are of the types that the code is for, as far as numbers and symbols tell at once."""
-        if self.entry is None or arguments.weak != self.weak:
-            return self.entry is None
+        if self.interface is None or arguments.weak != self.weak:
+            return self.interface is None
         env = dict[str, int]()
-        for type, array in zip(self.entry.interface.inputs[-len(self.weak):], arguments.arrays):
+        for type, array in zip(self.interface.inputs[-len(self.weak):], arguments.arrays):
             if type.rank != array.ndim or str(type.dtype) != _element(array):
                 return False
             if any(env.setdefault(str(d), n) != n if not isinstance(d, int) else d != n
@@ -221,8 +266,14 @@ class Signature:
                 return False
         return True
 
+    def place(self, arguments: Arguments) -> str:
+        """Where the code runs for some arguments: where they are, if there is code for that, else where there is."""
+        if self.gpu and (self.image is None or arguments.device != CPU):
+            return arguments.device if arguments.device != CPU else f"{CUDA}:0"
+        return CPU
+
     def __str__(self) -> str:
-        return str(self.image.interfaces["main"].type) if self.image is not None else "() -> ()"
+        return str(self.interface.type) if self.interface is not None else "() -> ()"
 
 
 def _element(array: Held) -> str:
@@ -233,10 +284,17 @@ def _element(array: Held) -> str:
 def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> Iterator[Signature]:
     for i, data in enumerate(head["signatures"]):
         image = Image.of(data["image"], pieces[f"code {i}"]) if "image" in data else None
+        gpu = [_device_image(start, head, pieces) for start, head in data.get("gpu", ())]
         yield Signature(_structure(data["arguments"]), [None if x is None else [_value(x[0])] for x in data["leaves"]],
                         [bool(x) for x in data["weak"]], _structure(data["results"]),
                         [(str(kind), x if kind == "result" else _value(x)) for kind, x in data["outputs"]],
-                        [(int(w), int(r)) for w, r in data["assigned"]], image)
+                        [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+
+
+def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:
+    """Code for a GPU, whose pieces have names that start so."""
+    from mlc.backends.cuda.image import DeviceImage
+    return DeviceImage.of(head, {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)})
 
 
 def _structure(data: Sequence[Any]) -> tree.Structure:
@@ -268,6 +326,9 @@ def _value(data: Any) -> Any:
 class Loaded:
     """A saved function, called as the compiled one was.
 
+    It runs where tensors among the arguments are, if it has code for that, else where it has code for; the weights move
+    there with the first call.
+
     name        of the function or module
     signatures  the types of arrays that it has code for, weights first
     weights     the arrays of the module it was made from, by name
@@ -278,6 +339,7 @@ class Loaded:
         self.weights = {name: wrap(array) for name, array in weights.items()}
         self._names = list(weights)
         self._signatures = list(signatures)
+        self._on_device: dict[tuple[int, str], DeviceEntry] = {}
         for signature in self._signatures:
             if signature.image is not None:
                 signature.entry = Executable(signature.image).entry("main")
@@ -294,12 +356,16 @@ class Loaded:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         signature, arguments = self._find(args, keywords)
         leaves: list[Any] = []
-        results: Sequence[Array] = ()
-        if signature.entry is not None:
-            donated = [a - len(self.weights) for a in signature.entry.interface.donated]
+        results: Sequence[Held] = ()
+        if signature.interface is not None:
+            donated = [a - len(self.weights) for a in signature.interface.donated]
+            where = signature.place(arguments)
+            entry = signature.entry if where == CPU else self._device_entry(signature, where)
+            assert entry is not None
+            self._move(where)
             try:
-                results = signature.entry.call([*(w.array for w in self.weights.values()), *arguments.arrays])
-            except UserIndexError:                         # the code has run, and may have written to them
+                results = entry.call([*(w.held for w in self.weights.values()), *arguments.arrays])
+            except (UserAssertionError, UserIndexError):   # the code has run, and may have written to them
                 consume(arguments.given, donated, user_loc(), self.name)
                 raise
             except UserError as error:
@@ -311,6 +377,27 @@ class Loaded:
         for kind, x in signature.outputs:
             leaves.append(wrap(results[x]) if kind == "result" else x)
         return signature.results.unflatten(leaves)
+
+    def _move(self, where: str) -> None:
+        """Bring the weights to where the code runs."""
+        for name, weight in self.weights.items():
+            if weight.device != where:
+                self.weights[name] = weight.to(where)
+
+    def _device_entry(self, signature: Signature, where: str) -> DeviceEntry:
+        """The code of a signature for a device, loaded there; BackendError at the call if there is no such device."""
+        from mlc.backends.cuda.executable import Executable as DeviceExecutable
+        key = self._signatures.index(signature), where
+        if key not in self._on_device:
+            place = place_named(where)
+            fitting = [i for i in signature.gpu if i.target.architecture <= place.device.architecture]
+            try:
+                image = max(fitting or signature.gpu, key=lambda i: i.target.architecture)
+                self._on_device[key] = DeviceExecutable(image, place).entry("main")
+            except BackendError as error:
+                error.loc = user_loc()
+                raise
+        return self._on_device[key]
 
     def _find(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Signature, Arguments]:
         """The signature for these arguments; if there is but one in question, its code says what does not fit.

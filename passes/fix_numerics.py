@@ -11,8 +11,9 @@ why    two machines, two schedules or two batch sizes give the same bits only if
   within blocks of an axis, and one of its results.
 - These choices look at the operation, its dtype and the lengths of what is reduced, never at the number of rows, the
   batch or the threads. A reduction that has an order keeps it.
-- With `mma`, a product of 16-bit floats that adds a multiple of 16 terms is one for tensor cores: `mma<16, T>`. It has
-  other bits than the same product elsewhere, so it has to be asked for.
+- With products=mma, a product of 16-bit floats that adds a multiple of 16 terms is one for tensor cores: `mma<16, T>`.
+  With products=tf32 so is one of f32 that adds a multiple of 8, of which tensor cores take 10 bits after the point:
+  `mma<8, tf32>`. They have other bits than the same products elsewhere.
 - exp, log, tanh, ... become `tensor.map`s of the polynomials in dialects/expansions.
 - f16 and bf16 are computed in f32 and rounded once per operation.
 """
@@ -30,6 +31,7 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, before
+from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
 from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64
 from mlc.passes.forms import DECOMPOSED, FIXED
@@ -118,18 +120,24 @@ for _name, _op in {"add": arith.AddF, "sub": arith.SubF, "mul": arith.MulF, "div
     setattr(Emitter, _name, _binary(_op))
 
 
-def run(module: Op, mma: bool = False) -> None:
+PRODUCTS = ("fma", "mma", "tf32")
+"""How matrices are multiplied; each allows what those before it do."""
+
+
+def run(module: Op, products: str = "fma") -> None:
     """Rewrite every function of `module`."""
+    if products not in PRODUCTS:
+        raise UserError(f"pass fix_numerics: products={products}", code="MLC0333", hint="one of " + ", ".join(PRODUCTS))
     for op in list(module.walk()):
         if op.parent is None or not op.name.startswith("tensor."):
             continue
         with before(op, op.loc.through("fix_numerics")):
-            _widen(op, mma)
+            _widen(op, products)
         if op.parent is not None:
-            _fix(op, mma)
+            _fix(op, products)
 
 
-def _fix(op: Op, mma: bool) -> None:
+def _fix(op: Op, products: str) -> None:
     if op.name == "tensor.stop_gradient":            # derivatives have been taken
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
@@ -139,7 +147,7 @@ def _fix(op: Op, mma: bool) -> None:
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
-        op.attrs["order"] = (mma_order(op) if mma else None) or product_order(op)
+        op.attrs["order"] = (mma_order(op, products) if products != "fma" else None) or product_order(op)
     elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
         with before(op, op.loc.through("fix_numerics")):
             op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
@@ -153,7 +161,7 @@ def is_fixed(module: Op) -> bool:
             return False
         if isinstance(op, Reduce | tn.DotGeneral | tn.Cumulative):
             if op.order is None or (
-                    isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op))):
+                    isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op, "tf32"))):
                 return False
             told = True
         elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
@@ -173,17 +181,19 @@ def product_order(op: tn.DotGeneral) -> str:
     return "chain" if few or not isinstance(op.result.type.dtype, FloatType) else f"blocks<{TERMS}>"
 
 
-BLOCK_OF_MMA = 16
+BLOCK_OF_MMA = {"bf16": 16, "f16": 16, "tf32": 8}
 """Terms that a tensor core adds up at a time."""
 
 
-def mma_order(op: tn.DotGeneral) -> str | None:
-    """`mma<16, T>` for factors that stand in f32 but are of T, and sums of whole blocks; None for others."""
+def mma_order(op: tn.DotGeneral, products: str) -> str | None:
+    """`mma<K, T>` for factors in f32 that are of T or, for tf32, of any type, and sums of whole blocks; else None."""
     from_ = {v.op.operands[0].type.dtype if isinstance(v.op, tn.Cast) else None for v in op.operands}
     terms = sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
-    if op.lhs.type.dtype != f32 or len(from_) != 1 or not from_ <= {*_NARROW} or not isinstance(terms, int):
+    if op.lhs.type.dtype != f32 or not isinstance(terms, int) or not terms:
         return None
-    return f"mma<{BLOCK_OF_MMA}, {from_.pop()}>" if terms and terms % BLOCK_OF_MMA == 0 else None
+    kinds = [str(from_.pop())] if len(from_) == 1 and from_ <= {*_NARROW} else []
+    kinds += ["tf32"] if products == "tf32" else []
+    return next((f"mma<{BLOCK_OF_MMA[kind]}, {kind}>" for kind in kinds if terms % BLOCK_OF_MMA[kind] == 0), None)
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
@@ -268,7 +278,7 @@ def _is_narrow(op: Op) -> bool:
         v.type.dtype in _NARROW for v in op.operands)
 
 
-def _widen(op: Op, mma: bool) -> None:
+def _widen(op: Op, products: str) -> None:
     """Compute a float operation of 16 bits in f32."""
     if not _is_narrow(op):
         return
@@ -280,7 +290,7 @@ def _widen(op: Op, mma: bool) -> None:
     wide_result = copy.results[0]
     narrow = tn.Cast(wide_result, dtype=result.dtype).result if result.dtype in _NARROW else wide_result
     op.replace_by(narrow)
-    _fix(copy, mma)
+    _fix(copy, products)
 
 
 PASS = Pass(run, takes=DECOMPOSED, gives=FIXED)

@@ -10,13 +10,16 @@ again where it points.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from math import prod
+
 from mlc.dialects import gpu, llvm, nvgpu, nvvm
 from mlc.dialects.builtin import Module
 from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Op, Region, Symbol, Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
-from mlc.ir.types import VectorType, f16, f32, f64, i1, i32, i64
+from mlc.ir.types import VectorType, f16, f32, f64, i1, i8, i32, i64
 from mlc.passes.forms import GPU, NVVM
 from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
 from mlc.passes.scf_to_llvm.lowering import (
@@ -31,6 +34,8 @@ from mlc.passes.scf_to_llvm.lowering import (
 )
 
 NAME = "gpu_to_nvvm"
+DYNAMIC = "gpu.dynamic_shared"
+"""The attribute that says how many bytes launches of a kernel ask for."""
 
 
 def run(module: Module) -> None:
@@ -50,13 +55,16 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     target.attrs |= {"gpu.kernel": True, "nvvm.kernel": True}
     if kernel.known_block_size is not None:
         target.attrs["nvvm.maxntid"] = kernel.known_block_size
-        target.attrs["nvvm.minctasm"] = 1                 # else ptxas rather spills than lets fewer blocks run
+        products = any(isinstance(op, nvgpu.MmaSync) for op in kernel.walk())
+        target.attrs["nvvm.minctasm"] = 1 + products      # else ptxas rather spills than lets fewer blocks run
     holder.body.block.insert(target, kernel)
     low = Lowering(holder, target, target.body.blocks[0], {}, kernel.loc.through(NAME))  # type: ignore[arg-type]
     low.bind(kernel.args, target.args)
-    for i, memory_ in enumerate(kernel.shared):
-        with at_end(low.block, low.loc):
-            low.bind([memory_], [_shared(holder, kernel, memory_, i)])
+    if dynamic := kernel.dynamic_bytes:
+        target.attrs[DYNAMIC] = dynamic
+    with at_end(low.block, low.loc):
+        for memory_, place in (_dynamic if dynamic else _static)(holder, kernel):
+            low.bind([memory_], [place])
     for op in kernel.block:
         if isinstance(op, gpu.Return):
             with low.at(op):
@@ -66,16 +74,30 @@ def _kernel(holder: gpu.GPUModule, kernel: gpu.Func) -> None:
     pool_constants(target)
 
 
-def _shared(holder: gpu.GPUModule, kernel: gpu.Func, memory_: Value, number: int) -> Value:
-    """The address of memory that a block shares: a global of its own."""
-    name, type = Symbol(f"{kernel.sym_name}_shared_{number}"), memory_.type
-    held: llvm.ArrayType | object = convert_scalar(type.dtype)
-    for n in reversed(type.shape):
-        held = llvm.ArrayType(n, held)  # type: ignore[arg-type]
+def _static(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Value]]:
+    """The memory that a block shares, with its addresses: each a global of its own."""
+    for i, memory_ in enumerate(kernel.shared):
+        held: llvm.ArrayType | object = convert_scalar(memory_.type.dtype)
+        for n in reversed(memory_.type.shape):
+            held = llvm.ArrayType(n, held)  # type: ignore[arg-type]
+        yield memory_, _address(holder, kernel, f"{kernel.sym_name}_shared_{i}", held, "internal")
+
+
+def _dynamic(holder: gpu.GPUModule, kernel: gpu.Func) -> Iterator[tuple[Value, Value]]:
+    """The same where it is more than a kernel has without asking: one after the other in what the launch asks for."""
+    start, at = _address(holder, kernel, f"{kernel.sym_name}_dynamic", llvm.ArrayType(0, i8), "external"), 0
+    for memory_ in kernel.shared:
+        yield memory_, llvm.element_address(start, at, i8)
+        at += -(-prod(memory_.type.shape) * memory_.type.dtype.itemsize // gpu.ALIGNMENT) * gpu.ALIGNMENT
+
+
+def _address(holder: gpu.GPUModule, kernel: gpu.Func, name: str, type: object, linkage: str) -> Value:
+    """The address of a global that a block shares, which is made."""
     holder.body.block.insert(llvm.Global.make([], {
-        "sym_name": name, "global_type": held, "linkage": "internal", "value": None, "constant": None,
-        "alignment": 16, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc), holder.body.block.first)
-    return llvm.AddrSpaceCast(llvm.AddressOf(name, nvvm.SHARED).result, llvm.ptr).result
+        "sym_name": Symbol(name), "global_type": type, "linkage": linkage, "value": None, "constant": None,
+        "alignment": gpu.ALIGNMENT, "addr_space": nvvm.SHARED.space}, [], [Region()], loc=kernel.loc),
+        holder.body.block.first)
+    return llvm.AddrSpaceCast(llvm.AddressOf(Symbol(name), nvvm.SHARED).result, llvm.ptr).result
 
 
 # -- threads ----------------------------------------------------------------------------------------------------------

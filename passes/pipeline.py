@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
-from mlc.ir.passes import Instruments, Pipeline, Step, find_pass, parse_pipeline
+from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics
 
@@ -83,8 +83,11 @@ def _check_order() -> None:
 _check_order()
 
 
-def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> list[Step]:
-    """The passes that bring a module from the frontend down to `level`, for a cpu or a gpu."""
+def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma") -> list[Step]:
+    """The passes that bring a module from the frontend down to `level`, for a cpu or a gpu.
+
+    products  how matrices are multiplied, as of fix_numerics: by what else than fma the machine has to have
+    """
     if level not in LEVELS:
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
     last = LEVELS.index(level)
@@ -92,21 +95,24 @@ def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> 
     for row_level, text, _ in ORDERS[machine]:
         if LEVELS.index(row_level) <= last:
             out += parse_pipeline(text)
-    return [Step(s.transform, (("bits", vector_bits),)) if s.transform is find_pass("vectorize") else s for s in out]
+    options: dict[str, tuple[tuple[str, object], ...]] = {"vectorize": (("bits", vector_bits),)}
+    if products != "fma":
+        options["fix_numerics"] = (("products", products),)
+    return [Step(s.transform, options.get(s.transform.name, s.options)) for s in out]
 
 
-def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> Pipeline:
+def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma") -> Pipeline:
     """The pipeline of `steps`, checked to compose."""
-    return Pipeline(steps(level, vector_bits, machine))
+    return Pipeline(steps(level, vector_bits, machine, products))
 
 
 def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-          dump_dir: Path | None = None, machine: str = "cpu") -> Op:
+          dump_dir: Path | None = None, machine: str = "cpu", products: str = "fma") -> Op:
     """Bring `module` down to `level` in place, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
-    return build(level, vector_bits, machine).run(module, instruments)
+    return build(level, vector_bits, machine, products).run(module, instruments)
 
 
 def stage(module: Op, machine: str = "cpu") -> int:
@@ -133,9 +139,10 @@ def _has_values_of(module: Op, type: type) -> bool:
                for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)))
 
 
-def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: str = "cpu") -> list[Step]:
+def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: str = "cpu",
+              products: str = "fma") -> list[Step]:
     """The passes from where `module` stands down to `level`."""
-    rows, everything = ORDERS[machine], steps(level, vector_bits, machine)
+    rows, everything = ORDERS[machine], steps(level, vector_bits, machine, products)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",

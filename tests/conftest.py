@@ -3,14 +3,18 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mlc.backends.cuda import device as devices
+from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
+from tests.fake_device import FakeDevice
 from tests.samples import SAMPLES
 
 CASES = Path(__file__).parent / "cases"
@@ -18,6 +22,32 @@ CASES = Path(__file__).parent / "cases"
 # What tests compile does not go into the user's cache, nor come from it; processes that they start inherit this.
 _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1"}
+
+
+@pytest.fixture
+def device() -> Iterator[FakeDevice]:
+    """Have a fake device as cuda:0."""
+    made = FakeDevice()
+    devices.substitute({0: made})
+    yield made
+    devices.substitute(None)
+    eager._kernels.clear()                                 # of a device that is no more
+    eager._by_shape.clear()
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]]:
+    """Have some object in place of cuda-python's module of the driver."""
+    def install(cu: Any) -> None:
+        package = type(sys)("cuda")
+        package.bindings = type(sys)("cuda.bindings")  # type: ignore[attr-defined]
+        if cu is not None:
+            package.bindings.driver = cu
+        for name, module in (("cuda", package), ("cuda.bindings", package.bindings)):
+            monkeypatch.setitem(sys.modules, name, module)
+        monkeypatch.delitem(sys.modules, "cuda.bindings.driver", raising=False)
+    yield install
+    devices.substitute(None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

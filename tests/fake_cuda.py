@@ -57,6 +57,8 @@ class Bindings:
         self.calls: list[str] = []
         self.pinned: list[Any] = []
         self.shared: list[int] = []
+        self.contexts: list[str] = []                      # of the one thread that there is, as a stack
+        self.modules: list[Any] = []
 
     def __getattribute__(self, name: str) -> Any:
         found = object.__getattribute__(self, name)
@@ -78,8 +80,10 @@ class Bindings:
     def cuGetErrorString(self, status: int) -> bytes: return b"what the driver says"
     def cuDeviceGetCount(self) -> int: return self.count
     def cuDeviceGet(self, ordinal: int) -> int: return ordinal
-    def cuDevicePrimaryCtxRetain(self, device: int) -> str: return "context"
-    def cuCtxSetCurrent(self, context: str) -> None: assert context == "context"
+    def cuDevicePrimaryCtxRetain(self, device: int) -> str: return f"context {device}"
+    def cuCtxSetCurrent(self, context: str) -> None: self.contexts[-1:] = [context]
+    def cuCtxPushCurrent(self, context: str) -> None: self.contexts.append(context)
+    def cuCtxPopCurrent(self) -> str: return self.contexts.pop()
     def cuCtxSynchronize(self) -> None: self.device.synchronize(True)
     def cuDeviceGetName(self, size: int, device: int) -> bytes: return b"a fake GPU\0\0\0"
 
@@ -133,7 +137,10 @@ class Bindings:
             log = b"ptxas application ptx input, line 3; fatal"
             given[Option.CU_JIT_ERROR_LOG_BUFFER][: len(log)] = log
             return (INVALID_PTX, None)
-        return self.device.load(code[:-1])
+        self.modules.append(self.device.load(code[:-1]))
+        return self.modules[-1]
+
+    def cuModuleUnload(self, module: Any) -> None: self.modules.remove(module)
 
     def cuModuleGetFunction(self, module: Any, name: bytes) -> Any: return self.device.kernel(module, name.decode())
     def cuFuncGetAttribute(self, attribute: FunctionAttribute, kernel: Any) -> int: return 10 * int(attribute)

@@ -116,6 +116,7 @@ class FakeDevice:
         args = self._arguments(kernel, step.parameters)
         known = kernel.known_block_size
         assert known is None or tuple(known) == step.block
+        assert step.shared == kernel.dynamic_bytes
         size, blocks = int(np.prod(step.block)), int(np.prod(step.grid))
         traces = simt._segments(args, size)
         with np.errstate(all="ignore"):
@@ -168,6 +169,9 @@ class FakeDevice:
     # -- order ----------------------------------------------------------------------------------------------------
     def synchronize(self, everything: bool = False) -> None:
         self.waits += 1
+
+    def settle(self) -> None:
+        self.synchronize()
 
     def publish(self, stream: int) -> None:
         self.ordered.append(("publish", stream))

@@ -4,10 +4,11 @@
     python -m mlc.tools.gpu_check --only programs,speed --minutes 3
 
 Programs, operations and training steps run on the device and on the CPU, on random inputs that are new each time
-(--seed repeats a run), with memory full of NaNs before each call; by the design of mlc the two agree to the bit. Then
-speed is measured, beside PyTorch's where that sees the device. The programs and operations are those of the tests, and
-the models those of the examples, where they are to be found. A kernel that takes the device along costs the process;
-with --out another one goes on after it. Exit status 1: something is wrong, or there is no device.
+(--seed repeats a run), with memory full of NaNs before each call; by the design of mlc the two agree to the bit.
+Products by tensor cores are held against float64. Then speed is measured, beside PyTorch's where that sees the device.
+The programs and operations are those of the tests, and the models those of the examples, where they are to be
+found. A kernel that takes the device along costs the process; with --out another one goes on after it. Exit status 1:
+something is wrong, or there is no device.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -36,11 +38,15 @@ from mlc.backends.cuda import image
 from mlc.backends.cuda.device import target_for
 from mlc.backends.cuda.executable import Executable, place
 from mlc.ir.diag import BackendError
+from mlc.ir.types import bf16, to_numpy
 
 Array = np.ndarray[Any, Any]
-SECTIONS = ("copies", "programs", "operations", "models", "speed")
+BF16 = to_numpy(bf16)
+SECTIONS = ("copies", "programs", "operations", "products", "models", "speed")
 ROOT = Path(__file__).resolve().parents[1]
 LOST = "MLC0587"
+ROUNDED = {"bfloat16": 2.0 ** -7, "float16": 2.0 ** -10, "tf32": 2.0 ** -8}
+"""Twice what rounding the result or, in tf32, the factors changes, relative to the largest number."""
 CLOSE = 1e-5
 """How far apart, relative to the largest, numbers may be that should be equal; beyond it they are wrong."""
 
@@ -143,7 +149,7 @@ def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, nam
     """A module on the device, three times where graphs are asked for too, and on the CPU."""
     where = place()
     started = time.perf_counter()
-    made = image.compile_image(build(), target_for(where.device), where.device.assemble)
+    made = image.compile_image(build(), target_for(where.device), where.device.assemble, "ieee")
     f = Executable(made, where).entry("main")
     taken = time.perf_counter() - started
     f.poison = True
@@ -210,6 +216,25 @@ def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
             lambda: s.build()[0], s.arguments(seed), "operations", str(s), False))
 
 
+def products(report: Report, rng: np.random.Generator, small: bool) -> None:
+    """Products by tensor cores, whose sums are rounded a little otherwise than the interpreter's."""
+    shapes = (16, 16, 8), (40, 48, 72), (33, 1600, 50), (500, 256, 1000), (2048, 4096, 1024)
+    for (m, k, n), dtype, turned in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
+        name = f"{m}x{k}x{n} {dtype}{' turned' if turned else ''}"
+
+        def one(m: int = m, k: int = k, n: int = n, dtype: str = dtype, turned: bool = turned, name: str = name) -> Row:
+            x, y = (mlc.tensor(rng.standard_normal(s, np.float32)).to("float32" if dtype == "tf32" else dtype)
+                    for s in ((m, k), (n, k) if turned else (k, n)))
+            f = mlc.compile(lambda x, y: (x @ (y.T if turned else y)).float(), target="cuda",
+                            matmul_precision="tf32" if dtype == "tf32" else None)
+            wanted = x.numpy().astype(np.float64) @ (y.numpy().T if turned else y.numpy()).astype(np.float64)
+            error = float(np.abs(f(x, y).numpy() - wanted).max() / np.abs(wanted).max())
+            return Row("products", name, "close" if error < ROUNDED[dtype] else "wrong", f"relative error {error:.2g}",
+                       {"worst": error})
+
+        report.check("products", name, one)
+
+
 def example(name: str) -> Any:
     """A module of the examples, if they are there."""
     path = ROOT / "examples" / f"{name}.py"
@@ -256,7 +281,8 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
 # -- how fast is it? --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Speed:
-    """One measurement: `make(n)` gives arrays; `count(n)` bytes moved, or operations of a product."""
+    """One measurement: `make(n)` gives arrays; `count(n)` bytes moved, or operations of a product; `close`: how far
+    off a result may be, relative to the largest; `precision` of products."""
 
     name: str
     sizes: tuple[int, ...]
@@ -265,6 +291,8 @@ class Speed:
     theirs: Callable[[Any], Callable[..., Any]]
     count: Callable[[int], float]
     unit: str
+    close: float = 1e-4
+    precision: str | None = None
 
 
 def _square(n: int, rng: np.random.Generator) -> list[Array]:
@@ -273,6 +301,10 @@ def _square(n: int, rng: np.random.Generator) -> list[Array]:
 
 def _two(n: int, rng: np.random.Generator) -> list[Array]:
     return [rng.standard_normal((n, n), np.float32) for _ in range(2)]
+
+
+def _two_narrow(n: int, rng: np.random.Generator) -> list[Array]:
+    return [x.astype(BF16) for x in _two(n, rng)]
 
 
 def _with_scale(n: int, rng: np.random.Generator) -> list[Array]:
@@ -291,18 +323,21 @@ SPEEDS = (
           lambda t: lambda x, w, b: t.nn.functional.layer_norm(x, (x.shape[1],), w, b), lambda n: 8.0 * n * n, "GB/s"),
     Speed("matmul f32", (1024, 2048, 4096, 8192), _two, lambda x, y: x @ y, lambda t: lambda x, y: x @ y,
           lambda n: 2.0 * n ** 3, "GFLOP/s"),
+    Speed("matmul bf16", (1024, 2048, 4096, 8192), _two_narrow, lambda x, y: x @ y, lambda t: lambda x, y: x @ y,
+          lambda n: 2.0 * n ** 3, "GFLOP/s", ROUNDED["bfloat16"]),
+    Speed("matmul tf32", (1024, 2048, 4096, 8192), _two, lambda x, y: x @ y, lambda t: lambda x, y: x @ y,
+          lambda n: 2.0 * n ** 3, "GFLOP/s", ROUNDED["tf32"], "tf32"),
 )
 
 
 def torch_with_device() -> Any:
-    """PyTorch, if it sees a device; products in full f32, as ours are."""
+    """PyTorch, if it sees a device."""
     try:
         import torch
     except ImportError:
         return None
     if not torch.cuda.is_available():
         return None
-    torch.backends.cuda.matmul.allow_tf32 = False
     return torch
 
 
@@ -343,19 +378,21 @@ def speed(report: Report, rng: np.random.Generator, small: bool) -> None:
 def measured(what: Speed, n: int, rng: np.random.Generator, torch: Any, small: bool) -> Row:
     arrays = what.make(n, rng)
     least = 0.001 if small else 0.1
-    f = mlc.compile(what.ours, target="cuda", graph=True)
+    f = mlc.compile(what.ours, target="cuda", graph=True, matmul_precision=what.precision)
     ours = [mlc.tensor(a).cuda() for a in arrays]
     found = f(*ours)
     error = far(what, arrays, found)
     taken = seconds_of(lambda: f(*ours), mlc.cuda.synchronize, least)
     numbers = {"seconds": taken, what.unit: what.count(n) / taken / 1e9, "error": error}
     if torch is not None:
-        theirs = [torch.from_numpy(a).cuda() for a in arrays]
+        theirs = [(torch.from_numpy(a.view(np.int16)).view(torch.bfloat16) if a.dtype == BF16 else
+                   torch.from_numpy(a)).cuda() for a in arrays]
         run = what.theirs(torch)
+        torch.backends.cuda.matmul.allow_tf32 = what.precision == "tf32"
         numbers["torch_seconds"] = seconds_of(lambda: run(*theirs), torch.cuda.synchronize, least)
         numbers["ratio"] = numbers["torch_seconds"] / taken
-    return Row("speed", f"{what.name} {n}", "speed" if error < 1e-4 else "wrong",
-               "" if error < 1e-4 else f"relative error {error:.2g}", numbers)
+    return Row("speed", f"{what.name} {n}", "speed" if error < what.close else "wrong",
+               "" if error < what.close else f"relative error {error:.2g}", numbers)
 
 
 def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
@@ -373,7 +410,7 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
         wanted = (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-5) * rest[0] + rest[1]
     else:
         wanted = x @ rest[0]
-    return float(np.abs(found.numpy()[rows] - wanted).max() / np.abs(wanted).max())
+    return float(np.abs(found.numpy()[rows].astype(np.float64) - wanted).max() / np.abs(wanted).max())
 
 
 # -- what is said of it -----------------------------------------------------------------------------------------------
@@ -424,7 +461,8 @@ def main(words: Sequence[str] | None = None) -> int:
     head = [*header(), f"seed        {seed}"]
     print("\n".join(head), flush=True)
     report, rng = Report(options.out, options.minutes * 60, options.resume), np.random.default_rng(seed)
-    runs = {"copies": copies, "programs": programs, "operations": operations, "models": models, "speed": speed}
+    runs = {"copies": copies, "programs": programs, "operations": operations, "products": products, "models": models,
+            "speed": speed}
     try:
         for section in SECTIONS:
             if section in options.only.split(","):

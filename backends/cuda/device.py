@@ -20,6 +20,7 @@ from mlc.ir.diag import BackendError
 
 Array = np.ndarray[Any, Any]
 Extent = tuple[int, int, int]
+PTX = "ptx"
 MOST_BLOCKS: Extent = ((1 << 31) - 1, 65535, 65535)
 """How many blocks a grid has at most along x, y and z."""
 
@@ -112,6 +113,10 @@ class Device(Protocol):
     def synchronize(self, everything: bool = False) -> None:
         """Wait until all that was asked is done; `everything`: by other libraries of this process, too."""
 
+    def settle(self) -> None:
+        """The same for this library's work, at any moment, as the collector may: the calling thread goes on speaking
+        to the device that it spoke to."""
+
     def publish(self, stream: int) -> None:
         """Let what is asked of another stream from now on wait for all that was asked here."""
 
@@ -133,6 +138,12 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
+def forked() -> BackendError:
+    """The error of a process whose parent has used a GPU."""
+    return BackendError("a process that was forked from one that used a GPU cannot use it", code="MLC0586",
+                        hint='start processes anew: multiprocessing.get_context("spawn")')
+
+
 def count() -> int:
     """How many devices there are; BackendError if nothing can be said of them."""
     from mlc.backends.cuda import driver
@@ -142,8 +153,7 @@ def count() -> int:
 def device(ordinal: int = 0) -> Device:
     """The device of this number, ready for work; BackendError with the reason if there is none."""
     if _forked:
-        raise BackendError("a process that was forked from one that used a GPU cannot use it", code="MLC0586",
-                           hint='start processes anew: multiprocessing.get_context("spawn")')
+        raise forked()
     found = _opened.get(ordinal)
     if found is None:
         with _opening:
@@ -164,23 +174,27 @@ def substitute(devices: dict[int, Device] | None) -> None:
     _opened.update(devices or {})
 
 
+def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
+    """The kind of code that devices load, and what makes it: PTX, but for those that stand in for devices."""
+    if _substituted and _opened:
+        stand_in = next(iter(_opened.values()))
+        return stand_in.form, stand_in.assemble
+    from mlc.backends.cuda.ptx import assemble
+    return PTX, assemble
+
+
 def target_for(found: Device) -> Target:
     """The target that makes the best code for a device."""
-    known = [target for target in GPUS.values() if architecture_of(target) <= found.architecture]
+    known = [target for target in GPUS.values() if target.architecture <= found.architecture]
     if not known:
         raise BackendError(f"{found.name} has compute capability {found.architecture / 10}, and the oldest that mlc "
-                           f"makes code for is {min(map(architecture_of, GPUS.values())) / 10}", code="MLC0588",
+                           f"makes code for is {min(t.architecture for t in GPUS.values()) / 10}", code="MLC0588",
                            hint='use target="host"')
-    return max(known, key=architecture_of)
-
-
-def architecture_of(target: Target) -> int:
-    """The number in a target's name: 90 of cuda:sm_90."""
-    return int(target.cpu.removeprefix("sm_"))
+    return max(known, key=lambda target: target.architecture)
 
 
 def check_runs(target: Target, found: Device) -> None:
     """BackendError unless a device can run code for `target`."""
-    if architecture_of(target) > found.architecture:
+    if target.architecture > found.architecture:
         raise BackendError(f"{found.name} (sm_{found.architecture}) cannot run code made for {target}", code="MLC0588",
                            hint='target="cuda" compiles for the device that is there')

@@ -1,6 +1,7 @@
 """Arrays of a device to and from other libraries: DLPack's capsules, read and written as C has them.
 
-    github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", "used_dltensor" once it has been taken
+    github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", "used_dltensor" once it has been taken, and
+    DLManagedTensorVersioned, "dltensor_versioned", which also says whether the memory may be written to
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ class _Managed(ctypes.Structure):
     _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
+class _Versioned(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+
+
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _new = ctypes.pythonapi.PyCapsule_New
@@ -50,6 +56,8 @@ _is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi))
 NAME, USED = b"dltensor", b"used_dltensor"          # kept alive: capsules refer to them
+VERSIONED, USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
+VERSION, READ_ONLY = (1, 0), 1
 
 _exported: dict[int, tuple[DeviceArray, _Managed, Any]] = {}
 """What others hold, by the address of its record: the array, and memory that the record points to."""
@@ -107,21 +115,34 @@ def adopt(x: Any, place: Place) -> DeviceArray:
     if name.startswith("torch."):
         x = x.detach()
     try:
-        capsule = x.__dlpack__(stream=place.device.stream)
-        at = _pointer(capsule, NAME)
+        capsule = _asked(x, place.device.stream)
+        versioned = bool(_is_named(id(capsule), VERSIONED))
+        at = _pointer(capsule, VERSIONED if versioned else NAME)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346") from None
-    record = _Managed.from_address(at)
+    record = (_Versioned if versioned else _Managed).from_address(at)
+    if versioned and record.major > VERSION[0]:
+        raise UserTypeError(f"a {name} cannot be shared: it speaks version {record.major} of DLPack", code="MLC0346")
     tensor = record.tensor
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     dtype = _dtype(tensor, name)
     if tensor.strides and not _is_contiguous(shape, [tensor.strides[i] for i in range(tensor.ndim)]):
         raise UserTypeError(f"a {name} that does not lie in row-major order cannot be shared", code="MLC0346",
                             hint="x.contiguous()")
-    _rename(capsule, USED)
+    _rename(capsule, USED_VERSIONED if versioned else USED)
     address = (tensor.data or 0) + tensor.byte_offset
-    out = DeviceArray(place, Storage(address, lambda: _release(at, place)), shape, dtype)
+    storage = Storage(address, lambda: _release(record, place))
+    storage.writable = not (versioned and record.flags & READ_ONLY)
+    out = DeviceArray(place, storage, shape, dtype)
     return out if address % ALIGNMENT == 0 else out.copy()
+
+
+def _asked(x: Any, stream: int) -> Any:
+    """The capsule of a tensor: a versioned one from who knows of them."""
+    try:
+        return x.__dlpack__(stream=stream, max_version=VERSION)
+    except TypeError:
+        return x.__dlpack__(stream=stream)
 
 
 def _dtype(tensor: _Tensor, name: str) -> np.dtype[Any]:
@@ -143,13 +164,11 @@ def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
     return True
 
 
-def _release(at: int, place: Place) -> None:
+def _release(record: Any, place: Place) -> None:
     """Tell the owner that the memory is not used any more, once that is so."""
     try:
-        place.device.activate()
-        place.device.synchronize()
+        place.device.settle()
     except BackendError:
         return                                             # the device does no more; the owner will find out, too
-    record = _Managed.from_address(at)
     if record.deleter:
-        _Deleter(record.deleter)(at)
+        _Deleter(record.deleter)(ctypes.addressof(record))

@@ -6,13 +6,15 @@ Every call's status is looked at (`_call`). Everything is asked of one stream pe
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from mlc.backends.cuda.device import Array, Fill, Launch, Step
+from mlc.backends.cuda.device import PTX, Array, Fill, Launch, Step, forked
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
@@ -25,6 +27,8 @@ LOST = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 CHUNK, CHUNKS = 4 << 20, 4
 """Copies go through pinned memory, this many bytes at a time; while one piece is under way the next is filled."""
 LOG = 1 << 14
+_process: int | None = None
+"""The process in which the driver was started; it does not work in children of that."""
 
 
 def bindings() -> Any:
@@ -39,7 +43,10 @@ def bindings() -> Any:
 
 def count() -> int:
     """How many devices there are."""
+    global _process
     cu = bindings()
+    if _process not in (None, os.getpid()):
+        raise forked()
     try:
         status = cu.cuInit(0)[0]
     except (RuntimeError, OSError, ImportError) as error:       # libcuda is found on the first call
@@ -50,6 +57,7 @@ def count() -> int:
     if status:
         raise BackendError(f"the NVIDIA driver does not start: {_name(cu, status)}", code="MLC0581",
                            hint="nvidia-smi tells more; a driver that was updated needs a restart")
+    _process = os.getpid()
     return int(_call(cu, cu.cuDeviceGetCount(), "counting devices"))
 
 
@@ -91,7 +99,7 @@ def failure(cu: Any, status: Any, what: str) -> BackendError:
 class Driver:
     """One GPU: its primary context, which other libraries share, and a stream."""
 
-    form = "ptx"
+    form = PTX
 
     def __init__(self, cu: Any, ordinal: int) -> None:
         self.cu, self.ordinal = cu, ordinal
@@ -118,13 +126,22 @@ class Driver:
     def activate(self) -> None:
         self.call(self.cu.cuCtxSetCurrent(self.context), "taking up the device's context")
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Have the calling thread speak to this device for a moment."""
+        self.call(self.cu.cuCtxPushCurrent(self.context), "taking up the device's context")
+        try:
+            yield
+        finally:
+            self.call(self.cu.cuCtxPopCurrent(), "leaving the device's context")
+
     # -- code -----------------------------------------------------------------------------------------------------
     def assemble(self, module: Op, target: Target) -> bytes:
         """PTX."""
         from mlc.backends.cuda.ptx import assemble
         return assemble(module, target)
 
-    def load(self, code: bytes) -> Any:
+    def load(self, code: bytes) -> Library:
         """The kernels of PTX, which the driver compiles for the device."""
         cu, option = self.cu, self.cu.CUjit_option
         said = [bytearray(LOG), bytearray(LOG)]
@@ -138,10 +155,10 @@ class Driver:
             raise BackendError(f"the driver refuses PTX: {_name(cu, out[0])}", code="MLC0584", notes=tuple(notes[:20]),
                                hint="an older driver may not know this version of PTX; else report it, with the PTX "
                                     "(mlc compile --emit=ptx)")
-        return out[1]
+        return Library(self, out[1])
 
-    def kernel(self, library: Any, name: str) -> Any:
-        return self.call(self.cu.cuModuleGetFunction(library, name.encode()), f"finding the kernel {name}")
+    def kernel(self, library: Library, name: str) -> Any:
+        return self.call(self.cu.cuModuleGetFunction(library.module, name.encode()), f"finding the kernel {name}")
 
     def attributes(self, kernel: Any) -> dict[str, int]:
         """What a kernel takes of the machine: registers, and bytes of local and shared memory."""
@@ -214,6 +231,10 @@ class Driver:
         wait = self.cu.cuCtxSynchronize() if everything else self.cu.cuStreamSynchronize(self._stream)
         self.call(wait, "waiting for the device")
 
+    def settle(self) -> None:
+        with self.aside():
+            self.synchronize()
+
     def event(self, timing: bool = False) -> Any:
         """A mark that can be set in the stream."""
         kind = self.cu.CUevent_flags
@@ -245,6 +266,21 @@ class Driver:
 
 def _text(log: bytearray) -> str:
     return bytes(log).split(b"\0")[0].decode("utf-8", "replace")
+
+
+class Library:
+    """Kernels on a device; they leave it with the last who refers to this."""
+
+    def __init__(self, device: Driver, module: Any) -> None:
+        self.device, self.module = device, module
+
+    def __del__(self) -> None:
+        try:                                               # the process may be ending, or the device be lost
+            self.device.settle()
+            with self.device.aside():
+                self.device.cu.cuModuleUnload(self.module)
+        except Exception:
+            return
 
 
 class Staging:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Executable:
 
     def __init__(self, image: DeviceImage, where: Place, graphs: bool = False) -> None:
         check_runs(image.target, where.device)
-        self.image, self.place, self.target = image, where, image.target
+        self.linked, self.place, self.target = image, where, image.target
         where.device.activate()
         library = where.device.load(image.code) if image.code else None
         kernels: dict[str, Any] = {}
@@ -53,18 +53,17 @@ class Executable:
         self.program = Program(where.device, image.program(), kernel,
                                {name: a.address for name, a in self._data.items()})
         self.program.graphs = graphs
-        self._interfaces = dict(image.interfaces)
-        self.entries = {name: Entry(self, interface) for name, interface in self._interfaces.items()}
+        self.entries = {name: Entry(self, interface) for name, interface in image.interfaces.items()}
 
-    def at(self, interface: Any) -> Executable:
+    def at(self, interface: Callable[[Interface], Interface]) -> Executable:
         """The same program for callers who speak of it by other interfaces, with places and names of their own."""
-        changed = {name: interface(known) for name, known in self._interfaces.items()}
-        if changed == self._interfaces:
+        changed = self.linked.at(interface)
+        if changed is self.linked:
             return self
         out = object.__new__(Executable)
         out.__dict__.update(self.__dict__)
-        out._interfaces = changed
-        out.entries = {name: Entry(out, new) for name, new in changed.items()}
+        out.linked = changed
+        out.entries = {name: Entry(out, new) for name, new in changed.interfaces.items()}
         return out
 
     def entry(self, name: str) -> Entry:
@@ -106,6 +105,7 @@ class Entry(Guards):
         where.device.activate()
         inputs = [x if isinstance(x, DeviceArray) else where.array(x) for x in arrays]
         if self._donated:
+            self._check_writable(inputs)
             self._check_overlap(inputs, [x.address for x in inputs])
         results = [self._result(inputs, a, shape, dtype)
                    for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
@@ -129,6 +129,12 @@ class Entry(Guards):
             raise UserError(f"{self.interface.argument(i)} is on {array.device}, and this runs on "
                             f"cuda:{self.place.device.ordinal}", code="MLC0339",
                             hint=f'move it: x.to("cuda:{self.place.device.ordinal}")')
+
+    def _check_writable(self, inputs: Sequence[DeviceArray]) -> None:
+        for i in self._donated:
+            if not inputs[i].storage.writable:
+                raise UserError(f"{self.interface.argument(i)} is donated, but its memory is read-only",
+                                code="MLC0326", hint="donate an array of mlc's own, such as the result of .clone()")
 
     def _enter(self, numbers: Sequence[int], inputs: Sequence[DeviceArray], fresh: Sequence[DeviceArray]) -> None:
         """Have the device run the function, and raise what it reports."""

@@ -1,9 +1,9 @@
-"""Code for a GPU with what the host does to run it: what the compile cache keeps."""
+"""Code for a GPU with what the host does to run it: what the compile cache and saved models keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,14 +43,46 @@ class DeviceImage:
     interfaces: Mapping[str, Interface]
     target: Target
 
+    def at(self, interface: Callable[[Interface], Interface]) -> DeviceImage:
+        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
+        changed = {name: interface(known) for name, known in self.interfaces.items()}
+        return self if changed == self.interfaces else replace(self, interfaces=changed)
+
+    def head(self) -> dict[str, Any]:
+        """All but the pieces, as data that JSON can hold."""
+        return {**Image(b"", self.interfaces, self.target).head(),
+                "data": [[name, str(from_numpy(a.dtype)), list(a.shape)] for name, a in self.data.items()]}
+
+    def pieces(self) -> dict[str, bytes]:
+        """The code, the functions of the host, and the data."""
+        return {"code": self.code, "host": self.host.encode("utf-8", "surrogatepass"),
+                **{f"data {name}": a.tobytes() for name, a in self.data.items()}}
+
+    @staticmethod
+    def of(head: Any, pieces: Mapping[str, bytes | memoryview]) -> DeviceImage:
+        """The image that gave this head and these pieces; Broken if none did."""
+        known = Image.of(head, b"")
+        try:
+            data = {str(name): np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
+                    for name, dtype, shape in head["data"]}
+            return DeviceImage(bytes(pieces["code"]), bytes(pieces["host"]).decode("utf-8", "surrogatepass"), data,
+                               known.interfaces, known.target)
+        except (KeyError, TypeError, ValueError, UnicodeDecodeError, Error) as error:
+            raise Broken(f"what it says of its code is ill-formed: {error}") from None
+
     def program(self) -> Op:
         """The functions that launch kernels."""
         return parse_module(self.host, "host")
 
 
-def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]) -> DeviceImage:
-    """The image of a module of the tensor level, which is lowered in place; `assemble` makes code of its kernels."""
-    pipeline.lower(module, "low", machine="gpu")
+def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], bytes],
+                  precision: str | None = None) -> DeviceImage:
+    """The image of a module of the tensor level, which is lowered in place.
+
+    assemble   makes code of its kernels
+    precision  of products of matrices, as users ask for it
+    """
+    pipeline.lower(module, "low", machine="gpu", products=target.products(precision))
     body = module.regions[0].block
     data: dict[str, Array] = {}
     for op in body:
@@ -72,32 +104,15 @@ def recall(key: str) -> DeviceImage | None:
     if found is None:
         return None
     try:
-        return _of(*found)
+        return DeviceImage.of(*found)
     except Broken:
         return None
 
 
 def keep(key: str, image: DeviceImage) -> None:
     """Put an image into the compile cache, if there is one."""
-    if (store := cache.store()) is None:
-        return
-    head = Image(b"", image.interfaces, image.target).head()
-    head["data"] = [[name, str(from_numpy(a.dtype)), list(a.shape)] for name, a in image.data.items()]
-    pieces = {"code": image.code, "host": image.host.encode("utf-8", "surrogatepass"),
-              **{f"data {name}": a.tobytes() for name, a in image.data.items()}}
-    store.put(KIND, key, head, pieces)
-
-
-def _of(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> DeviceImage:
-    """The image of an entry of the cache; Broken if it is none."""
-    known = Image.of(head, b"")
-    try:
-        data = {str(name): np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
-                for name, dtype, shape in head["data"]}
-        return DeviceImage(bytes(pieces["code"]), bytes(pieces["host"]).decode("utf-8", "surrogatepass"), data,
-                           known.interfaces, known.target)
-    except (KeyError, TypeError, ValueError, UnicodeDecodeError, Error) as error:
-        raise Broken(f"what it says of its code is ill-formed: {error}") from None
+    if (store := cache.store()) is not None:
+        store.put(KIND, key, image.head(), image.pieces())
 
 
 def _dtype(text: str) -> np.dtype[Any]:

@@ -131,12 +131,16 @@ class Allocator:
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
 class Storage:
-    """Who owns some memory of a device: given back when nobody refers to this any more."""
+    """Who owns some memory of a device: given back when nobody refers to this any more.
 
-    __slots__ = ("__weakref__", "_give_back", "address", "block")
+    writable  whether a call may put its result there; not if another library says so of what it shares
+    """
+
+    __slots__ = ("__weakref__", "_give_back", "address", "block", "writable")
 
     def __init__(self, address: int, give_back: Callable[[], None] | None, block: Block | None = None) -> None:
         self.address, self._give_back, self.block = address, give_back, block
+        self.writable = True
 
     def __del__(self) -> None:
         if self._give_back is not None:

@@ -116,12 +116,14 @@ class Plan:
     def _replay(self, new: Array) -> None:
         changed = new != self.words[self.where]
         self.words[self.where] = new
-        if self.graph is None:
-            self.graph = self.device.graph(self.steps)
+        graph, self.graph = self.graph, None               # if updating fails, some of its steps are still as before
+        if graph is None:
+            graph = self.device.graph(self.steps)
         else:
             for number in np.unique(self.owners[changed]):
-                self.graph.update(int(number))
-        self.graph.launch()
+                graph.update(int(number))
+        graph.launch()
+        self.graph = graph
 
 
 class Program:

@@ -24,6 +24,9 @@ LEGAL: frozenset[type[Op]] = frozenset((
     nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
     nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))
 """What LLVM has instructions for on these machines; of much else it cannot say so, but ends the process."""
+SINCE: dict[type[Op], int] = {nvvm.MmaSync: 80, nvvm.CpAsyncSharedGlobal: 80, nvvm.CpAsyncCommitGroup: 80,
+                              nvvm.CpAsyncWaitGroup: 80}
+"""The first architecture that has an instruction, of those that not all have."""
 LANES = 128
 """Bits of the longest vector; no vector instruction of these machines computes on more than two lanes."""
 
@@ -38,7 +41,7 @@ def kernels(module: Op) -> gpu.GPUModule:
 
 def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
     """The LLVM IR of all kernels of a module."""
-    check_legal(module)
+    check_legal(module, target.architecture)
     return emit(module, target)
 
 
@@ -55,11 +58,14 @@ def assemble(module: Op, target: Target) -> bytes:
     return ptx(kernels(module), target).encode()
 
 
-def check_legal(module: gpu.GPUModule) -> None:
+def check_legal(module: gpu.GPUModule, architecture: int) -> None:
     """Refuse what LLVM cannot generate code for, before LLVM sees it."""
     for op in module.walk():
         if op is not module and type(op) not in LEGAL:
             raise BackendError(f"{op.name} has no instruction on a GPU", code="MLC0548", loc=op.loc)
+        if architecture < SINCE.get(type(op), 0):
+            raise BackendError(f"{op.name} has no instruction on sm_{architecture}: there is one since "
+                               f"sm_{SINCE[type(op)]}", code="MLC0548", loc=op.loc)
         for v in op.results:
             if isinstance(v.type, VectorType) and element(v.type).width * v.type.shape[0] > LANES:
                 raise BackendError(f"{op.name}: a {v.type} is longer than {LANES} bits", code="MLC0548", loc=op.loc)

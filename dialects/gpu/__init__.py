@@ -6,7 +6,7 @@ barriers that not all threads reach, accesses outside of memory, shuffles with t
 """
 
 from mlc.dialects.gpu import lowered, warp
-from mlc.dialects.gpu.module import Func, GPUModule, Launch, Return, function
+from mlc.dialects.gpu.module import ALIGNMENT, Func, GPUModule, Launch, Return, function
 from mlc.dialects.gpu.thread import (
     AXES,
     Barrier,
@@ -17,5 +17,5 @@ from mlc.dialects.gpu.thread import (
     ThreadId,
 )
 
-__all__ = ["AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return", "Shuffle",
-           "ThreadId", "function", "lowered", "warp"]
+__all__ = ["ALIGNMENT", "AXES", "Barrier", "BlockDim", "BlockId", "Func", "GPUModule", "GridDim", "Launch", "Return",
+           "Shuffle", "ThreadId", "function", "lowered", "warp"]

@@ -207,7 +207,7 @@ def _address_of(op: llvm.AddressOf, threads: Instructions) -> Any:
         holder = threads.kernel.parent_op
         assert holder is not None
         held = next(g for g in holder.regions[0].block if isinstance(g, llvm.Global) and g.sym_name == name)
-        size, cell = llvm.size_of(held.global_type), held.global_type
+        size, cell = llvm.size_of(held.global_type) or threads.dynamic, held.global_type
         while isinstance(cell, llvm.ArrayType):
             cell = cell.element
         memory = fresh((threads.blocks.size, -(-size // 16) * 16 // llvm.size_of(cell)), cell)  # type: ignore[arg-type]

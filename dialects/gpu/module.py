@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from mlc.ir.interp import Frame
     from mlc.ir.parser import Parser
     from mlc.ir.printer import Printer
+
+
+STATIC_SHARED, ALIGNMENT = 48 << 10, 16
+"""Bytes that a block may share without the launch asking for them, and what the memory of each is aligned to."""
 
 
 class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=False):
@@ -41,7 +46,8 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
     """What one thread does.
 
     The last `workgroup_attributions` arguments of its body are memory that the threads of a block share, fresh for
-    every block. `known_block_size` says how many threads a block has along x, y and z.
+    every block; launches ask for all of it as dynamic shared memory if it is more than 48 KiB. `known_block_size` says
+    how many threads a block has along x, y and z.
     """
 
     body: Region
@@ -70,6 +76,16 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
         """The memory of a block."""
         args = self.body.blocks[0].args
         return args[len(args) - self.workgroup_attributions:]
+
+    @property
+    def shared_bytes(self) -> int:
+        """How many bytes the threads of a block share."""
+        return sum(-(-prod(v.type.shape) * v.type.dtype.itemsize // ALIGNMENT) * ALIGNMENT for v in self.shared)
+
+    @property
+    def dynamic_bytes(self) -> int:
+        """How many of them a launch has to ask for: all, if they are more than a kernel has without."""
+        return self.shared_bytes if self.shared_bytes > STATIC_SHARED else 0
 
     def share(self, type: MemRefType) -> Value:
         """New memory that the threads of a block share."""

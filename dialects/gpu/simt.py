@@ -54,23 +54,29 @@ def launch(op: Launch, frame: Frame) -> None:
     blocks, size = int(np.prod(grid)), int(np.prod(block))
     if not blocks or not size:
         return
+    dynamic = 0 if op.dynamic_shared_memory_size is None else int(frame[op.dynamic_shared_memory_size])
+    if isinstance(kernel, Func) and kernel.dynamic_bytes > dynamic:
+        op.fail(f"{dynamic} bytes of dynamic shared memory, but a block of the kernel shares {kernel.dynamic_bytes}",
+                code="MLC0180")
     args = frame.all(op.args)
     traces = [*_segments(args, size)]
     together = max(1, TOGETHER // size)
     for first in range(0, blocks, together):
         numbers = np.arange(first, min(first + together, blocks))
-        KINDS[type(kernel)](frame, kernel, traces, grid, block, numbers).execute(args, [v.type for v in op.args])
+        KINDS[type(kernel)](frame, kernel, traces, grid, block, numbers, dynamic).execute(
+            args, [v.type for v in op.args])
 
 
 class Threads(Frame):
     """The threads of some blocks in the same place of a program; `mask` says which of them are there."""
 
-    __slots__ = ("block", "block_size", "blocks", "copies", "epoch", "grid", "inside", "kernel", "lane", "mask",
-                 "traces")
+    __slots__ = ("block", "block_size", "blocks", "copies", "dynamic", "epoch", "grid", "inside", "kernel", "lane",
+                 "mask", "traces")
 
     def __init__(self, frame: Frame, kernel: Op, traces: list[Traces], grid: Sequence[int], block: Sequence[int],
-                 numbers: Array) -> None:
+                 numbers: Array, dynamic: int = 0) -> None:
         super().__init__(frame.interpreter)
+        self.dynamic = dynamic                               # bytes that a block shares, as its launch asks for
         size = int(np.prod(block))
         self.kernel, self.grid, self.block_size = kernel, grid, block
         self.blocks = numbers                                # of the grid

@@ -17,6 +17,7 @@ from mlc.dialects import nvgpu, nvvm
 from mlc.dialects.gpu import lowered, simt
 from mlc.dialects.gpu.lowered import Instructions
 from mlc.dialects.gpu.simt import WARP, Array, Threads, exchanged
+from mlc.dialects.tensor.orders import tf32
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.types import SCALARS, to_numpy
@@ -53,7 +54,7 @@ def product(op: Op, threads: Threads, a: Array, b: Array, c: Array, truncated: b
     """D = A B + C of fragments [thread, register, element]: k products added up in f64, then to C, rounded once."""
     whole_warps(op, threads)
     if truncated:
-        a, b = ((np.ascontiguousarray(x).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (a, b))
+        a, b = tf32(a), tf32(b)
     warps, held = threads.mask.size // WARP, a.shape[-1]
     where = fragment_a(held), fragment_b(held), fragment_c()
     k = 8 * held
@@ -171,8 +172,10 @@ def _mma(op: nvgpu.MmaSync, threads: Threads) -> Any:
 
 @simt.rule(nvgpu.LdMatrix)
 def _ldmatrix(op: nvgpu.LdMatrix, threads: Threads) -> Any:
-    return tiles(op, threads, op.numTiles, op.transpose, lambda: simt._move(
-        op, threads, threads[op.memory], threads.all(op.indices), 8, alignment=16))
+    dtype = to_numpy(op.memory.type.dtype)
+    found = tiles(op, threads, op.numTiles, op.transpose, lambda: simt._move(
+        op, threads, threads[op.memory], threads.all(op.indices), 16 // dtype.itemsize, alignment=16).view(np.uint16))
+    return found.view(dtype)
 
 
 @simt.rule(nvgpu.DeviceAsyncCopy)

@@ -10,7 +10,7 @@ from mlc.dialects.loop.access import as_tile, check_tiles
 from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.kernel import InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
-from mlc.dialects.tensor.orders import mma
+from mlc.dialects.tensor.orders import mma, tf32
 from mlc.ir.core import Region, ResultType, Value
 from mlc.ir.exact import fma
 from mlc.ir.sizes import Dim
@@ -228,7 +228,8 @@ class Contract(InKernel, name="loop.contract"):
 class Mma(InKernel, name="loop.mma"):
     """result[p] = acc[p] + sum over the block of dimension dim, ascending and in f64, of lhs * rhs, rounded to f32 once
 
-    The factors are bf16 or f16, so that f64 holds every product; tensor cores compute this but for the last bits.
+    The factors are bf16 or f16, or f32 of which 10 bits after the point count, so that f64 holds every product. Tensor
+    cores compute this but for the last bits.
     """
 
     acc: Value
@@ -238,8 +239,8 @@ class Mma(InKernel, name="loop.mma"):
 
     def infer(self) -> Type:
         acc, lhs, rhs = as_tile(self, self.acc, f32), as_tile(self, self.lhs), as_tile(self, self.rhs)
-        if lhs.dtype != rhs.dtype or lhs.dtype not in (bf16, f16):
-            self.fail(f"{lhs} and {rhs} are not both of bf16 or of f16", code="MLC0151")
+        if lhs.dtype != rhs.dtype or lhs.dtype not in (bf16, f16, f32):
+            self.fail(f"{lhs} and {rhs} are not both of bf16, of f16 or of f32", code="MLC0151")
         if not {*lhs.dims, *rhs.dims} <= {*acc.dims, self.dim} or self.dim in acc.dims:
             self.fail(f"{acc} does not span what its factors do", code="MLC0151")
         return acc
@@ -252,4 +253,6 @@ class Mma(InKernel, name="loop.mma"):
         here = int(self.activation(frame).inside((self.dim,)).sum())
         last = [np.moveaxis(x, self.dim, -1)[..., :here] for x in (lhs, rhs)]
         wide = [np.broadcast_to(x, (*x.shape[:-1], here)) for x in last]
+        if self.lhs.type.dtype == f32:
+            wide = [tf32(x) for x in wide]
         return np.expand_dims(mma(np.moveaxis(acc, self.dim, -1)[..., 0], *wide), self.dim)

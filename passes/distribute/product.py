@@ -144,11 +144,11 @@ def sum_points(sides: tuple[Side, Side]) -> int:
 
 
 # -- tensor cores -----------------------------------------------------------------------------------------------------
-WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 32
-"""Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and terms of a stage."""
-STAGES, SHARED, PAD, COPIED = 4, 48 << 10, 8, 16
-"""How many stages are under way at most, bytes that a block shares, elements that no one uses between two rows, and how
-many a thread computes to be shared, for they stay in registers until all have read the last ones."""
+WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 64
+"""Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and bytes of the terms of a stage."""
+STAGES, SHARED, PAD, COPIED = 4, 96 << 10, 16, 16
+"""How many stages are under way at most, bytes that a block shares, bytes that no one uses between two rows, and how
+many elements a thread computes to be shared, for they stay in registers until all have read the last ones."""
 
 
 def schedule_mma(kernel: Kernel) -> bool:
@@ -164,10 +164,11 @@ def schedule_mma(kernel: Kernel) -> bool:
     m = next(dims[-1] for dims in sides.values() if n not in dims)
     others = prod(guess(kernel.domain[d]) for d in free if d not in (m, n))
     itemsize = contract.lhs.type.dtype.itemsize
+    terms = STAGE // itemsize
     plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
-    tile, warps = min((shape for shape in itertools.product(WARP_TILES, WARPS) if plain or copied(*shape) <= COPIED),
-                      key=lambda shape: mma_cost(shape[0], shape[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
-                                                 others))
+    shapes = [s for s in itertools.product(WARP_TILES, WARPS) if plain or copied(*s, terms) <= COPIED]
+    tile, warps = min(shapes, key=lambda s: mma_cost(s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
+                                                       others))
     panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
     threads[m], threads[n] = 8, 4
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
@@ -176,21 +177,21 @@ def schedule_mma(kernel: Kernel) -> bool:
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     box(kernel, tuple(panel))
     warp(kernel, tuple(threads))
-    stage(kernel, STAGE, kernel.tile[k])
+    stage(kernel, terms, kernel.tile[k])
     for name, dims in sides.items():
         d = n if n in dims else m
         share(kernel, name, d if d in along[name] and k not in along[name] else k)
     height, width = kernel.tile[m] * panel[m], kernel.tile[n] * panel[n]
-    bytes = ((height + width) * (STAGE + PAD) + STAGE * PAD) * itemsize
+    bytes = (height + width) * (STAGE + PAD) + terms * PAD
     stages = min(STAGES, SHARED // bytes)
     if stages > 1 and plain:
         ahead(kernel, stages)
     return True
 
 
-def copied(tile: tuple[int, int], warps: tuple[int, int]) -> int:
+def copied(tile: tuple[int, int], warps: tuple[int, int], terms: int) -> int:
     """How many elements of a stage each thread copies."""
-    return ceil((8 * tile[0] * warps[0] + 4 * tile[1] * warps[1]) * STAGE, WARP * warps[0] * warps[1])
+    return ceil((8 * tile[0] * warps[0] + 4 * tile[1] * warps[1]) * terms, WARP * warps[0] * warps[1])
 
 
 def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int) -> float:

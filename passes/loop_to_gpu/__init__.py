@@ -21,7 +21,7 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Block, Region, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
-from mlc.ir.types import index
+from mlc.ir.types import i32, index
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.forms import GPU, LOOP
 from mlc.passes.loop_to_gpu import collective, memory, panels, stages, warps
@@ -72,7 +72,8 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
         one = arith.constant(1, index)
         blocks = numbers.value(low.grid)
         threads = arith.constant(low.size, index)
-        gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, None, tuple(given), None,
+        dynamic = arith.constant(made.dynamic_bytes, i32) if made.dynamic_bytes else None
+        gpu.Launch((), blocks, one, one, threads, one, one, None, None, None, dynamic, tuple(given), None,
                    kernel=Symbol(f"{holder.sym_name}::{name}"))
 
 

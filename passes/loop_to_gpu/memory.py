@@ -16,9 +16,9 @@ from mlc.passes.loop_to_scf.memory import Access, access, address, flatten, scal
 from mlc.passes.loop_to_scf.nest import Point, zero_of
 from mlc.passes.vectorize import stride
 
-SHARED, PRIVATE, BYTES = 48 << 10, 16 << 10, 16
-"""How many bytes of memory a block may share without asking for more, how many a thread may have of its own, and how
-many it accesses at once."""
+SHARED, MOST_SHARED, PRIVATE, BYTES = 48 << 10, 96 << 10, 16 << 10, 16
+"""How many bytes of memory a block may share without asking for more, and in kernels for tensor cores, which all
+devices with those have; how many a thread may have of its own, and how many it accesses at once."""
 
 
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
@@ -193,8 +193,9 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     shape = [low.points_along(d) for d in type.dims]
     shape[-1] += max(1, BYTES // type.dtype.itemsize) if len(shape) > 1 else 0
     low.taken += copies * prod(shape) * type.dtype.itemsize
-    if low.taken > SHARED:
-        raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {SHARED}", code="MLC0543",
+    most = MOST_SHARED if low.kernel.warp else SHARED
+    if low.taken > most:
+        raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {most}", code="MLC0543",
                            loc=op.loc)
     made = low.function.share(MemRefType((copies * prod(shape),), type.dtype))
     flatten(low, made)

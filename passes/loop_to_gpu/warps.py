@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlc.dialects import loop, nvgpu, vector
+from mlc.dialects import loop, memref, nvgpu, vector
+from mlc.dialects.gpu.simt import WARP
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
@@ -12,8 +13,8 @@ from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.compute import sum_in_f64
 from mlc.passes.loop_to_scf.nest import Point
 
-ROWS, COLUMNS, TERMS = 16, 8, 16
-"""The shape of one product."""
+ROWS, COLUMNS = 16, 8
+"""The shape of one product, of as many terms as stand in 32 bytes."""
 
 
 @rule(loop.Mma)
@@ -29,37 +30,50 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
     a = [fragment(low, left, m, op.dim, ROWS * i, 4) for i in range(kernel.tile[m] // 2)]
     b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.tile[n] // 2)]
+    single = left.type.dtype == f32
+    shape = ROWS, COLUMNS, 8 if single else 16
     type, found = VectorType((2, 2), f32), dict[Point, Value]()
     for point in low.points(op.result.type.dims):
         if point[m] % 2 or point[n] % 2:
             continue
         corners = [moved(moved(point, m, i), n, j) for i in range(2) for j in range(2)]
         sums = vector.FromElements(tuple(low.part(op.acc, p) for p in corners), type).result
-        made = nvgpu.MmaSync(a[point[m] // 2], b[point[n] // 2], sums, mmaShape=(ROWS, COLUMNS, TERMS)).result
+        made = nvgpu.MmaSync(a[point[m] // 2], b[point[n] // 2], sums, mmaShape=shape,
+                             tf32Enabled=single or None).result
         for i, p in enumerate(corners):
             found[p] = vector.Extract(made, (), (i // 2, i % 2)).result
     low.scope.tiles[op.result] = found
 
 
 def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
-    """The part of a factor from `first` on along `d`, of matrices of 8 x 8: those along `k` follow each other in B,
-    those along the rows in A.
+    """The part of a factor from `first` on along `d`, of matrices of 8 rows of 16 bytes: those along `k` follow each
+    other in B, those along the rows in A.
 
-    Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned.
+    Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned, which can be
+    done with elements of 16 bits only: each thread reads its own ones of 32 bits.
     """
     assert isinstance(tile.op, loop.Recall)
     room, corner, shape, _ = low.scope.rooms[tile.op.scratch]
     dims = tile.op.scratch.type.dims
     turned = dims[-1] == d
-    lane = sizes.modulo(low.thread, 32)
+    lane, dtype = sizes.modulo(low.thread, WARP), room.type.dtype
+    wide, slot = 16 // dtype.itemsize, low.scope.slots.get(tile.op.scratch, 0)
+
+    def place(along_d: Dim, along_k: Dim) -> Value:
+        at: dict[int, Dim] = {d: low.part_of_warp[d] + first + along_d, k: low.scope.origin[k] - corner[k] + along_k}
+        found: Dim = 0
+        for dim, extent in zip(dims, shape):
+            found = found * extent + at.get(dim, 0)
+        return low.number(found + slot)
+
+    if turned and dtype == f32:
+        group, member = sizes.divide(lane, 4), sizes.modulo(lane, 4)
+        parts = [(8 * (r % 2), 4 * (r // 2)) if count == 4 else (0, 4 * r) for r in range(count)]
+        return vector.FromElements(tuple(memref.Load(room, (place(group + i, member + j),)).result for i, j in parts),
+                                   VectorType((count, 1), f32)).result
     matrix, row = sizes.divide(lane, 8), sizes.modulo(lane, 8)
     second, third = sizes.modulo(matrix, 2), sizes.modulo(sizes.divide(matrix, 2), 2)
-    along_d, along_k = (second * 8, third * 8) if count == 4 else (0, second * 8)
+    along_d, along_k = (second * 8, third * wide) if count == 4 else (0, second * wide)
     along_d, along_k = (along_d, along_k + row) if turned else (along_d + row, along_k)
-    at: dict[int, Dim] = {d: low.part_of_warp[d] + first + along_d, k: low.scope.origin[k] - corner[k] + along_k}
-    place: Dim = 0
-    for dim, extent in zip(dims, shape):
-        place = place * extent + at.get(dim, 0)
-    place = place + low.scope.slots.get(tile.op.scratch, 0)
-    return nvgpu.LdMatrix(room, (low.number(place),), VectorType((count, 2), room.type.dtype), transpose=turned,
-                          numTiles=count).result
+    return nvgpu.LdMatrix(room, (place(along_d, along_k),), VectorType((count, 4 // dtype.itemsize), dtype),
+                          transpose=turned, numTiles=count).result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlc.dialects import arith, loop, math, vector
 from mlc.ir.core import Op, Value, builder, located
-from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1
+from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1, i32
 from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
 from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
@@ -152,6 +152,8 @@ def sum_in_f64(low: Lowering, op: loop.Mma) -> None:
 
         def widened(tile: Value, at: Point) -> Value:
             part = low.part(tile, at)
+            if tile is not op.acc and tile.type.dtype == f32:
+                part = _tf32(part)
             return arith.ExtF(low.spread(part) if lanes else part, wide).result
 
         total: Value = arith.constant(0.0, wide)
@@ -162,3 +164,10 @@ def sum_in_f64(low: Lowering, op: loop.Mma) -> None:
         return arith.TruncF(arith.AddF(widened(op.acc, point), total).result, narrow).result
 
     low.define(op.result, block)
+
+
+def _tf32(x: Value) -> Value:
+    """f32 without its last 13 bits."""
+    type = VectorType(x.type.shape, i32) if isinstance(x.type, VectorType) else i32
+    bits = arith.AndI(arith.Bitcast(x, type).result, arith.constant(-(1 << 13), type)).result
+    return arith.Bitcast(bits, x.type).result

@@ -142,13 +142,15 @@ class KernelBuilder:
         block_of_mma = terms_of_mma(op.order or "chain")
 
         def step(acc: Value) -> Value:
-            if block_of_mma is not None:
+            if block_of_mma is not None and block_of_mma[1] != "tf32":
                 narrow = SCALARS[block_of_mma[1]]
                 lhs, rhs = (self.narrow(v, tuple(at[side][a] for a in range(v.type.rank)), narrow)
                             for side, v in enumerate((op.lhs, op.rhs)))
                 return loop.Mma(acc, lhs, rhs, dim=last).result
             lhs, rhs = (self.value(v, tuple(at[side][a] for a in range(v.type.rank)), None)
                         for side, v in enumerate((op.lhs, op.rhs)))
+            if block_of_mma is not None:
+                return loop.Mma(acc, lhs, rhs, dim=last).result
             return loop.Contract(acc, lhs, rhs, dim=last).result
 
         if terms_in_block(op.order or "chain") is None:

@@ -118,4 +118,15 @@ MLC0589 A launch has more blocks than a grid can have.
 example text:
     error[MLC0589]: add: a grid has [2147483647, 65535, 65535] blocks at most, not [4398046511104, 1, 1]
 fix: split the data.
+
+MLC0590 What kernels need is asked for, and ptxas is not installed.
+It assembles PTX for a GPU, and says how many registers each kernel takes; nothing else needs it.
+example text:
+    error[MLC0590]: ptxas is not installed, which tells what kernels need
+fix: pip install nvidia-cuda-nvcc.
+
+MLC0591 NVIDIA's assembler refuses PTX that was made for it.
+example text:
+    error[MLC0591]: ptxas refuses PTX for cuda:sm_90
+fix: install a newer one (pip install -U nvidia-cuda-nvcc); else report it, with the PTX (mlc compile --emit=ptx).
 '''

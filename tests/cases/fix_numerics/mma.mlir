@@ -1,4 +1,4 @@
-// test: pass fix_numerics{mma=true}
+// test: pass fix_numerics{products=mma}
 // tolerance: 2e-2
 
 func.func @whole_blocks(%x: tensor<5x32xbf16>, %y: tensor<32x6xbf16>) -> tensor<5x6xbf16> {

@@ -320,11 +320,12 @@ func.func @f() {
   func.return
 }
 // -----
-func.func @f(%x: memref<4xf32>) {
+func.func @f(%x: memref<4xf32>, %y: memref<4xbf16>) {
   loop.kernel {symbols = [], domain = [4, 16], parallel = 1, tile = [1, 16]} {
     loop.for {dim = 1} {
       %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-      %1 = loop.mma %0, %0, %0 {dim = 1} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.mma: !loop.tile<d0xf32> and !loop.tile<d0xf32> are not both of bf16 or of f16
+      %y0 = loop.load %y {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xbf16>) -> !loop.tile<d0xbf16>
+      %1 = loop.mma %0, %0, %y0 {dim = 1} : (!loop.tile<d0xf32>, !loop.tile<d0xf32>, !loop.tile<d0xbf16>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.mma: !loop.tile<d0xf32> and !loop.tile<d0xbf16> are not both of bf16, of f16 or of f32
       loop.yield
     }
     loop.end

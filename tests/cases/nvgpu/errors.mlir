@@ -5,7 +5,7 @@ func.func @f(%a: vector<4x2xf32>, %b: vector<2x2xf32>, %c: vector<2x2xf32>) {
 }
 // -----
 func.func @f(%s: memref<256xf32, #gpu.address_space<workgroup>>, %i: index) {
-  %0 = nvgpu.ldmatrix %s[%i] {transpose = false, numTiles = 4} : memref<256xf32, #gpu.address_space<workgroup>> -> vector<4x2xf32>  // error: error[MLC0184]: nvgpu.ldmatrix: 4 tiles of a memref<256xf32
+  %0 = nvgpu.ldmatrix %s[%i] {transpose = true, numTiles = 4} : memref<256xf32, #gpu.address_space<workgroup>> -> vector<4x1xf32>  // error: error[MLC0184]: nvgpu.ldmatrix: 4 tiles of a memref<256xf32
   func.return
 }
 // -----

@@ -7,5 +7,8 @@ func.func @f(%a: vector<4x2xbf16>, %b: vector<2x2xbf16>, %c: vector<2x2xf32>, %s
   %4 = nvgpu.device_async_create_group %3
   nvgpu.device_async_wait %4 {numGroups = 1 : i32}
   nvgpu.device_async_wait %4
+  %5 = nvgpu.device_async_create_group
+  %6 = nvgpu.device_async_create_group
+  %7 = nvgpu.device_async_create_group %5, %6
   func.return
 }
