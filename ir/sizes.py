@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Union
 
-from mlc.ir.diag import ParseError
+from mlc.ir.diag import ParseError, UserError
+from mlc.ir.insertion import caller_loc
 
 Dim = Union[int, "Size"]
 
@@ -95,6 +96,18 @@ class Size:
 
     def __rmod__(self, other: int) -> Dim:
         return modulo(other, self)
+
+    def __lt__(self, other: Dim) -> bool:
+        return _less(self, other)
+
+    def __gt__(self, other: Dim) -> bool:
+        return _less(other, self)
+
+    def __le__(self, other: Dim) -> bool:
+        return not _less(other, self)
+
+    def __ge__(self, other: Dim) -> bool:
+        return not _less(self, other)
 
     def __str__(self) -> str:
         out = ""
@@ -300,6 +313,19 @@ def is_natural(x: Dim) -> bool:
     """Whether `x` is not negative for certain, its symbols standing for numbers that are not."""
     return all(c >= 0 and all(isinstance(a, str) or a.op == "mod" or (is_natural(a.num) and is_natural(a.den))
                               for a, _ in m) for m, c in _terms(x))
+
+
+def _less(a: Dim, b: Dim) -> bool:
+    """Whether a < b for all numbers that symbols can stand for; UserError where that depends on them."""
+    difference = b - a
+    if isinstance(difference, int):
+        return difference > 0
+    if is_natural(difference - 1):
+        return True
+    if is_natural(-difference):
+        return False
+    raise UserError(f"whether {a} < {b} is known only when the compiled function runs", code="MLC0408",
+                    loc=caller_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors")
 
 
 def parse(text: str) -> Dim:

@@ -27,6 +27,7 @@ from mlc.frontend.devices import CPU, CUDA, Devices, as_device, is_device
 from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
+from mlc.frontend.generalize import Axis, fits, record_for_sizes
 from mlc.frontend.location import user_loc
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp
 from mlc.frontend.script import runtime
@@ -47,9 +48,12 @@ from mlc.frontend.signature import (
 from mlc.frontend.tensor import OPERATIONS, Consumed, Tensor
 from mlc.frontend.trace import Capture, state
 from mlc.frontend.trace import call as recorded_call
+from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, Error, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
 
 if TYPE_CHECKING:
     from mlc.backends.canonical import Places
@@ -218,6 +222,25 @@ Devices.put = staticmethod(_put)
 Devices.adopt = staticmethod(_adopt)
 
 
+Known = tuple["Recorded | None", "Entry | None", tuple[int, ...]]
+"""What was recorded, its code, and the numbers of donated arrays; nothing is recorded of what runs as Python."""
+
+SHAPES_KNOWN = 1024
+"""Shapes for which the code is found at once."""
+
+
+@dataclass(frozen=True)
+class General:
+    """Code for many sizes, and what it asks of them."""
+
+    types: list[TensorType]
+    conditions: Sequence[Dim]
+    known: Known
+
+    def fits(self, arguments: Arguments) -> bool:
+        return fits(self.types, [tuple(a.shape) for a in arguments.arrays], self.conditions)
+
+
 @dataclass(frozen=True)
 class Variant:
     """What a function was compiled to for some kind of arguments; those of a bound module are left out.
@@ -249,7 +272,8 @@ class Compiled:
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
-                 matmul_precision: str | None = None, fallback: bool = False) -> None:
+                 matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> None:
+        self.dynamic = dynamic
         self.where, self.target = _target(target)
         self.fallback = fallback
         self._reports: list[Report] = []
@@ -275,7 +299,9 @@ class Compiled:
         if both := sorted(self.donate & self.static):
             raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
         self.specs = self._specifications(known, args)
-        self._known: dict[Any, tuple[Recorded | None, Entry | None, tuple[int, ...]]] = {}
+        self._known: dict[Any, Known] = {}
+        self._general: dict[Any, list[General]] = {}       # code for many sizes, by all that is known but sizes
+        self._seen: dict[Any, list[tuple[int, ...]]] = {}  # the sizes of the first call that had none
         self._variants: list[Variant] = []
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
@@ -324,7 +350,7 @@ class Compiled:
             return recorded.result(())
         try:
             results = entry.call(self._brought(arguments))
-        except UserIndexError:
+        except (UserAssertionError, UserIndexError):
             # The code has run, and may have written to them.
             consume(arguments.given, donated, user_loc(), name_of(self.f))
             raise
@@ -361,10 +387,13 @@ class Compiled:
         return [s if isinstance(s, Spec) else None for s in tree.matching_leaves(structure, wanted)]
 
     def _compile(self, arguments: Arguments, args: tuple[Any, ...],
-                 keywords: dict[str, Any]) -> tuple[Recorded | None, Entry | None, tuple[int, ...]]:
+                 keywords: dict[str, Any]) -> Known:
         with self._lock:
-            if (found := self._known.get(self._key(arguments))) is not None:
+            if (found := self._known.get(self._key(arguments)) or self._fitting(arguments)) is not None:
                 return found
+            if axes := self._varying(arguments, args, keywords):
+                if (found := self._compile_for_sizes(axes, arguments, args, keywords)) is not None:
+                    return found
             try:
                 recorded, donated = self._record(arguments, args, keywords)
             except UserError as error:
@@ -383,6 +412,76 @@ class Compiled:
                     arguments, recorded, args, keywords):
                 self._add_fast_path(entry)
             return known
+
+    def _fitting(self, arguments: Arguments) -> Known | None:
+        """Code for many sizes that serves these, which is then known for them."""
+        for general in self._general.get(self._rough_key(arguments), ()):
+            if general.fits(arguments):
+                if len(self._known) >= SHAPES_KNOWN:
+                    self._known = {k: v for k, v in self._known.items() if v is not general.known}
+                self._known[self._key(arguments)] = general.known
+                return general.known
+        return None
+
+    def _rough_key(self, arguments: Arguments) -> Any:
+        """The key without the sizes of arrays whose types are not specified."""
+        flags = iter(zip(arguments.types, arguments.weak))
+        out: list[Any] = [arguments.key[0]]
+        for part, slot in zip(arguments.key[1:], arguments.slots):
+            is_sized = slot and next(flags) == (None, False)
+            out.append((part[0], len(part[1])) if is_sized else part)
+        return tuple(out), arguments.device
+
+    def _varying(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Axis]:
+        """The axes whose sizes shall be symbols: all with `dynamic`, else those that differ from an earlier call's.
+
+        The arrays of modules keep their sizes.
+        """
+        if self.dynamic is False or (self.dynamic is None and self.where is not None):
+            return []
+        shapes = [tuple(a.shape) for a in arguments.arrays]
+        before = self._seen.setdefault(self._rough_key(arguments), shapes)
+        held: list[bool] = []                              # per leaf: whether it belongs to a module
+        for name, x in roots(self.names, args, keywords):
+            count = 1 if name in self.static else len(tree.leaves(x))
+            held += [any(True for _ in tree.attribute_trees(x))] * count
+        own = [h for h, slot in zip(held, arguments.slots) if slot]
+        return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape)
+                if arguments.types[i] is None and not arguments.weak[i] and not own[i]
+                and (self.dynamic or n != before[i][axis])]
+
+    def _compile_for_sizes(self, axes: list[Axis], arguments: Arguments, args: tuple[Any, ...],
+                           keywords: dict[str, Any]) -> Known | None:
+        """Code for many sizes; None where there is none, and the error is the one for these sizes."""
+        static = list(arguments.types)
+        names = paths_of(self.names, arguments, args, keywords)
+
+        def record(types: list[TensorType]) -> tuple[Recorded, tuple[int, ...]]:
+            arguments.types = [t if s is None else s for s, t in zip(static, types)]
+            return self._record(arguments, args, keywords)
+
+        try:
+            (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names)
+            if all(t.is_static for t in types) and not self.dynamic:
+                return None
+            self._reports.append(self._report(arguments, args, keywords, recorded))
+            made = self._code(recorded, arguments)
+        except Error:
+            return None
+        finally:
+            arguments.types = static
+        entry: Any = made.entry("main") if made is not None else None
+        known = recorded, entry, donated
+        arguments.types = [t if s is None else s for s, t in zip(static, types)]
+        self._variants.append(self._variant(arguments, args, keywords, recorded, [made.linked] if made else []))
+        if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
+                arguments, recorded, args, keywords):
+            self._add_fast_path(entry)
+        arguments.types = static
+        conditions = entry.interface.conditions if entry is not None else ()
+        self._general.setdefault(self._rough_key(arguments), []).append(General(types, conditions, known))
+        self._known[self._key(arguments)] = known
+        return known
 
     def _report(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
                 recorded: Recorded | None = None, error: UserError | None = None) -> Report:
@@ -504,6 +603,25 @@ class Compiled:
                                      code="MLC0347", loc=user_loc())
         return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
 
+    def peak_bytes(self, **numbers: int) -> int:
+        """The memory of a call, known before it: bytes of its arguments, its results and all between them, at once.
+
+        `numbers` are for the sizes that are symbols. Of several codes it is that whose symbols are these. Loops of
+        which only the data tell how often they turn may take more for their derivatives, while these run.
+        """
+        interfaces = [e.interface for _, e, _ in self._known.values() if e is not None]
+        if not interfaces and all(n in self.specs for n in self.names):
+            interfaces = [i for image in self.prepare([self.specs[n] for n in self.names], {}).images
+                          for i in image.interfaces.values()]
+        interface = next((i for i in interfaces if set(i.symbols) == set(numbers)), None)
+        if interface is None:
+            known = sorted({", ".join(i.symbols) or "none" for i in interfaces})
+            raise UserError(f"{name_of(self.f)} has no code whose symbolic sizes are {', '.join(numbers) or 'none'}",
+                            code="MLC0409", loc=user_loc(), hint="those of what is compiled so far: " + (
+                                "; ".join(known) if known else "nothing is, so call it once"))
+        types = [*interface.inputs, *(t for t, a in zip(interface.results, interface.aliases) if a < 0)]
+        return sum(sizes.evaluate(n, numbers) for n in (interface.arena, *(t.size * t.dtype.itemsize for t in types)))
+
     # -- looking inside -----------------------------------------------------------------------------------------------
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """The module for these arguments (arrays or specifications) at a level; see `mlc.lower`."""
@@ -556,7 +674,7 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
 
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
-            matmul_precision: str | None = None, fallback: bool = False) -> Compiled:
+            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -569,6 +687,9 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     target  "cuda" or "cuda:1": run on that device, bring arguments there, and leave results there; "cuda:sm_90" the
             same with code for that architecture. "host": run on the CPU. None: run where tensors among the arguments
             are
+    dynamic  True: one code for all sizes of the arguments that f can be recorded for, but for the arrays of modules.
+            False: code for each. None: code for the sizes of the first call, and where others come, one for all sizes
+            of those axes that differ
     fallback  run f as Python for arguments for which it cannot be recorded, such as where a tensor's number is a shape
     graph   on a device: launch all kernels as one, if the sizes alone say which there are (a CUDA graph)
     matmul_precision
@@ -584,7 +705,7 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
     """
-    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback)
+    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher

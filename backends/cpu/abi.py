@@ -63,6 +63,7 @@ class Interface:
     conditions   sizes that are not negative in a call that means something; the caller checks it
     condition_sites  "file:line:col: message" for each
     temporaries  bytes of the values between kernels
+    arena        bytes of the memory for them, as they are packed
     work         the number of elementary steps of a call, if known (negative: without bound)
     """
 
@@ -75,6 +76,7 @@ class Interface:
     conditions: tuple[Dim, ...] = ()
     condition_sites: tuple[str, ...] = ()
     temporaries: Dim = 0
+    arena: Dim = 0
     work: Dim | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +92,8 @@ class Interface:
                 self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
         if len(self.conditions) != len(self.condition_sites):
             self._wrong(f"{len(self.condition_sites)} places for {len(self.conditions)} conditions")
-        computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.conditions, self.temporaries]
+        computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.conditions, self.temporaries,
+                    self.arena]
         used = set[str]().union(*map(sizes.symbols, computed))
         if missing := used - set(self.symbols):
             self._wrong(f"size {sorted(missing)[0]} is not among the symbols {list(self.symbols)}")
@@ -148,7 +151,7 @@ def interface_of(entry: Op) -> Interface:
         tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
         tuple(map(sizes.parse, _strings(attrs.get("conditions")))), _strings(attrs.get("condition_sites")),
-        sizes.parse(str(attrs.get("temporaries", 0))), steps)
+        sizes.parse(str(attrs.get("temporaries", 0))), sizes.parse(str(attrs.get("arena", 0))), steps)
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -18,9 +18,9 @@ result where the callee allows it. A function that calls itself has no arena of 
 
 A public function gets the attributes `interface` (its tensor type, as text), `symbols`, `aliases` (per result: the
 position of the donated input whose buffer it takes, or -1), `error_sites`, `conditions` (sizes that must not be
-negative: the caller sees to it), `condition_sites`, `work` and `temporaries` (bytes of all values in the arena), and
-a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them include what its callees
-need.
+negative: the caller sees to it), `condition_sites`, `work`, `temporaries` (bytes of all values in the arena) and
+`arena` (its bytes), and a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them
+include what its callees need, but for callees whose sizes only the data tell: those have memory of the heap.
 """
 
 from __future__ import annotations

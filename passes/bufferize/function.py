@@ -15,6 +15,7 @@ from mlc.dialects.func import Func, Return
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, to_buffer
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
+from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FunctionType, MemRefType, TensorType, Type, bind_symbols, i1, i8, i64, index, to_numpy
 from mlc.passes import between
@@ -104,6 +105,7 @@ class Bufferizer:
         function.attrs.pop("donate", None)
         if function.is_public:
             self.describe(interface, names, aliases, work, conditions, temporaries)
+            function.attrs["arena"] = str(arena)
             self.companion(names, arena)
         function.update_type()
         return Callee(inputs, interface.results, tuple(names), tuple(aliases), overwrites, arena, temporaries, work,
@@ -248,6 +250,8 @@ class Bufferizer:
             self.from_scalar(op)
         elif isinstance(op, tn.Extent):
             op.replace_by(self.size(op.value))
+        elif isinstance(op, tn.FailIf):
+            self.assertion(op)
         elif isinstance(op, tn.Witness):
             self.buffers[op.result] = self.witness(op)
         elif isinstance(op, scf.For):
@@ -342,6 +346,15 @@ class Bufferizer:
         elif x.type == i1:
             x = arith.ExtUI(x, i8).result
         memref.Store(x, self.buffer(op.result), ())
+
+    def assertion(self, op: tn.FailIf) -> None:
+        """Where it is bad, record the site unless that of a smaller number is there."""
+        at = (self.size(0),)
+        record = memref.Load(self.errors, at).result
+        number = arith.constant(self.sites.first[op] * ELEMENTS, i64)
+        failed = arith.MinUI(record, number).result
+        memref.Store(arith.Select(op.bad, failed, record).result, self.errors, at)
+        op.erase()
 
     def witness(self, op: tn.Witness) -> Value:
         """Memory of as many rows as the number says, and of no bytes; the index value of the size, from here on."""

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from mlc.dialects import func, scf
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.core import Op, Value
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, evaluate, is_natural, symbols
 from mlc.ir.types import TensorType
 from mlc.passes.between import GIVES_TENSORS
 from mlc.passes.bufferize.lifetimes import Lifetimes, carried, forwarded
@@ -25,10 +25,14 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Slot:
-    """A piece of the arena and the last step that uses what lies there now."""
+    """A piece of the arena: the bytes of the largest value in it, and the last step that uses what lies there now."""
 
-    bytes: Dim
+    needed: Dim
     free_after: int
+
+    @property
+    def bytes(self) -> Dim:
+        return (self.needed + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
 @dataclass(eq=False)
@@ -127,7 +131,7 @@ class Plan:
     def fresh(self, op: Op, v: Value) -> Slot:
         bytes = v.type.size * v.type.dtype.itemsize
         self.temporaries = self.temporaries + bytes
-        return self.free_slot((bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT, self.life.start[op])
+        return self.free_slot(bytes, self.life.start[op])
 
     def free_slot(self, size: Dim, step: int) -> Slot:
         """A slot that nothing uses at `step`: the smallest that holds `size`, the largest grown, or a new one."""
@@ -146,24 +150,38 @@ class Plan:
             slot = self.slots[i]
             if slot.free_after >= step:                     # it was in use for longer than was known then
                 heappush(self.busy, (slot.free_after, i))
-            elif isinstance(slot.bytes, int):
-                insort(self.free, (slot.bytes, i))
+            elif isinstance(slot.needed, int):
+                insort(self.free, (slot.needed, i))
             else:
                 insort(self.free_unknown, i)
 
     def best(self, size: Dim) -> int | None:
         """The number of the free slot to take for `size`, which is free no more."""
         if not isinstance(size, int):
-            i = next((i for i in self.free_unknown if self.slots[i].bytes == size), None)
-            if i is not None:
-                self.free_unknown.remove(i)
-            return i
+            return self.best_symbolic(size)
         if not self.free:
             return None
         at = bisect_left(self.free, (size, 0))
         bytes, i = self.free.pop(min(at, len(self.free) - 1))
-        self.slots[i].bytes = max(bytes, size)
+        self.slots[i].needed = max(bytes, size)
         return i
+
+    def best_symbolic(self, size: Dim) -> int | None:
+        """Of the free slots that are larger or smaller whatever the symbols are: the smallest larger, largest smaller."""
+        larger = [i for i in self.free_unknown if is_natural(self.slots[i].needed - size)]
+        smaller = [i for i in self.free_unknown if is_natural(size - self.slots[i].needed)]
+        if not larger and not smaller:
+            return None
+        found = min(larger, key=self.about) if larger else max(smaller, key=self.about)
+        self.free_unknown.remove(found)
+        if not larger:
+            self.slots[found].needed = size
+        return found
+
+    def about(self, slot: int) -> int:
+        """The size of a slot where every symbol is 64, to compare by."""
+        needed = self.slots[slot].needed
+        return evaluate(needed, dict.fromkeys(symbols(needed), 64))
 
     # -- regions --------------------------------------------------------------------------------------------------
     def enter_for(self, op: scf.For) -> None:

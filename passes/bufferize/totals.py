@@ -1,4 +1,4 @@
-"""What the functions of a module add up to: places where an index can be out of range, and work."""
+"""What the functions of a module add up to: places where something can go wrong, and work."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Block, Value
+from mlc.ir.interp import ASSERTION
 from mlc.ir.sizes import Dim
 from mlc.passes.between import REGIONS
 
@@ -19,26 +20,26 @@ UNBOUNDED = None
 
 
 class Sites:
-    """The places in a module where an index can be out of range, numbered as they are first met."""
+    """The places in a module where an index can be out of range or an assertion fail, numbered as first met."""
 
     def __init__(self, module: Module) -> None:
         self.names: list[str] = []
-        self.first: dict[Kernel, int] = {}              # the number of a kernel's first place
+        self.first: dict[Kernel | tn.FailIf, int] = {}  # the number of its first place
         self.reached: dict[str, bool] = {}              # whether a function, or one that it calls, has such places
         seen: set[str] = set()
         for function in sorted(func.functions(module), key=lambda f: not f.is_public):
             self.number(function, {f.sym_name: f for f in func.functions(module)}, seen)
         for function in func.callees_first(module):
             self.reached[function.sym_name] = any(
-                bool(sites_of(op)) if isinstance(op, Kernel) else self.reached.get(op.callee, False)
+                self.reached.get(op.callee, False) if isinstance(op, func.Call) else bool(sites_of(op))
                 for op in _steps(function))
 
     def number(self, function: Func, table: Mapping[str, Func], seen: set[str]) -> None:
         """Go through a function, and through each other one where it is first called."""
-        work: list[Func | Kernel | func.Call] = [function]
+        work: list[Func | Kernel | tn.FailIf | func.Call] = [function]
         while work:
             op = work.pop()
-            if isinstance(op, Kernel):
+            if isinstance(op, Kernel | tn.FailIf):
                 self.first[op] = len(self.names)
                 self.names += sites_of(op)
                 continue
@@ -48,14 +49,17 @@ class Sites:
                 work += reversed(_steps(following))
 
 
-def _steps(function: Func) -> list[Kernel | func.Call]:
-    return [op for op in function.walk() if isinstance(op, Kernel | func.Call)]
+def _steps(function: Func) -> list[Kernel | tn.FailIf | func.Call]:
+    return [op for op in function.walk() if isinstance(op, Kernel | tn.FailIf | func.Call)]
 
 
-def sites_of(kernel: Kernel) -> list[str]:
-    """The places in a kernel where an index can be out of range, as `file:line:col: message`."""
+def sites_of(step: Kernel | tn.FailIf) -> list[str]:
+    """The places in a kernel where an index can be out of range, or that of an assertion, as `file:line:col: message`.
+    """
+    if isinstance(step, tn.FailIf):
+        return [f"{step.loc}: {ASSERTION}{step.message}"]
     return [f"{op.loc}: an index of {op.name.removeprefix('tensor.')} is out of range for axis {op.axis} of size "
-            f"{op.x.type.shape[op.axis]}" for op in kernel.body.block if isinstance(
+            f"{op.x.type.shape[op.axis]}" for op in step.body.block if isinstance(
                 op, tn.Take | tn.TakeAlong | tn.Scatter | tn.ScatterAlong)]
 
 

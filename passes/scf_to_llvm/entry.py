@@ -24,7 +24,7 @@ DONE, ARENA_TOO_SMALL, ERROR = range(3)
 
 
 CARRIED = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "conditions",
-           "condition_sites", "temporaries")
+           "condition_sites", "temporaries", "arena")
 """What the caller of an entry has to know: attributes of the function that its entry takes over."""
 
 

@@ -166,9 +166,9 @@ While a function is recorded its arrays have types but no elements.
 example python:
     import mlc, numpy as np
     def f(x):
-        return x if x.sum() > 0 else -x
+        return mlc.zeros(x.sum().item())
     mlc.compile(f)(np.ones(3, np.float32))
-fix: choose with mlc.where(condition, a, b), or compute the number outside the compiled function.
+fix: compute the number outside the compiled function, or compile with fallback=True.
 
 MLC0351 A value of a function that was recorded is used after it.
 example python:
@@ -422,4 +422,17 @@ example python:
     f = mlc.custom_vjp(scaled)
     mlc.grad(lambda x: f(x, by=2.0))(mlc.ones(3))
 fix: make them positional; the rule gets one cotangent or tangent for each.
+
+MLC0408 What Python does depends on a size that is a symbol.
+example python:
+    import mlc
+    mlc.lower(lambda x: x.sum() if x.shape[0] > 3 else x.mean(), args=[mlc.spec("B")])
+fix: compile for sizes that are numbers, or write what holds for all sizes.
+
+MLC0409 The memory is asked for of code that there is not.
+example python:
+    import mlc
+    f = mlc.compile(lambda x: x * 2, args=[mlc.spec("B")])
+    f.compiled.peak_bytes(N=3)
+fix: give a number for each symbol of the specification, and for no other.
 '''

@@ -1,0 +1,88 @@
+"""One recording for many sizes: which sizes of arguments can be symbols, found by trying.
+
+Every size that may vary becomes a symbol of its own, and the function is recorded. Where it needs two of them to be
+equal, or one of them to be a number, recording ends with an error that names them: then they become one symbol if
+their numbers now are equal, the number it is now if not, and the function is recorded again. So what the symbols
+leave open is just what the function leaves open, and a call with sizes that do not fit finds no code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from mlc.ir import sizes
+from mlc.ir.diag import Error
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
+
+R = TypeVar("R")
+Axis = tuple[int, int]
+"""The number of an array and one of its axes."""
+
+
+def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[TensorType], axes: Sequence[Axis],
+                     names: Sequence[str]) -> tuple[R, list[TensorType]]:
+    """What `record` gives for `types` with symbols at as many of the `axes` as can be, and those types.
+
+    The symbols are called `x_0` for axis 0 of what `names` calls x. An error that no number can mend is raised.
+    """
+    taken = {n for t in types for d in t.shape for n in sizes.symbols(d)}
+    symbols = dict(zip(_symbols(axes, names, taken), axes))
+    numbers = {name: types[i].shape[axis] for name, (i, axis) in symbols.items()}
+    means: dict[str, Dim] = {name: sizes.sym(name) for name in symbols}
+    while True:
+        shapes = [list(t.shape) for t in types]
+        for name, (i, axis) in symbols.items():
+            shapes[i][axis] = means[name]
+        now = [t.with_shape(tuple(shape)) for t, shape in zip(types, shapes)]
+        try:
+            return record(now), now
+        except Error as error:
+            live = [name for name in symbols if means[name] == sizes.sym(name)]
+            if not live:
+                raise
+            found = [name for name in live if _names(error, name)] or live
+            _join(found, numbers, means)
+
+
+def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Iterator[str]:
+    for i, axis in axes:
+        base = re.sub(r"\W+", "_", names[i]).strip("_") if i < len(names) else ""
+        name = f"{base if base[:1].isalpha() else f'arg{i}'}_{axis}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        yield name
+
+
+def _names(error: Error, symbol: str) -> bool:
+    return re.search(rf"\b{symbol}\b", error.message) is not None
+
+
+def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) -> None:
+    """Let symbols of one number be one symbol; if there are no two, let each be its number."""
+    first: dict[Dim, str] = {}
+    env: dict[str, Dim] = {}
+    for name in found:
+        if first.setdefault(numbers[name], name) != name:
+            env[name] = sizes.sym(first[numbers[name]])
+    if not env:
+        env = {name: numbers[name] for name in found}
+    for name, meaning in means.items():
+        means[name] = sizes.substitute(meaning, env)
+
+
+def fits(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]], conditions: Sequence[Dim]) -> bool:
+    """Whether arrays of these shapes are of the types, and no condition is negative."""
+    env: dict[str, int] = {}
+    for type, shape in zip(types, shapes):
+        for d, n in zip(type.shape, shape):
+            if (name := sizes.symbol_name(d)) is not None:
+                env.setdefault(name, n)
+    try:
+        return all(len(t.shape) == len(s) and all(sizes.evaluate(d, env) == n for d, n in zip(t.shape, s))
+                   for t, s in zip(types, shapes)) and all(sizes.evaluate(c, env) >= 0 for c in conditions)
+    except (KeyError, ZeroDivisionError):
+        return False

@@ -1,0 +1,96 @@
+"""Sizes as symbols: one code for many sizes, asked for or found out, with the bits of the code for one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+
+
+def rows(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+def test_the_second_size_leads_to_code_for_all() -> None:
+    recorded = []
+
+    @mlc.compile
+    def f(x: Any, w: Any) -> Any:
+        recorded.append(x.shape)
+        return mlc.softmax(x @ w, dim=1)
+
+    w = rows(3, 4)
+    for n in (5, 6, 1, 0, 9, 5):
+        want = mlc.softmax(mlc.tensor(rows(n, 3)) @ w, dim=1).numpy()
+        np.testing.assert_array_equal(f(rows(n, 3), w).numpy(), want)
+    assert len(recorded) == 2 and len(set(f.compiled.signatures)) == 2
+
+
+def test_all_sizes_at_once_and_what_they_have_to_be() -> None:
+    f = mlc.compile(lambda x, w: x @ w, dynamic=True)
+    for n, k, m in ((5, 3, 4), (1, 1, 1), (0, 3, 2), (7, 2, 2)):
+        np.testing.assert_allclose(f(rows(n, k), rows(k, m)).numpy(), rows(n, k) @ rows(k, m), rtol=1e-5)
+    signature, = set(f.compiled.signatures)
+    assert signature == "(tensor<(x_0)x(x_1)xf32>, tensor<(x_1)xw_1xf32>) -> tensor<(x_0)xw_1xf32>"
+    with pytest.raises(mlc.UserError, match="inner sizes differ: 4 and 3"):
+        f(rows(5, 4), rows(3, 4))
+
+
+def test_a_size_that_decides_what_python_does_is_a_number() -> None:
+    @mlc.compile
+    def f(x: Any) -> Any:
+        return x.sum() if x.shape[0] > 3 else x.mean()
+
+    assert [float(f(np.ones(n, np.float32))) for n in (2, 5, 1, 7)] == [1.0, 5.0, 1.0, 7.0]
+
+
+def test_dynamic_false_makes_code_for_each_size() -> None:
+    f = mlc.compile(lambda x: x.sum(), dynamic=False)
+    for n in (2, 3, 4):
+        f(rows(n))
+    assert len(f.compiled.signatures) == 3
+
+
+def test_memory_is_known_before_running() -> None:
+    f = mlc.compile(lambda x: (mlc.exp(x) @ mlc.exp(x).T).sum(), args=[mlc.spec("B", 4)])
+    b = 32                                         # x, the result, e^x, and the product
+    assert f.compiled.peak_bytes(B=b) <= 4 * (4 * b + 1 + 4 * b + b * b) + 2 * 64
+    assert f.compiled.peak_bytes(B=2 * b) > f.compiled.peak_bytes(B=b)
+    with pytest.raises(mlc.UserError, match="no code whose symbolic sizes are T"):
+        f.compiled.peak_bytes(T=3)
+
+
+@pytest.mark.parametrize("pairs", [pytest.param(8, id="8 pairs"),
+                                   pytest.param(200, id="200 pairs", marks=pytest.mark.slow)])
+def test_a_transformer_block_and_its_gradient_for_every_batch_and_length(pairs: int) -> None:
+    """One code, with the bits and about the memory of the code for each pair of sizes."""
+    mlc.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+
+    def step(layer: Any, x: Any) -> Any:
+        return mlc.value_and_grad(lambda layer, x: (layer(x) ** 2).mean())(layer, x)
+
+    many = mlc.compile(step, args=[None, mlc.spec("B", "T", 16)])
+    rng = np.random.default_rng(0)
+    chosen = [(0, 3), (3, 0), (1, 1), (1, 5), (64, 1),
+              *((int(rng.integers(1, 65)), int(rng.integers(1, 513 if pairs > 8 else 33))) for _ in range(pairs))]
+    compared = 12 if pairs > 8 else 4
+    for n, (batch, length) in enumerate(chosen):
+        x = rows(batch, length, 16)
+        found = many(layer, x)
+        if n >= 3 + compared:
+            continue
+        one = mlc.compile(step, dynamic=False)
+        for a, b in zip(leaves(found), leaves(one(layer, x)), strict=True):
+            np.testing.assert_array_equal(a, b)
+        assert many.compiled.peak_bytes(B=batch, T=length) <= 1.1 * one.compiled.peak_bytes() + 64 * 40
+    assert len(set(many.compiled.signatures)) == 1
+
+
+def leaves(tree: Any) -> list[Any]:
+    from mlc.frontend.tree import leaves
+    return [np.asarray(x) for x in leaves(tree) if x is not None]
