@@ -10,13 +10,14 @@ from typing import Any
 
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
-from mlc.frontend.derivatives import Inputs
+from mlc.frontend.derivatives import Argnums, Inputs, numbers_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
-from mlc.frontend.signature import name_of
+from mlc.frontend.signature import Arguments, Spec, name_of, record_entry
 from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, current, record, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Dim
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,6 +40,25 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         return call(name_of(f), body, *args, **keywords)
 
     return recomputed
+
+
+def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
+    """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for arguments like these.
+
+    Arguments and results of f do not count: they are there anyway. Arguments may be specifications; with symbols in
+    them, the answer is a size. A `while`, and a `for` whose number of turns only the data tell, leave what they start
+    from: the backward pass runs them again.
+    """
+    arguments = Arguments(*tree.flatten((args, {})))
+    arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]
+    trace = record_entry(f, arguments).trace
+    chosen = numbers_of(argnums, len(args))
+    moved = [n in chosen for n, x in enumerate(args) for _ in tree.leaves(x)]
+    slots = [wanted for wanted, slot in zip(moved, arguments.slots) if slot]
+    wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_float]
+    if not wrt:
+        raise UserTypeError("nothing among these arguments has a derivative", code="MLC0373", loc=user_loc())
+    return autodiff.saved_bytes(trace.module, trace.function, wrt, user_loc())
 
 
 class _Custom:

@@ -29,7 +29,7 @@ from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.generalize import Axis, fits, record_for_sizes
 from mlc.frontend.location import user_loc
-from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp
+from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
 from mlc.frontend.script import runtime
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import (
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
     from mlc.backends.image import Image
     from mlc.backends.target import Target
 
-__all__ = ["MODULES", "OPERATIONS", "Compiled", "Lowered", "Spec", "Tensor", "checkpoint", "compile", "cond",
+__all__ = ["Compiled", "Lowered", "MODULES", "OPERATIONS", "Spec", "Tensor", "checkpoint", "compile", "cond",
            "custom_jvp", "custom_vjp", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacrev",
-           "jvp", "linearize", "lower", "map", "native_entries", "scan", "set_num_threads", "spec", "value_and_grad",
-           "vjp", "vmap", "while_loop"]
+           "jvp", "linearize", "lower", "map", "native_entries", "saved_bytes", "scan", "set_num_threads", "spec",
+           "value_and_grad", "vjp", "vmap", "while_loop"]
 
 Parameters = str | int | Iterable[str | int]
 """Parameters of a function: names, positions, or one of them."""

@@ -17,7 +17,9 @@ import numpy as np
 from mlc.dialects import func
 from mlc.dialects.autodiff.activity import RECOMPUTE
 from mlc.dialects.autodiff.batch_control import Batcher
+from mlc.dialects.autodiff.batch_custom import bring_rules
 from mlc.dialects.autodiff.batch_walk import PASS_NAME, Batched, Request, Scope, Walk, batched_type
+from mlc.dialects.autodiff.custom import is_custom
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to
@@ -157,22 +159,23 @@ def batch(module: Module, request: Request, made: Lanes, asked: Loc) -> Batched:
     Walks wait while what they call is batched: calls are nested, Python's are not.
     """
     table = {f.sym_name: f for f in func.functions(module)}
-    work: list[tuple[Request, Walk]] = [] if request in made else [(request, _function(table, request, asked))]
+    names = {str(op.attrs.get("sym_name")) for op in module.body.block}
+    work: dict[Request, Walk] = {} if request in made else {request: _function(table, names, request, asked)}
     answer: Batched | None = None
     while work:
-        current, walk = work[-1]
+        current = next(reversed(work))
         try:
-            wanted = walk.send(answer)  # type: ignore[arg-type]
+            wanted = work[current].send(answer)  # type: ignore[arg-type]
             if (answer := made.get(wanted)) is None:
-                if any(wanted == other for other, _ in work):
+                if wanted in work:
                     raise UserError(f"@{wanted.callee} calls itself: a recursive function cannot be batched",
                                     code="MLC0137", loc=table[wanted.callee].loc, notes=(_asked(asked),))
-                work.append((wanted, _function(table, wanted, asked)))
+                work[wanted] = _function(table, names, wanted, asked)
         except StopIteration as stop:
-            work.pop()
+            del work[current]
             answer = made[current] = stop.value
         except BaseException as error:
-            _unwind([walk for _, walk in work], error)
+            _unwind(list(work.values()), error)
             raise
     return made[request]
 
@@ -191,8 +194,8 @@ def _asked(loc: Loc) -> str:
     return f"vmap is asked for at {loc}"
 
 
-def _function(table: Mapping[Symbol, Func], request: Request, asked: Loc) -> Walk:
-    """Batch one function."""
+def _function(table: Mapping[Symbol, Func], names: set[str], request: Request, asked: Loc) -> Walk:
+    """Batch one function, under a name that is none of `names`."""
     if request.callee not in table:
         raise UserError(f"@{request.callee} is not defined", code="MLC0106", loc=asked)
     function = table[request.callee]
@@ -216,10 +219,15 @@ def _function(table: Mapping[Symbol, Func], request: Request, asked: Loc) -> Wal
             func.Return(tuple(v for v, _ in returned))
     module = function.parent
     assert module is not None
-    out.sym_name = Symbol(func.free_name(f"{function.sym_name}_vmap", {
-        str(op.attrs.get("sym_name")) for op in module}))
+    out.sym_name = Symbol(func.free_name(f"{function.sym_name}_vmap", names))
+    names.add(out.sym_name)
     out.update_type()
     if RECOMPUTE in function.attrs:
         out.attrs[RECOMPUTE] = function.attrs[RECOMPUTE]
     module.insert(out, function.next)
-    return Batched(out, tuple(is_batched for _, is_batched in returned))
+    flags = tuple(is_batched for _, is_batched in returned)
+    if is_custom(function):
+        yield from bring_rules(function, out, request, lanes, flags, table)
+        out.update_type()
+        flags = (True,) * len(flags)
+    return Batched(out, flags)

@@ -138,10 +138,13 @@ class _Forward:
         self.halves = halves
         self.table = table
         self.asked = asked
-        copy = function.clone()
+        copied: dict[Value, Value] = {}
+        copy = function.clone(copied)
         assert isinstance(copy, Func)
         self.function = copy
         self.tangents: dict[Value, Value] = {}
+        active = set() if custom.is_custom(function) else _active(function, push)
+        self.active = {copied[v] for v in active}        # what was asked of callees goes by this, and not by `tangents`
 
     def run(self) -> Pushed:
         function, block = self.function, self.function.block
@@ -186,8 +189,8 @@ class _Forward:
         loc = op.loc.through(PASS_NAME)
         if isinstance(op, func.Call):
             with before(op, loc):
-                wrt = tuple(i for i, v in enumerate(op.args) if v in self.tangents)
-                results, found = self.made[Push(op.callee, wrt)].call(op.args, [self.tangents[op.args[i]] for i in wrt])
+                push = _nested(op, self.active, self.table)[0]
+                results, found = self.made[push].call(op.args, [self.tangent(op.args[i]) for i in push.wrt])
             self.replace(op, results, found)
         elif bodies.is_control(op):
             with before(op, loc):
@@ -201,7 +204,9 @@ class _Forward:
             with before(op, loc):
                 value = op.decompose()
             first = last.next if last is not None else self.function.block.first
-            op.replace_by(*((value,) if isinstance(value, Value) else value))
+            values = (value,) if isinstance(value, Value) else value
+            self.active.update(new for old, new in zip(op.results, values) if old in self.active)
+            op.replace_by(*values)
             return first
         else:
             raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc,
@@ -209,7 +214,12 @@ class _Forward:
                             hint="pass its operand through stop_gradient if it is to count as a constant")
         return following
 
+    def tangent(self, v: Value) -> Value:
+        """How a value moves, zero where it does not."""
+        return self.tangents[v] if v in self.tangents else full(0.0, v.type)
+
     def replace(self, op: Op, results: Sequence[Value], found: Mapping[int, Value]) -> None:
+        self.active.update(new for old, new in zip(op.results, results) if old in self.active)
         op.replace_by(*results)
         self.know(results, found)
 
@@ -224,7 +234,7 @@ class _Forward:
     def transposed(self, op: Op) -> dict[int, Value]:
         """The tangents of the results of an operation, at the insertion point."""
         if (rule := getattr(op, "jvp", None)) is not None:
-            moved = rule(*(self.tangents[v] if v in self.tangents else full(0.0, v.type) for v in op.operands))
+            moved = rule(*map(self.tangent, op.operands))
             return dict(enumerate(moved))
         map = Block([r.type for r in op.results])
         with at_end(map, builder.loc):
@@ -236,8 +246,7 @@ class _Forward:
 
     # -- loops and conditions -----------------------------------------------------------------------------------------
     def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:
-        active = set(self.tangents)
-        pushes = _pushes(op, active, self.table)
+        pushes = _pushes(op, self.active, self.table)
         made = [self.made[p] if p.wrt else None for p in pushes]
         if isinstance(op, scf.If):
             return self.branches(op, pushes, made)
@@ -266,14 +275,13 @@ class _Forward:
         if function is None:
             return list(func.Call(call.callee, tuple(args), tuple(r.type for r in call.results)).results), {}
         own = own or {}
-        return function.call(args, [own[i] if i in own else self.tangents[args[i]] for i in push.wrt])
+        return function.call(args, [own[i] if i in own else self.tangent(args[i]) for i in push.wrt])
 
     def loop(self, op: scf.For | scf.While, push: Push, function: Pushed | None
              ) -> tuple[list[Value], dict[int, Value]]:
         call, lead, count = bodies.body_call(bodies.bodies(op)[0]), bodies.leading(op), len(op.init)
         carried = [i - lead for i in push.wrt if i < lead + count]
-        start = [*op.init, *(self.tangents[v] if (v := op.init[k]) in self.tangents else full(0.0, v.type)
-                             for k in carried)]
+        start = [*op.init, *(self.tangent(op.init[k]) for k in carried)]
         outside = list(call.args[lead + count:])
 
         def turn(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
@@ -304,9 +312,9 @@ class _Forward:
     def masked(self, op: Masked, push: Push, function: Pushed | None) -> tuple[list[Value], dict[int, Value]]:
         call, args, count = bodies.body_call(op.block), list(op.args), op.carried
         of = sorted({*(function.of if function is not None else ()), *(i for i in push.wrt if i < count)})
-        start = [self.tangents[args[j]] if args[j] in self.tangents else full(0.0, args[j].type) for j in of]
+        start = [self.tangent(args[j]) for j in of]
         outside = [i for i in push.wrt if i not in of]
-        new = masked(op.p, [*args[:count], *start], [*args[count:], *(self.tangents[args[i]] for i in outside)])
+        new = masked(op.p, [*args[:count], *start], [*args[count:], *(self.tangent(args[i]) for i in outside)])
         own = list(new.block.args)
         primals = [*own[:count], *own[count + len(of): len(args) + len(of)]]
         tangents = dict(zip(of, own[count:])) | dict(zip(outside, own[len(args) + len(of):]))

@@ -12,13 +12,16 @@ times what the body makes of it, which may be infinite: a derivative selects aft
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.base import reshape, select
+from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
+from mlc.dialects.tensor.shape import transpose
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.types import FloatType, TensorType, Type, i1
 
@@ -135,6 +138,11 @@ def _inline(op: Masked) -> None:
         inner.move_before(op)
     with before(op):
         results = [_selected(op.p, old, new) for old, new in zip(op.carries, yielded)]
+    for old, new, result in zip(op.carries, yielded, op.results):
+        if is_splat(old, 0.0):
+            for user in result.users:
+                if isinstance(user, tensor.ReduceSum) and user.axes == tuple(range(op.p.type.rank)):
+                    _sum_up(op.p, new, user)
     op.replace_by(*results)
 
 
@@ -153,3 +161,44 @@ def _selected(p: Value, old: Value, new: Value) -> Value:
 def beside(p: Value, x: Value) -> Value:
     """A predicate of lanes with axes of size 1, so that it broadcasts with values of the lanes like x."""
     return reshape(p, (*p.type.shape, *[1] * (x.type.rank - p.type.rank)))
+
+
+# -- cotangents of what lanes share ---------------------------------------------------------------------------------
+def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
+    """Make reduce_sum(select(p, x, 0)) over the lanes of products where x is one, or a sum of them.
+
+    That is the cotangent of a weight that lanes share: x has a matrix for each lane, which then nobody needs.
+    """
+    parts, work, found = list[Value](), [x], False
+    with before(total):
+        while work:
+            part = work.pop()
+            op = part.op
+            if isinstance(op, tensor.Add) and len(part.uses) == 1 and all(v.type == part.type for v in op.operands):
+                work += op.operands
+                continue
+            product = _product(p, part)
+            found |= product is not None
+            parts.append(product if product is not None else tensor.ReduceSum(
+                select(beside(p, part), part, zeros(part)), total.axes, total.order).result)
+        if found:
+            total.replace_by(functools.reduce(operator.add, reversed(parts)))
+
+
+def _product(p: Value, x: Value) -> Value | None:
+    """The sum over lanes of a product, turned or not, that has one for each of them."""
+    count, turned = p.type.rank, x.op
+    if isinstance(turned, tensor.Transpose) and list(turned.perm[:count]) == list(range(count)):
+        inner = _product(p, turned.x)
+        return None if inner is None else transpose(inner, [q - count for q in turned.perm[count:]])
+    if not isinstance(turned, tensor.DotGeneral) or len(turned.batch) < count or len(x.uses) > 1:
+        return None
+    of_lanes = turned.batch[:count]
+    sides = []
+    for side, operand in enumerate(turned.operands):
+        axes = [pair[side] for pair in of_lanes]
+        if axes != sorted(axes):
+            return None
+        shape = [d if a in axes else 1 for a, d in enumerate(operand.type.shape)]
+        sides.append(select(reshape(p, shape), operand, zeros(operand)))
+    return tensor.DotGeneral(sides[0], sides[1], turned.batch[count:], (*of_lanes, *turned.contract)).result

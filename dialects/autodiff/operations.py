@@ -17,8 +17,9 @@ from mlc.dialects.autodiff.reverse import Derivative, take_apart
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Value, at_end, before
-from mlc.ir.diag import IRError
+from mlc.ir.diag import IRError, Loc
 from mlc.ir.interp import Interpreter
+from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
@@ -170,6 +171,15 @@ def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[Push, Pushed
         results, found = pushed.call(primals, [tangents[i] for i in sorted(op.wrt)])
         given = [found[j] if j in found else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]
     op.replace_by(*results, *given)
+
+
+def saved_bytes(module: Module, function: Func, wrt: Sequence[int], loc: Loc) -> Dim:
+    """The bytes that the forward half of `function` leaves for the backward half, besides arguments and results."""
+    of = tuple(j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
+    halves = take_apart(module, Request(function.sym_name, tuple(sorted(wrt)), of), {}, loc)
+    own = len(function.args) + len(function.function_type.results)
+    types = [halves.forward.function_type.results[p - len(function.args)] for p in halves.saved if p >= own]
+    return sum((t.size * t.dtype.itemsize for t in types if isinstance(t, TensorType)), 0)
 
 
 # -- meaning ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from mlc.dialects import func
+from mlc.dialects import func, tensor
 from mlc.dialects.autodiff import bodies, control, custom
 from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
 from mlc.dialects.builtin import Module
@@ -296,6 +296,10 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
         fresh = sizes.sym(func.free_name(name, func.size_names(forward) | func.size_names(backward)))
         block.insert(witness.clone(copies, env={name: fresh}), first)
         captured.setdefault(witness.operands[0], []).append((copies[witness.results[0]].op, 0))  # type: ignore[arg-type]
+    for repeated in [v.op for v in captured if isinstance(v.op, tensor.BroadcastTo) and v not in copies]:
+        block.insert(repeated.clone(copies), first)          # what is repeated takes less room than what comes of it
+        if repeated.x not in copies:
+            captured.setdefault(repeated.x, []).append((copies[repeated.result].op, 0))  # type: ignore[arg-type]
     for old, new in copies.items():
         for op, i in captured.pop(old, ()):
             op.set_operand(i, new)
