@@ -286,3 +286,14 @@ def test_a_device_that_is_there() -> None:
     """All else is checked by python -m mlc.tools.gpu_check."""
     x = mlc.tensor(X).cuda()
     assert (mlc.compile(lambda x: x @ x.T + 1, target="cuda")(x).numpy() == X @ X.T + 1).all()
+
+
+def test_the_gradient_of_a_loop_whose_turns_only_the_data_count(device: FakeDevice) -> None:
+    """Its tapes are as long as the loop ran: memory of the device that the call itself asks for."""
+    def f(x: Any) -> Any:
+        return mlc.while_loop(lambda c: (c * c).sum() < 9.0, lambda c: c * 1.5 + mlc.cos(c), x).sum()
+
+    x = np.array([0.3, -0.2], np.float32)
+    here, there = mlc.compile(mlc.grad(f)), mlc.compile(mlc.grad(f), target="cuda")
+    for scale in (1, 2, 9):
+        np.testing.assert_array_equal(there(scale * x).numpy(), here(scale * x).numpy())

@@ -51,7 +51,7 @@ class Executable:
 
         self._data = {name: where.array(a) for name, a in image.data.items()}
         self.program = Program(where.device, image.program(), kernel,
-                               {name: a.address for name, a in self._data.items()})
+                               {name: a.address for name, a in self._data.items()}, where.storage)
         self.program.graphs = graphs
         self.entries = {name: Entry(self, interface) for name, interface in image.interfaces.items()}
 

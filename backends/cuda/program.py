@@ -9,6 +9,7 @@ the device, to decide how long a loop runs, it waits and is interpreted anew in 
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlc.backends.cuda.device import MOST_BLOCKS, Device, Extent, Fill, Graph, Launch, Step
+from mlc.backends.cuda.memory import Storage
 from mlc.dialects import gpu, memref
 from mlc.dialects.arith import store
 from mlc.ir.core import Op
@@ -131,11 +133,13 @@ class Program:
 
     kernels    one by its name
     constants  the addresses of the program's data by name
+    allocate   memory of so many bytes, for what has a size that only the data tell
     graphs     whether launches that follow from sizes alone are handed to the device as one
     """
 
-    def __init__(self, device: Device, host: Op, kernels: Callable[[str], Any], constants: Mapping[str, int]) -> None:
-        self.device, self.host, self.kernels = device, host, kernels
+    def __init__(self, device: Device, host: Op, kernels: Callable[[str], Any], constants: Mapping[str, int],
+                 allocate: Callable[[int], Storage]) -> None:
+        self.device, self.host, self.kernels, self.allocate = device, host, kernels, allocate
         self.constants = dict(constants)
         self.graphs = False
         self.interpretations = 0
@@ -188,6 +192,7 @@ class Recording(Interpreter):
 
     todo    what is to be done on the device, and has not been asked of it yet
     waited  whether memory of the device was read: what follows holds for this call alone
+    kept    memory that this call has allocated, until it is over: what is asked of the device later waits for it
     """
 
     def __init__(self, program: Program, buffers: Array) -> None:
@@ -196,6 +201,7 @@ class Recording(Interpreter):
         self.todo: list[Todo] = []
         self.waited = False
         self.first_constant = 0
+        self.kept: list[Storage] = []
 
     def call(self, name: str, args: Sequence[Any], own: int = -1) -> list[Any]:
         """`own`: how many buffers the call brings, before those of constants."""
@@ -275,6 +281,16 @@ def _element(op: memref.Load | memref.Store, frame: HostFrame) -> Argument:
     return Argument(memory.offset + place * _itemsize(op.memref.type), memory.buffer)
 
 
+def _alloc(op: memref.Alloc, frame: HostFrame) -> Memory:
+    """Memory of the device, which becomes one more buffer of the call."""
+    recording = frame.interpreter
+    shape = memref.fill_shape(op, op.result.type.shape, frame.all(op.sizes))
+    recording.kept.append(recording.program.allocate(math.prod(shape) * _itemsize(op.result.type)))
+    recording.buffers = np.append(recording.buffers, np.uint64(recording.kept[-1].address))
+    recording.waited = True
+    return contiguous(len(recording.buffers) - 1, 0, shape)
+
+
 def _load(op: memref.Load, frame: HostFrame) -> Any:
     return store(frame.interpreter.read(_element(op, frame), to_numpy(op.memref.type.dtype)), op.result.type)
 
@@ -324,5 +340,5 @@ def _itemsize(type: MemRefType) -> int:
 RULES: dict[type[Op], Callable[[Any, HostFrame], Any]] = {
     memref.View: _view, memref.ReinterpretCast: _reinterpret, memref.SubView: _subview,
     memref.Cast: lambda op, frame: frame[op.source], memref.GetGlobal: _global, memref.Load: _load,
-    memref.Store: _store, gpu.Launch: _launch}
+    memref.Store: _store, memref.Alloc: _alloc, memref.Dealloc: lambda op, frame: None, gpu.Launch: _launch}
 """What the host does with memory that it cannot touch."""

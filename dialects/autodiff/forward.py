@@ -236,13 +236,13 @@ class _Forward:
         if (rule := getattr(op, "jvp", None)) is not None:
             moved = rule(*map(self.tangent, op.operands))
             return dict(enumerate(moved))
-        map = Block([r.type for r in op.results])
-        with at_end(map, builder.loc):
-            floats = [arg if has_cotangent(arg.type) else None for arg in map.args]
+        linear = Block([r.type for r in op.results])
+        with at_end(linear, builder.loc):
+            floats = [arg if has_cotangent(arg.type) else None for arg in linear.args]
             reached = [(v, ct) for v, ct in zip(op.operands, op.vjp(*floats)) if ct is not None and v in self.tangents]
             func.Return(tuple(ct for _, ct in reached))
-        pending = transpose(map, [self.tangents[v] for v, _ in reached], op)
-        return {j: pending[arg] for j, arg in enumerate(map.args) if arg in pending}
+        pending = transpose(linear, [self.tangents[v] for v, _ in reached], op)
+        return {j: pending[arg] for j, arg in enumerate(linear.args) if arg in pending}
 
     # -- loops and conditions -----------------------------------------------------------------------------------------
     def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:
