@@ -60,7 +60,7 @@ def tasks(count, points, seed):
 
 
 def main(turns=300):
-    inner = np.int64(3)                                    # a number that is an argument: one code for any number of steps
+    inner = np.int64(3)                                    # an argument: one code for any number of steps
     optimizer = mlc.optim.Adam(lr=0.005)
 
     @mlc.compile

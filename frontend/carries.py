@@ -7,7 +7,7 @@ the body changes: `lazily`, they become tensors only then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -18,13 +18,14 @@ from mlc.dialects import tensor as T
 from mlc.dialects.tensor import control
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import tree
+from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType
 from mlc.frontend.operands import NUMBER, boolean, broadcast_to, cast, is_tensor, number, reshape, tracer
 from mlc.frontend.operands import kind as kind_of_dtype
 from mlc.frontend.tensor import as_held
 from mlc.frontend.trace import Trace, Tracer, as_user_error, current, describe, discard
 from mlc.ir.core import Block, Region, Value, located
-from mlc.ir.diag import Error, Loc, UserTypeError
+from mlc.ir.diag import Error, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, f64, from_numpy, i1, i64, index
 
@@ -233,11 +234,16 @@ def branch(where: Value, then: Callable[[], Trees], otherwise: Callable[[], Tree
            lazily: bool = False) -> list[Any]:
     """`where ? then() : otherwise()`, recorded as a condition."""
     trace, blocks = current(), (Block(), Block())
-    with trace.region(blocks[0]):
-        first = then()
+    buffers, parts, assigned = Buffers.in_progress(), list[list[Any]](), list[dict[int, Any]]()
     try:
-        with trace.region(blocks[1]):
-            second = otherwise()
+        for block, part in zip(blocks, (then, otherwise)):
+            with trace.region(block):
+                parts.append([*part()])
+                assigned.append(buffers.take())
+        which = sorted({*assigned[0], *assigned[1]})
+        first, second = ([*part, *(new.get(i, buffers.before[i]) for i in which)]
+                         for part, new in zip(parts, assigned))
+        site = Site(site.what, site.loc, (*site.names, *map(buffers.path, which)))
 
         def differ(path: str, a: Any, b: Any) -> NoReturn:
             raise UserTypeError(f"{path} is {a} in one branch of {site.what} and {b} in the other",
@@ -251,10 +257,13 @@ def branch(where: Value, then: Callable[[], Trees], otherwise: Callable[[], Tree
     except BaseException:
         for block in blocks:
             discard(block)
+        buffers.restore()
         raise
     with located(site.loc):
         op = scf.If(where, Region(blocks[0]), Region(blocks[1]), tuple(_types(patterns)))
-    return _trees(patterns, op.results, trace)
+    found = _trees(patterns, op.results, trace)
+    buffers.assign(dict(zip(which, found[len(parts[0]):])))
+    return found[: len(parts[0])]
 
 
 def _passed(p: Pattern | None, x: Any, y: Any) -> Pattern | None:
@@ -292,9 +301,74 @@ def _settled(init: Trees, site: Site, lazily: bool, record: Callable[[Patterns],
         patterns = wider
 
 
+class _More(Exception):
+    """A loop assigns buffers of modules that it does not carry yet."""
+
+    def __init__(self, which: Iterable[int]) -> None:
+        self.which = which
+
+
+class _State:
+    """The buffers of modules that a loop carries, after its other carries."""
+
+    def __init__(self, buffers: Buffers, which: Sequence[int]) -> None:
+        self.buffers, self.which = buffers, which
+
+    def enter(self, carried: Trees) -> Trees:
+        """Let the modules hold what is carried; the other carries."""
+        count = len(carried) - len(self.which)
+        self.buffers.assign(dict(zip(self.which, carried[count:])))
+        return carried[:count]
+
+    def leave(self, carried: Trees) -> list[Any]:
+        """The carries after the body; the modules hold again what they did."""
+        new = self.buffers.take()
+        if more := new.keys() - set(self.which):
+            raise _More(more)
+        return [*carried, *(new[i] for i in self.which)]
+
+
+Recorded = tuple[list[Any], list[Tracer]]
+"""The carries after a loop, and the arrays that it has collected."""
+
+
+def _with_buffers(init: Trees, site: Site, record: Callable[[Trees, Site, _State], Recorded]) -> Recorded:
+    """Record a loop together with the buffers of modules that it assigns."""
+    buffers, which = Buffers.in_progress(), list[int]()
+    try:
+        while True:
+            state = _State(buffers, which)
+            named = Site(site.what, site.loc, (*site.names, *map(buffers.path, which)))
+            try:
+                found, rows = record([*init, *(buffers.before[i] for i in which)], named, state)
+                break
+            except _More as more:
+                which = sorted({*which, *more.which})
+    except BaseException:
+        buffers.restore()
+        raise
+    state.enter(found)
+    return found[: len(init)], rows
+
+
 def while_(going: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: Trees, site: Site,
            lazily: bool = False) -> list[Any]:
     """`while going(x): x = body(x)`, recorded as a loop."""
+    def record(init: Trees, site: Site, state: _State) -> Recorded:
+        def test(carried: Trees) -> Any:
+            goes_on = going(state.enter(carried))
+            after = state.leave(())
+            if any(a is not b for a, b in zip(after, carried[len(carried) - len(after):])):
+                raise UserError(f"the condition of {site.what} assigns a buffer of a module", code="MLC0608",
+                                loc=site.loc, hint="compute it in the body, and test what it gave")
+            return goes_on
+
+        return _while(test, lambda x: state.leave(body(state.enter(x))), init, site, lazily), []
+    return _with_buffers(init, site, record)[0]
+
+
+def _while(going: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: Trees, site: Site,
+           lazily: bool) -> list[Any]:
     trace = current()
 
     def record(patterns: Patterns) -> tuple[list[Block], Trees, Value]:
@@ -320,8 +394,18 @@ def while_(going: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: 
 
 
 def for_(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees, Rows | None]], init: Trees,
-         site: Site, lazily: bool = False) -> tuple[list[Any], list[Tracer]]:
+         site: Site, lazily: bool = False) -> Recorded:
     """`for i in range(lower, upper): x, rows = body(i, x)`, recorded as a loop: (x, the rows of all iterations)."""
+    def record(init: Trees, site: Site, state: _State) -> Recorded:
+        def step(i: Value, carried: Trees) -> tuple[Trees, Rows | None]:
+            out, rows = body(i, state.enter(carried))
+            return state.leave(out), rows
+        return _for(lower, upper, step, init, site, lazily)
+    return _with_buffers(init, site, record)
+
+
+def _for(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees, Rows | None]], init: Trees,
+         site: Site, lazily: bool) -> Recorded:
     trace = current()
 
     def record(patterns: Patterns) -> tuple[list[Block], Trees, Rows | None]:

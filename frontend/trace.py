@@ -8,6 +8,7 @@ out equal, locations aside, are kept once.
 from __future__ import annotations
 
 import inspect
+import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -132,6 +133,10 @@ def captured(f: Callable[..., Any]) -> Callable[..., Any]:
     return Capture.function(f) if state.trace is not None else f
 
 
+class TooMany(UserError):
+    """A program from outside makes more operations than whoever records it allows."""
+
+
 class _State(threading.local):
     """The trace in progress in this thread, and whether an operation of it has set the location."""
 
@@ -162,6 +167,7 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
         self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
+        self.left = math.inf                               # of the outermost: how many operations may still be recorded
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
         """One more argument of the function."""
@@ -329,6 +335,9 @@ def as_tracer(x: Any) -> Tracer:
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
     """Record the operation `cls` on tracers (tuples of them where it takes several): its result, or a tuple of them."""
     trace = current()
+    trace.root.left -= 1
+    if trace.root.left < 0:
+        raise TooMany("too many operations are recorded", code="MLC0621", loc=user_loc())
 
     def unwrap(x: Any) -> Any:
         if isinstance(x, Tracer):

@@ -57,20 +57,28 @@ class Size:
         return isinstance(other, Size) and self.terms == other.terms
 
     def __add__(self, other: Dim) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return _combine(self, other, 1)
 
     __radd__ = __add__
 
     def __sub__(self, other: Dim) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return _combine(self, other, -1)
 
     def __rsub__(self, other: int) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return _combine(other, self, -1)
 
     def __neg__(self) -> Dim:
         return _combine(0, self, -1)
 
     def __mul__(self, other: Dim) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         if not isinstance(other, Size):
             return Size(tuple([(m, c * other) for m, c in self.terms])) if other else 0
         out: dict[Monomial, int] = {}
@@ -86,27 +94,43 @@ class Size:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Dim) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return divide(self, other)
 
     def __rfloordiv__(self, other: int) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return divide(other, self)
 
     def __mod__(self, other: Dim) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return modulo(self, other)
 
     def __rmod__(self, other: int) -> Dim:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return modulo(other, self)
 
     def __lt__(self, other: Dim) -> bool:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return _less(self, other)
 
     def __gt__(self, other: Dim) -> bool:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return _less(other, self)
 
     def __le__(self, other: Dim) -> bool:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return not _less(other, self)
 
     def __ge__(self, other: Dim) -> bool:
+        if not isinstance(other, _DIM):
+            return NotImplemented
         return not _less(self, other)
 
     def __str__(self) -> str:
@@ -120,6 +144,10 @@ class Size:
 
     def __repr__(self) -> str:
         return f"Size({self})"
+
+
+_DIM = (int, Size)
+"""Whatever else a size meets may know what to do with it: a tensor does."""
 
 
 @lru_cache(1 << 14)
@@ -315,6 +343,21 @@ def is_natural(x: Dim) -> bool:
                               for a, _ in m) for m, c in _terms(x))
 
 
+def is_equal(a: Dim, b: Dim) -> bool:
+    """Whether a == b for all numbers that symbols can stand for; UserError where that depends on them."""
+    difference = a - b
+    if isinstance(difference, int):
+        return difference == 0
+    if is_natural(difference - 1) or is_natural(-difference - 1):
+        return False
+    raise _open_question(f"{a} == {b}")
+
+
+def _open_question(what: str) -> UserError:
+    return UserError(f"whether {what} is known only when the compiled function runs", code="MLC0408", loc=caller_loc(),
+                     hint="give the sizes as numbers (dynamic=False), or compute with them as tensors")
+
+
 def _less(a: Dim, b: Dim) -> bool:
     """Whether a < b for all numbers that symbols can stand for; UserError where that depends on them."""
     difference = b - a
@@ -324,8 +367,7 @@ def _less(a: Dim, b: Dim) -> bool:
         return True
     if is_natural(-difference):
         return False
-    raise UserError(f"whether {a} < {b} is known only when the compiled function runs", code="MLC0408",
-                    loc=caller_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors")
+    raise _open_question(f"{a} < {b}")
 
 
 def parse(text: str) -> Dim:

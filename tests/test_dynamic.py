@@ -47,6 +47,13 @@ def test_a_size_that_decides_what_python_does_is_a_number() -> None:
 
     assert [float(f(np.ones(n, np.float32))) for n in (2, 5, 1, 7)] == [1.0, 5.0, 1.0, 7.0]
 
+    @mlc.compile
+    def g(x: Any) -> Any:
+        one = x.shape == (1,)
+        return x.sum() * 10 if one else x.sum()
+
+    assert [float(g(np.ones(n, np.float32))) for n in (2, 5, 1, 7)] == [2.0, 5.0, 10.0, 7.0]
+
 
 def test_dynamic_false_makes_code_for_each_size() -> None:
     f = mlc.compile(lambda x: x.sum(), dynamic=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,14 @@ from mlc.ir.sizes import Size
 
 @dataclass(frozen=True)
 class Steps:
-    """What a loop on tensors goes through: `item(i)` for i in range(length), where length is a number or a tensor."""
+    """What a loop on tensors goes through: `item(i)` for i in range(length), where length is a number or a tensor.
+
+    known   the items one by one, where it is known how many there are
+    """
 
     length: Any
     item: Callable[[Any], Any]
+    known: Callable[[], Iterable[Any]] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         raise UserError("a tensor says how many steps this takes, so only a `for` loop can go through it",
@@ -50,13 +54,17 @@ def _rows(x: Tensor) -> Steps:
     n = x.shape[0]
 
     def item(i: Any) -> Any:
+        if isinstance(n, Size):                            # there may be none: this index is looked at when it runs
+            return x[i]
         with located(user_loc()):
             return functions.row(tracer(x), tracer(i), n)
-    return Steps(n, item)
+    return Steps(n, item, (lambda: iter(x)) if isinstance(n, int) else None)
 
 
-def counted(x: range) -> Steps:
-    return Steps(len(x), lambda i: x.start + i * x.step if x.step != 1 else x.start + i if x.start else i)
+def counted(numbers: Sequence[int]) -> Steps:
+    """What is left of a range, at least two numbers."""
+    first, step = numbers[0], numbers[1] - numbers[0]
+    return Steps(len(numbers), lambda i: first + i * step)
 
 
 def bounds(s: Steps, site: Site) -> tuple[Value, Value]:
@@ -85,6 +93,11 @@ def _is_tensor(x: Any) -> bool:
     return isinstance(x, Tracer | Size)
 
 
+def _tensor(x: Any) -> Tracer:
+    with located(user_loc()):
+        return tracer(x)
+
+
 def _range(*args: Any) -> Any:
     if not any(map(_is_tensor, args)) or len(args) > 3 or not args:
         return range(*args)
@@ -97,24 +110,18 @@ def _range(*args: Any) -> Any:
                                 loc=user_loc())
     if type(start) is int and start == 0 and type(step) is int and step == 1:
         return Steps(stop, lambda i: i)
-    with located(user_loc()):
-        start, stop, step = (x if type(x) is int else _number(x) for x in (start, stop, step))
+    start, stop, step = (x if type(x) is int else _REPLACED[int](_tensor(x)) for x in (start, stop, step))
     if type(step) is int and step == 1:
         return Steps(stop - start, lambda i: start + i)
     return Steps(-((start - stop) // step), lambda i: start + i * step)
 
 
-def _number(x: Any) -> Tracer:
-    """A bound as the Python integer that it is in a plain loop."""
-    found = OPERATIONS["cast"](tracer(x), "int64")
-    found = OPERATIONS["reshape"](found, ())
-    return Tracer(found.value, current(), True)
-
-
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
     if (s := steps(iterable)) is None:
         return enumerate(iterable, start)
-    return Steps(s.length, lambda i: (i if type(start) is int and start == 0 else start + i, s.item(i)))
+    known = s.known
+    return Steps(s.length, lambda i: (i if type(start) is int and start == 0 else start + i, s.item(i)),
+                 (lambda: enumerate(known(), start)) if known is not None else None)
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
@@ -127,13 +134,18 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
                                          for n in lengths):
         raise UserError("zip() of tensors goes through tensors of one length", code="MLC0609", loc=user_loc(),
                         hint="cut them to one length, or make tensors of the others")
-    return Steps(lengths[0], lambda i: tuple(s.item(i) for s in every if s is not None))
+    parts = [s for s in every if s is not None]
+    known = [s.known for s in parts if s.known is not None]
+    return Steps(lengths[0], lambda i: tuple(s.item(i) for s in parts),
+                 (lambda: zip(*(rows() for rows in known))) if len(known) == len(parts) else None)
 
 
 def _reversed(x: Any) -> Any:
     if (s := steps(x)) is None:
         return reversed(x)
-    return Steps(s.length, lambda i: s.item(s.length - 1 - i))
+    known = s.known
+    return Steps(s.length, lambda i: s.item(s.length - 1 - i),
+                 (lambda: reversed(list(known()))) if known is not None else None)
 
 
 def _len(x: Any) -> Any:
@@ -141,11 +153,30 @@ def _len(x: Any) -> Any:
     return x.shape[0] if isinstance(x, Tracer) and x.shape else len(x)
 
 
+def _next(iterator: Any, *default: Any) -> Any:
+    changes.check(iterator, f"a {type(iterator).__name__} goes on by next()")
+    return next(iterator, *default)
+
+
 def _print(*args: Any, **keywords: Any) -> None:
     if current().in_region:
         raise UserError("print() in a loop or branch that depends on a tensor would print once, while it is recorded",
                         code="MLC0608", loc=user_loc(), hint="return what you want to see")
     print(*args, **keywords)
+
+
+def _converted(plain: Any, dtype: str) -> Callable[..., Any]:
+    """int, float or bool of a tensor: the number that it will be, which gives way to the type of what it meets."""
+    def convert(*args: Any, **keywords: Any) -> Any:
+        if len(args) != 1 or keywords or not isinstance(args[0], Tracer):
+            return plain(*args, **keywords)
+        x = args[0]
+        if any(d != 1 for d in x.shape):
+            raise UserTypeError(f"{plain.__name__}() of a {x.type}, which has more than one element", code="MLC0602",
+                                loc=user_loc(), hint="pick an element, or use x.float() and the like for all of them")
+        found = OPERATIONS["reshape"](OPERATIONS["cast"](x, dtype), ())
+        return found if plain is bool else Tracer(found.value, current(), True)
+    return convert
 
 
 def _least(which: str) -> Callable[..., Any]:
@@ -164,5 +195,6 @@ def _least(which: str) -> Callable[..., Any]:
 
 _REPLACED: dict[Any, Any] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, print: _print,
-    min: _least("min"), max: _least("max"),
+    next: _next, min: _least("min"), max: _least("max"),
+    int: _converted(int, "int64"), float: _converted(float, "float64"), bool: _converted(bool, "bool"),
 }

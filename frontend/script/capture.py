@@ -11,6 +11,7 @@ import functools
 import inspect
 import sys
 import types
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
@@ -66,7 +67,8 @@ def way_out() -> str:
     if isinstance(reason, str):
         return f"{reason}, and then its `if`, loops, `and` and so on are Python's"
     if code in _results:
-        return "write it as an `if` statement or a loop: in comprehensions, `in`, `match` and beside `:=` they are Python's"
+        return ("write it as an `if` statement or a loop: in comprehensions, `in`, `match` and beside `:=` they are "
+                "Python's")
     return ""
 
 
@@ -76,7 +78,7 @@ def _function(f: types.FunctionType) -> types.FunctionType:
         return f
     key = code, code.co_filename
     if (made := _made.get(key)) is None:
-        made = _made[key] = _make(code)
+        made = _made[key] = _make(code, f.__globals__)
     if isinstance(made, str):
         return f
     cells = dict(zip(code.co_freevars, f.__closure__ or ()))
@@ -89,13 +91,23 @@ def _function(f: types.FunctionType) -> types.FunctionType:
     return out
 
 
-def _make(code: CodeType) -> CodeType | str:
+def _uses_us(code: CodeType, known: dict[str, Any]) -> bool:
+    """Whether a function, with what its module holds, may be for tensors: of installed packages, those that use this
+    one."""
+    if not {"site-packages", "dist-packages"}.intersection(Path(code.co_filename).parts):
+        return True
+    return any(is_ours(str(getattr(x, "__module__", None) or getattr(x, "__name__", ""))) for x in known.values())
+
+
+def _make(code: CodeType, known: dict[str, Any]) -> CodeType | str:
     """The code of the rewritten function, or a reason."""
     kinds = {inspect.CO_GENERATOR: "a generator", inspect.CO_COROUTINE: "a coroutine",
              inspect.CO_ASYNC_GENERATOR: "a generator"}
     for flag, name in kinds.items():
         if code.co_flags & flag:
             return f"let {code.co_name} return a list or use mlc.scan: it is {name}"
+    if not _uses_us(code, known):
+        return f"{code.co_name} belongs to a library"
     if (found := source.find(code)) is None:
         return f"define {code.co_name} in a file: its source is not at hand"
     node, owner = found
@@ -117,7 +129,10 @@ def _make(code: CodeType) -> CodeType | str:
         outer.type_params = []  # type: ignore[attr-defined]
     module = ast.Module([ast.copy_location(outer, node)], [])
     ast.fix_missing_locations(module)
-    compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
+    try:
+        compiled = compile(module, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)
+    except SyntaxError as error:
+        return f"write {code.co_name} more plainly: {error.msg} when its control flow is taken apart"
     made = _inner(_inner(compiled, _FACTORY), _FUNCTION if isinstance(node, ast.FunctionDef) else code.co_name)
     made = made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     _remember(made)

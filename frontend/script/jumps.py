@@ -88,6 +88,8 @@ class _Jumps:
             if isinstance(s, LOOPS):
                 return [*out, *self.loop(s, rest, around)]
             if isinstance(s, SCOPES) or not _jumps([s]):
+                for inner in blocks(s) if not isinstance(s, SCOPES) else ():
+                    inner[:] = self.block(inner, around)
                 out.append(s)
                 continue
             if isinstance(s, ast.If) and not _goes_on(s.body):
@@ -96,7 +98,13 @@ class _Jumps:
             if isinstance(s, ast.If) and not _goes_on(s.orelse):
                 s.body, s.orelse = self.block([*s.body, *rest], around), self.block(s.orelse, around)
                 return [*out, s]
-            for inner in blocks(s):
+            if isinstance(s, ast.Try) and s.orelse and _jumps(s.body):
+                otherwise, s.orelse = s.orelse, []
+                s.orelse = self.guarded(around, otherwise, s)
+                parts = [s.body, s.finalbody, *(h.body for h in s.handlers)]
+            else:
+                parts = blocks(s)
+            for inner in parts:
                 inner[:] = self.block(inner, around)
             return [*out, s, *self.guarded(around, rest, s)]
         return out

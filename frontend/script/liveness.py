@@ -60,9 +60,9 @@ def assigned_within(body: Sequence[ast.stmt]) -> Names:
                      for m in ast.walk(n) if isinstance(m, ast.Nonlocal) for x in m.names)
 
 
-def mark(body: list[ast.stmt]) -> None:
-    """Note `live` and `head` on the statements of a function."""
-    _Live(shared(body)).block(body, NONE)
+def mark(body: list[ast.stmt], outer: Names) -> None:
+    """Note `live` and `head` on the statements of a function; its `outer` variables belong to others."""
+    _Live(shared(body) | outer).block(body, outer)
 
 
 class _Live:

@@ -20,11 +20,10 @@ class Report:
     notes: list[tuple[Loc, str, str]]
     error: UserError | None
 
-    def text(self, fallback: bool) -> str:
+    def __str__(self) -> str:
         lines = [f"  ({', '.join(self.types)})"]
         lines += [f"    {path} = {value!r}"[:120] for path, value in self.values]
         lines += [f"    {loc}: {what}{'' if kind == 'value' else ' is recorded'}" for loc, kind, what in self.notes]
         if self.error is not None:
-            outcome = "runs as Python" if fallback and self.error.code in UNRECORDED else "not compiled"
-            lines.append(f"    {outcome}: {self.error.loc}: {self.error.message} [{self.error.code}]")
+            lines.append(f"    runs as Python: {self.error.loc}: {self.error.message} [{self.error.code}]")
         return "".join(line + "\n" for line in lines)

@@ -4,7 +4,8 @@
         y = x           ->     def _mlc_else_1(): nonlocal y; y = -x
     else:                      def _mlc_get_1(): return (y,)
         y = -x                 def _mlc_set_1(_mlc_v): nonlocal y; y, = _mlc_v
-                               _mlc_.if_(x > 0, _mlc_then_1, _mlc_else_1, _mlc_get_1, _mlc_set_1, ('y',), ('y',), False)
+                               _mlc_.if_(x > 0, _mlc_then_1, _mlc_else_1,
+                                         _mlc_.Variables(_mlc_get_1, _mlc_set_1, ('y',), ('y',), ()), False)
 
 All that is made has the place of what it stands for, so errors and operations name the user's lines.
 """
@@ -117,7 +118,7 @@ class _Rewriter(ast.NodeTransformer):
     def function(self, node: ast.FunctionDef) -> None:
         doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
         body = jumps.without_jumps(node.body[len(doc):] or [ast.copy_location(ast.Pass(), node)])
-        liveness.mark(body)
+        liveness.mark(body, self.globals | self.nonlocals)
         local = stores(body) - self.globals - self.nonlocals
         self.unsure = liveness.unsure(body, [*self.parameters, *self.shared], local)
         found = self.block(body)
@@ -167,13 +168,14 @@ class _Rewriter(ast.NodeTransformer):
 
     visit_Nonlocal = visit_Global
 
-    def state(self, written: Names) -> tuple[Body, list[ast.expr], tuple[str, ...]]:
-        """Functions that get and set the variables: their definitions, their names, and those of the variables."""
+    def state(self, node: Any, written: Names) -> tuple[Body, ast.expr]:
+        """Functions that get and set the variables, and what tells the runtime of them."""
         names = tuple(sorted(written))
+        wanted = [_constant(tuple(sorted(getattr(node, which, frozenset()) & written))) for which in ("live", "head")]
         get = self.part(f"_mlc_get_{self.count}", [ast.Return(_tuple(names, ast.Load()))], frozenset())
         put = self.part(f"_mlc_set_{self.count}",
                         [ast.Assign([_tuple(names, ast.Store())], _name("_mlc_v"))] if names else [], written, "_mlc_v")
-        return [get, put], [_name(get.name), _name(put.name)], names
+        return [get, put], _runtime("Variables", _name(get.name), _name(put.name), _constant(names), *wanted)
 
     def written(self, *nodes: Any) -> Names:
         found = frozenset().union(*(stores(n) for n in nodes)) | self.shared
@@ -183,40 +185,35 @@ class _Rewriter(ast.NodeTransformer):
     def visit_If(self, node: Any) -> Body:
         self.count += 1
         n, written = self.count, self.written(node.body, node.orelse)
-        functions, access, names = self.state(written)
+        functions, variables = self.state(node, written)
         test = self.visit(node.test)
         then = self.part(f"_mlc_then_{n}", self.block(node.body), written)
         otherwise = self.part(f"_mlc_else_{n}", self.block(node.orelse), written)
-        call = _runtime("if_", test, _name(then.name), _name(otherwise.name), *access, _constant(names),
-                        _constant(tuple(sorted(node.live & written))), _constant(self.handlers > 0))
+        call = _runtime("if_", test, _name(then.name), _name(otherwise.name), variables, _constant(self.handlers > 0))
         return [then, otherwise, *functions, _place(ast.Expr(call), node.test)]
 
     def visit_While(self, node: Any) -> Body:
         self.count += 1
         n, written = self.count, self.written(node.body, node.test)
-        functions, access, names = self.state(written)
+        functions, variables = self.state(node, written)
         goes_on = self.visit(node.test)
         if stops := jumps.stops_of(node):
             goes_on = _runtime("and_", _runtime("not_", self.any(stops)), _thunk(goes_on), _constant(False))
         test = self.part(f"_mlc_test_{n}", [_place(ast.Return(goes_on), node.test)], stores(node.test))
         body = self.part(f"_mlc_body_{n}", self.block(node.body), written)
-        call = _runtime("while_", _name(test.name), _name(body.name), *access, _constant(names),
-                        _constant(tuple(sorted(node.live & written))), _constant(tuple(sorted(node.head & written))),
-                        _constant(self.handlers > 0))
+        call = _runtime("while_", _name(test.name), _name(body.name), variables, _constant(self.handlers > 0))
         orelse = self.block(node.orelse)
         return [test, body, *functions, _place(ast.Expr(call), node.test), *orelse]
 
     def visit_For(self, node: Any) -> Body:
         self.count += 1
         n, written = self.count, self.written(node.body, node.target)
-        functions, access, names = self.state(written)
+        functions, variables = self.state(node, written)
         assign = _place(ast.Assign([node.target], _name("_mlc_item")), node.target)
         body = self.part(f"_mlc_body_{n}", [assign, *self.block(node.body)], written, "_mlc_item")
         stops = jumps.stops_of(node)
         stop: ast.expr = _thunk(self.any(stops)) if stops else ast.Constant(None)
-        call = _runtime("for_", self.visit(node.iter), _name(body.name), stop, *access, _constant(names),
-                        _constant(tuple(sorted(node.live & written))), _constant(tuple(sorted(node.head & written))),
-                        _constant(self.handlers > 0))
+        call = _runtime("for_", self.visit(node.iter), _name(body.name), stop, variables, _constant(self.handlers > 0))
         return [body, *functions, _place(ast.Expr(call), node.iter)]
 
     def any(self, flags: Sequence[str]) -> ast.expr:
@@ -277,7 +274,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> Body:
         changes = self.change(node.target)
         if isinstance(node.target, ast.Name):
-            changes = [ast.Expr(_runtime("changes", _name(node.target.id), _constant(False)))]
+            changes = [ast.Expr(_runtime("grows", _name(node.target.id)))]
         return [*changes, self.generic_visit(node)]  # type: ignore[list-item]
 
     def change(self, target: ast.expr) -> Body:
@@ -287,7 +284,7 @@ class _Rewriter(ast.NodeTransformer):
         for t in parts:
             if isinstance(t, ast.Attribute | ast.Subscript) and all(
                     isinstance(n, ast.Name | ast.Attribute | ast.Load) for n in ast.walk(t.value)):
-                out.append(ast.Expr(_runtime("changes", _loaded(t.value), _constant(True))))
+                out.append(ast.Expr(_runtime("changes", _loaded(t.value), _constant(getattr(t, "attr", None)))))
         return out
 
     # -- expressions ----------------------------------------------------------------------------------------------
@@ -320,6 +317,9 @@ class _Rewriter(ast.NodeTransformer):
                                _thunk(self.visit(node.orelse)), _constant(free)), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            name = "same" if isinstance(node.ops[0], ast.Eq) else "differs"
+            return _place(_runtime(name, self.visit(node.left), self.visit(node.comparators[0])), node)
         if len(node.ops) == 1 or _binds(*node.comparators[1:]):
             return self.generic_visit(node)  # type: ignore[return-value]
         cheap = all(map(_is_cheap, node.comparators))

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from mlc.dialects import tensor as T
 from mlc.frontend import carries
 from mlc.frontend.carries import UNDEFINED, Site, Undefined
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import boolean, reshape
+from mlc.frontend.operands import boolean, number, reshape
 from mlc.frontend.script import builtin, capture
 from mlc.frontend.script import changes as python_state
 from mlc.frontend.script.builtin import Steps
 from mlc.frontend.script.capture import captured, way_out
 from mlc.frontend.script.jumps import VALUE
+from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
 from mlc.frontend.trace import Tracer, current, note, state
+from mlc.frontend.tree import AttributeTree
+from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Size
+from mlc.ir.types import i64
 
-__all__ = ["UNDEFINED", "and_", "assert_", "callee", "captured", "chain", "changes", "choose", "for_", "if_", "not_", "or_",
-           "raises", "use", "way_out", "while_"]
+__all__ = ["UNDEFINED", "Variables", "and_", "assert_", "callee", "captured", "chain", "changes", "choose", "differs",
+           "for_", "grows", "if_", "not_", "or_", "raises", "same", "use", "way_out", "while_"]
 
 Names = tuple[str, ...]
 State = tuple[Any, ...]
 Thunk = Callable[[], Any]
+R = TypeVar("R")
+LOOP = "the `for` loop"
 
 
 def callee(f: Any) -> Any:
@@ -43,10 +53,16 @@ def use(value: Any, name: str) -> Any:
     return value
 
 
-def changes(x: Any, part: bool) -> None:
-    """An assignment follows: to a part of x, or `x += ...`."""
-    if part or isinstance(x, python_state.CONTAINERS):
+def changes(x: Any, attribute: str | None) -> None:
+    """An assignment to this attribute of x follows, or to an element. Buffers of modules are carried."""
+    if not (isinstance(x, AttributeTree) and attribute in x._buffers):
         python_state.check(x, f"a {type(x).__name__} is changed")
+
+
+def grows(x: Any) -> None:
+    """`x += ...` follows."""
+    if isinstance(x, python_state.CONTAINERS):
+        changes(x, None)
 
 
 def is_tensor(x: Any) -> bool:
@@ -60,6 +76,22 @@ def decided(test: Any) -> bool:
     if state.trace is not None and carries.is_array(test):
         note("value", f"a tensor from outside is {found}, and the function was recorded for that")
     return found
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------------
+def same(a: Any, b: Any) -> Any:
+    """`a == b`, which of sizes with symbols has to be known."""
+    if isinstance(a, Size) or isinstance(b, Size):
+        return isinstance(a, int | Size) and isinstance(b, int | Size) and sizes.is_equal(a, b)
+    if isinstance(a, tuple) and isinstance(b, tuple) and any(isinstance(x, Size) for x in (*a, *b)):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
+    return a == b
+
+
+def differs(a: Any, b: Any) -> Any:
+    """`a != b`"""
+    sized = isinstance(a, Size | tuple) or isinstance(b, Size | tuple)
+    return not same(a, b) if sized and not is_tensor(a) and not is_tensor(b) else a != b
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------
@@ -133,93 +165,111 @@ def chain(left: Any, cheap: bool, *pairs: tuple[Callable[[Any, Any], Any], Thunk
 
 
 # -- statements -------------------------------------------------------------------------------------------------------
-def if_(test: Any, then: Thunk, otherwise: Thunk, get: Thunk, put: Callable[[State], None], names: Names, live: Names,
-        guarded: bool) -> None:
+@dataclass(frozen=True)
+class Variables:
+    """The variables that an `if` or loop assigns.
+
+    get, put   all their values; of a part of the function, which `if` and loops are made of, they are its own
+    live       those that are read after it
+    head       of a loop: and those that an iteration reads before it assigns them
+    """
+
+    get: Callable[[], State]
+    put: Callable[[State], None]
+    names: Names
+    live: Names
+    head: Names
+
+    def recording(self, run: Callable[[], R]) -> R:
+        """`run()`; if it fails, they hold again what they did."""
+        before = self.get()
+        try:
+            return run()
+        except BaseException:
+            self.put(before)
+            raise
+
+
+def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded: bool) -> None:
     if not is_tensor(test):
         return then() if decided(test) else otherwise()  # type: ignore[no-any-return]
-    site = _site("the `if`", names, guarded)
-    before = get()
-    wanted = [i for i, n in enumerate(names) if n in live]
+    site, names = _site("the `if`", variables, guarded), variables.names
+    before = variables.get()
+    wanted = [i for i, n in enumerate(names) if n in variables.live]
     left: list[State] = []
 
     def run(part: Thunk) -> Callable[[], list[Any]]:
         def branch() -> list[Any]:
-            put(before)
+            variables.put(before)
             part()
-            left.append(get())
+            left.append(variables.get())
             return [left[-1][i] for i in wanted]
         return branch
 
     note("if", site.what)
     with python_state.region(sys._getframe(1)):
-        found = _on_failure(put, before, lambda: carries.branch(
-            carries.condition(test, site), run(then),
-            run(otherwise),
-            _only(site, wanted), lazily=True))
+        found = variables.recording(lambda: carries.branch(
+            carries.condition(test, site), run(then), run(otherwise), _only(site, wanted), lazily=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
     for i, x in zip(wanted, found):
         missing = [isinstance(s[i], Undefined) for s in left]
         if any(missing) and names[i] != VALUE:
             x = UNDEFINED if all(missing) else Maybe(f"only one branch of the `if` at {site.loc} gives it a value")
         after[i] = x
-    put(tuple(after))
-    return None
+    return variables.put(tuple(after))
 
 
-def while_(test: Thunk, body: Thunk, get: Thunk, put: Callable[[State], None], names: Names, live: Names, head: Names,
-           guarded: bool) -> None:
+def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> None:
     while not is_tensor(going := test()):
         if not decided(going):
             return
         body()
-    loop = _Loop(_site("the `while` loop", names, guarded), get, put, names, live, head)
+    loop = _Loop(_site("the `while` loop", variables, guarded), variables)
     note("while", loop.site.what)
     with python_state.region(sys._getframe(1)):
         loop.run(test, body)
 
 
-def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, get: Thunk, put: Callable[[State], None],
-         names: Names, live: Names, head: Names, guarded: bool) -> None:
-    steps = builtin.steps(iterable)
-    site = Site("the `for` loop", user_loc(), names)
-    if steps is not None:
-        loop = _Loop(_site(site.what, names, guarded), get, put, names, live, head)
-        note("for", site.what)
-        with python_state.region(sys._getframe(1)):
-            loop.over(steps, body, stop)
-        return
+def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variables: Variables, guarded: bool) -> None:
+    if (steps := builtin.steps(iterable)) is not None:
+        loop = _Loop(_site(LOOP, variables, guarded), variables)
+        try:
+            with python_state.region(sys._getframe(1)):
+                loop.over(steps, body, stop)
+            return note("for", LOOP)
+        except UserError as error:
+            if steps.known is None or error.code not in UNRECORDED:
+                raise
+            note("value", f"{LOOP} is written out, {steps.length} times its body: {error.message}")
+        iterable = steps.known()
     pending = iter(iterable)
     for item in pending:
         body(item)
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
-            return _rest(pending, iterable, body, stop, get, put, names, live, head, guarded, sys._getframe(1))
+            site, items = _site(LOOP, variables, guarded), list(pending)
+            with python_state.region(sys._getframe(1)):
+                return _rest(items, isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             return None
     return None
 
 
-def _rest(pending: Iterator[Any], iterable: Any, body: Callable[[Any], None], stop: Thunk, get: Thunk,
-          put: Callable[[State], None], names: Names, live: Names, head: Names, guarded: bool, frame: Any) -> None:
-    """What is left of a loop over Python's values that tensors stop: a loop if it counts, else one `if` per step."""
-    site = _site("the `for` loop", names, guarded)
-    items, before = list(pending), get()
-    if isinstance(iterable, range) and len(items) > 1:
-        loop = _Loop(site, get, put, names, live, head)
+def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop: Thunk, variables: Variables,
+          site: Site) -> None:
+    """What is left of a loop over Python's values that a tensor may stop: a loop if it counts, else an `if` per step.
+    """
+    if counts and len(items) > 1:
         try:
-            with python_state.region(frame):
-                loop.over(builtin.counted(range(items[0], iterable.stop, iterable.step)), body, stop)
-            note("for", f"{site.what}, after its first step")
-            return
-        except Exception:                                  # it needs the numbers: then they are written out
-            put(before)
+            _Loop(site, variables).over(builtin.counted(items), body, stop)
+            return note("for", f"{site.what}, after its first step")
+        except Exception:
+            pass                                           # it needs the numbers, or is wrong, as what follows is then
+    every = Variables(variables.get, variables.put, variables.names, tuple({*variables.live, *variables.head}), ())
     for item in items:
-        def step(item: Any = item) -> None:
-            body(item)
-        with python_state.region(frame):
-            if_(not_(stop()), step, lambda: None, get, put, names, tuple({*live, *head}), guarded)
-    note("for", f"{site.what}, unrolled: one `if` for each of {len(items)} steps after the first")
+        if_(not_(stop()), functools.partial(body, item), lambda: None, every, False)
+    return note("for", f"{site.what}, as one `if` for each of the {len(items)} steps that are left,")
 
 
 class _Loop:
@@ -228,12 +278,12 @@ class _Loop:
     carried   numbers of the variables that it carries: those that are wanted by an iteration or after the loop
     """
 
-    def __init__(self, site: Site, get: Thunk, put: Callable[[State], None], names: Names, live: Names,
-                 head: Names) -> None:
-        self.get, self.put, self.names, self.live = get, put, names, live
-        self.before: State = get()
-        self.carried = [i for i, n in enumerate(names) if n in head and (
-            n == VALUE or not isinstance(self.before[i], Undefined))]
+    def __init__(self, site: Site, variables: Variables) -> None:
+        self.variables, self.names = variables, variables.names
+        before = variables.get()
+        self.carried = [i for i, n in enumerate(self.names) if n in variables.head and (
+            n == VALUE or not isinstance(before[i], Undefined))]
+        self.init = [before[i] for i in self.carried]
         self.site = _only(site, self.carried)
 
     def enter(self, carried: carries.Trees) -> None:
@@ -241,10 +291,10 @@ class _Loop:
         now: list[Any] = [UNDEFINED] * len(self.names)
         for i, x in zip(self.carried, carried):
             now[i] = x
-        self.put(tuple(now))
+        self.variables.put(tuple(now))
 
     def leave(self) -> list[Any]:
-        now = self.get()
+        now = self.variables.get()
         for i in self.carried:
             if isinstance(now[i], Undefined) and self.names[i] != VALUE:
                 unbound(now[i], self.names[i])
@@ -252,8 +302,6 @@ class _Loop:
 
     def run(self, test: Thunk, run: Thunk) -> None:
         """`while test(): run()`"""
-        init = [self.before[i] for i in self.carried]
-
         def going(x: carries.Trees) -> Any:
             self.enter(x)
             return test()
@@ -263,21 +311,19 @@ class _Loop:
             run()
             return self.leave()
 
-        self.done(_on_failure(self.put, self.before, lambda: carries.while_(going, body, init, self.site, True)))
+        self.done(self.variables.recording(lambda: carries.while_(going, body, self.init, self.site, True)))
 
     def over(self, steps: Steps, body: Callable[[Any], None], stop: Thunk | None) -> None:
         """Go through `steps`; a loop that may stop counts its own steps."""
-        init = [self.before[i] for i in self.carried]
-
         def step(at: Tracer, x: carries.Trees) -> list[Any]:
             self.enter(x)
             body(steps.item(at))
             return self.leave()
 
         if stop is None:
-            self.done(_on_failure(self.put, self.before, lambda: carries.for_(
-                *builtin.bounds(steps, self.site), lambda i, x: (step(builtin.index(i, self.site), x), None), init,
-                self.site, True)[0]))
+            self.done(self.variables.recording(lambda: carries.for_(
+                *builtin.bounds(steps, self.site), lambda i, x: (step(builtin.index(i, self.site), x), None),
+                self.init, self.site, True)[0]))
             return
 
         def going(x: carries.Trees) -> Any:
@@ -285,17 +331,19 @@ class _Loop:
             return and_(not_(stop()), lambda: x[-1] < steps.length, True)
 
         counted = Site(self.site.what, self.site.loc, (*self.site.names, "its counter"))
-        found = _on_failure(self.put, self.before, lambda: carries.while_(
-            going, lambda x: [*step(x[-1], x[:-1]), x[-1] + 1], [*init, 0], counted, True))
+        with located(counted.loc):
+            first = number(0, i64, weak=True)
+        found = self.variables.recording(lambda: carries.while_(
+            going, lambda x: [*step(x[-1], x[:-1]), x[-1] + 1], [*self.init, first], counted, True))
         self.done(found[:-1])
 
     def done(self, found: carries.Trees) -> None:
         after: list[Any] = [
-            Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.live
+            Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live
             else UNDEFINED for n in self.names]
         for i, x in zip(self.carried, found):
             after[i] = x
-        self.put(tuple(after))
+        self.variables.put(tuple(after))
 
 
 def _only(site: Site, which: Sequence[int]) -> Site:
@@ -303,7 +351,7 @@ def _only(site: Site, which: Sequence[int]) -> Site:
                                            for i in which))
 
 
-def _site(what: str, names: Names, guarded: bool) -> Site:
+def _site(what: str, variables: Variables, guarded: bool) -> Site:
     """Where a construct on tensors stands; UserError if that is within `try`."""
     loc = user_loc()
     if guarded:
@@ -312,16 +360,7 @@ def _site(what: str, names: Names, guarded: bool) -> Site:
                           hint="move it out of the `try`, or write both cases as values with mlc.where")
         current().root.refused = error                     # this `try` may catch it
         raise error
-    return Site(what, loc, names)
-
-
-def _on_failure(put: Callable[[State], None], before: State, run: Callable[[], list[Any]]) -> list[Any]:
-    """`run()`; if it fails, the variables hold again what they did."""
-    try:
-        return run()
-    except BaseException:
-        put(before)
-        raise
+    return Site(what, loc, variables.names)
 
 
 def raises() -> None:
@@ -333,8 +372,12 @@ def raises() -> None:
 
 def assert_(test: Any, message: Thunk | None) -> None:
     if is_tensor(test):
-        note("assert", "the `assert`")
-        raise UserError("an `assert` on a tensor", code="MLC0612", loc=user_loc())
+        site = Site("the `assert`", user_loc(), ())
+        note("assert", site.what)
+        bad = carries.condition(not_(test), site)
+        with located(site.loc):
+            T.FailIf(bad, "assertion failed" if message is None else str(message()))
+        return
     if not test:
         raise AssertionError(*([message()] if message is not None else []))
 
