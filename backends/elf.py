@@ -1,4 +1,4 @@
-"""ELF for x86-64: the tables of its format, and reading a relocatable object with every offset and size checked.
+"""ELF: the tables of its format, and reading a relocatable object with every offset and size checked.
 
 The object may be corrupt: whatever is wrong is a BackendError.
 """
@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import NoReturn
 
+from mlc.backends.machines import MACHINES, X86_64, Kind, Machine
 from mlc.ir.diag import BackendError
 
-PAGE = 4096
+MAX_ALIGN = 4096
 MAX_IMAGE = 1 << 31
 """Code reaches data by signed 32-bit displacements, so an image is smaller than this."""
 
-# --- ELF, as the System V ABI and its x86-64 supplement define it ---------------------------------------------------
+# --- ELF, as the System V ABI defines it -------------------------------------------------------------------------
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
@@ -26,7 +27,7 @@ SYMBOL = struct.Struct("<IBBHQQ")
 RELA = struct.Struct("<QQq")
 DYNAMIC = struct.Struct("<qQ")
 IDENT = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")  # 64 bits, little endian, version 1
-ET_REL, ET_DYN, EM_X86_64 = 1, 3, 62
+ET_REL, ET_DYN = 1, 3
 SHN_UNDEF, SHN_LORESERVE, SHN_ABS = 0, 0xFF00, 0xFFF1
 
 
@@ -77,18 +78,7 @@ class STT(IntEnum):
 STV_DEFAULT, STV_PROTECTED = 0, 3
 
 
-class R(IntEnum):
-    """Relocation types that we link, or write for the loader."""
-
-    NONE, ABS64, PC32, PLT32 = 0, 1, 2, 4
-    GLOB_DAT, RELATIVE, GOTPCREL, PC64 = 6, 8, 9, 24
-    GOTPCRELX, REX_GOTPCRELX = 41, 42
-
-
-WIDTH = {R.NONE: 0, R.ABS64: 8, R.PC64: 8, R.PC32: 4, R.PLT32: 4, R.GOTPCREL: 4, R.GOTPCRELX: 4, R.REX_GOTPCRELX: 4}
-THROUGH_GOT = frozenset({R.GOTPCREL, R.GOTPCRELX, R.REX_GOTPCRELX})
 RUNS_ON_LOADING = (".init", ".fini", ".preinit", ".ctors", ".dtors")
-ABSOLUTE_32 = {10: "R_X86_64_32", 11: "R_X86_64_32S"}
 
 
 # --- reading the object ---------------------------------------------------------------------------------------------
@@ -133,7 +123,7 @@ class Relocation:
 
     section: int
     offset: int
-    kind: R
+    kind: Kind
     symbol: int
     addend: int
 
@@ -142,13 +132,14 @@ class Relocation:
 class ObjectFile:
     """What the image is made of: the allocated sections by index, all symbols, the sections' relocations."""
 
+    machine: Machine
     sections: dict[int, Section]
     symbols: list[Symbol]
     relocations: list[Relocation]
 
 
 def read_object(obj: bytes) -> ObjectFile:
-    """Parse and check a relocatable x86-64 object."""
+    """Parse and check a relocatable object."""
     return _ObjectReader(obj).read()
 
 
@@ -181,6 +172,7 @@ class _ObjectReader:
 
     def __init__(self, obj: bytes) -> None:
         self.obj = obj
+        self.machine = X86_64
         self.headers: list[_Header] = []
         self.section_names = b""
 
@@ -201,15 +193,17 @@ class _ObjectReader:
         relocations = [relocation for header in self.headers
                        if header.kind in (SHT.RELA, SHT.REL) and header.info in sections
                        for relocation in self.read_relocations(header, tables[0], sections[header.info], symbols)]
-        return ObjectFile(sections, symbols, relocations)
+        return ObjectFile(self.machine, sections, symbols, relocations)
 
     def read_headers(self) -> None:
         fields = FILE_HEADER.unpack(self.slice(0, FILE_HEADER.size, "file header"))
         ident, kind, machine, offset, entry_size, count, names = (fields[i] for i in (0, 1, 2, 6, 11, 12, 13))
         if ident[:7] != IDENT[:7]:
             corrupt("not 64-bit little endian ELF")
-        if (kind, machine) != (ET_REL, EM_X86_64):
-            unsupported(f"ELF type {kind} for machine {machine} is not a relocatable x86-64 object")
+        if kind != ET_REL or machine not in MACHINES:
+            unsupported(f"ELF type {kind} for machine {machine} is not a relocatable object for "
+                        + " or ".join(m.name for m in MACHINES.values()))
+        self.machine = MACHINES[machine]
         if entry_size != SECTION_HEADER.size or not 0 < names < count:
             corrupt("section header table")
         table = self.slice(offset, entry_size * count, "section header table")
@@ -239,7 +233,7 @@ class _ObjectReader:
         if header.kind == SHT.NOBITS and not header.flags & SHF.WRITE:
             unsupported(f"section {name} has no content and is read-only")
         align = max(header.align, 1)
-        if align & (align - 1) or align > PAGE:
+        if align & (align - 1) or align > MAX_ALIGN:
             unsupported(f"section {name} is aligned to {align}")
         if header.size >= MAX_IMAGE:
             unsupported(f"section {name} of {header.size} bytes")
@@ -275,12 +269,13 @@ class _ObjectReader:
             where = f"{section.name}+{offset:#x}"
             if symbol >= len(symbols):
                 corrupt(f"relocation at {where} refers to symbol {symbol} of {len(symbols)}")
-            if number in ABSOLUTE_32:
-                unsupported(f"{ABSOLUTE_32[number]} of {symbols[symbol]} at {where}: compile with reloc=pic")
-            if number not in WIDTH:
+            if number in self.machine.not_independent:
+                unsupported(f"{self.machine.not_independent[number]} of {symbols[symbol]} at {where}: compile with "
+                            "reloc=pic")
+            if number not in self.machine.relocations:
                 unsupported(f"relocation type {number} of {symbols[symbol]} at {where}")
-            kind = R(number)
-            if offset + WIDTH[kind] > len(section.content):
+            kind = self.machine.relocations[number]
+            if offset + kind.width > len(section.content):
                 corrupt(f"relocation at {where} is outside the section's {len(section.content)} bytes")
             yield Relocation(header.info, offset, kind, symbol, addend)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mlc.backends.cpu.abi import Interface
 from mlc.ir.diag import Error, UserError, UserTypeError
-from mlc.ir.interp import ELEMENTS, index_error, size_error
+from mlc.ir.interp import ELEMENTS, site_error, size_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym
 from mlc.ir.types import to_numpy
 
@@ -119,7 +119,7 @@ class Guards:
     def error(self, record: int) -> Error:
         """The exception that an error record stands for."""
         site, element = divmod(record, ELEMENTS)
-        return index_error(self.interface.error_site(site), element)
+        return site_error(self.interface.error_site(site), element)
 
     def fail(self, record: int) -> None:
         """Raise what an error record stands for."""

@@ -65,7 +65,8 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
 def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interface], target: Target,
                allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
     """The code of one relocatable object or several."""
-    from mlc.backends.link import exportable, imports, link_file, read_objects
+    from mlc.backends.combine import exportable, imports
+    from mlc.backends.link import link_file, read_objects
     source = read_objects(objects)
     shares = HOOK in exportable(source)
     exports = [name + abi.ENTRY_SUFFIX for name in interfaces] + [HOOK] * shares

@@ -1,4 +1,4 @@
-"""Link relocatable x86-64 ELF objects into a shared object, without a linker on the machine.
+"""Link relocatable ELF objects, for x86-64 or AArch64, into a shared object, without a linker on the machine.
 
 The objects are ones that LLVM wrote (position independent, small code model) for code of ours. The result has:
 
@@ -22,40 +22,34 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlc.backends.combine import combined, exportable, imports
 from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
 from mlc.backends.elf import (
     DF_1_NOW,
     DF_BIND_NOW,
     DT,
     DYNAMIC,
-    EM_X86_64,
     ET_DYN,
     FILE_HEADER,
     IDENT,
     MAX_IMAGE,
-    PAGE,
     PROGRAM_HEADER,
     PT,
     RELA,
     SECTION_HEADER,
     SHF,
-    SHN_ABS,
     SHN_UNDEF,
     SHT,
     STB,
-    STV_DEFAULT,
-    STV_PROTECTED,
     SYMBOL,
-    THROUGH_GOT,
-    WIDTH,
     ObjectFile,
-    R,
     Relocation,
     Section,
     Symbol,
     read_object,
     unsupported,
 )
+from mlc.backends.machines import patched
 from mlc.ir.diag import BackendError
 
 
@@ -104,10 +98,15 @@ def link(objects: bytes | Sequence[bytes], exports: Sequence[str], allowed: froz
 
 
 def link_file(source: ObjectFile, exports: Sequence[str], allowed: frozenset[str] = ALLOWED_EXTERNALS,
-              soname: str | None = None) -> bytes:
-    """As `link`, of what `read_objects` gave."""
+              soname: str | None = None, optional: frozenset[str] = frozenset()) -> bytes:
+    """As `link`, of what `read_objects` gave.
+
+    optional  names it may import besides, that need not be there when it is loaded: their addresses are then null
+    """
+    source = replace(source, symbols=[replace(s, binding=STB.WEAK) if s.imported and s.name in optional else s
+                                      for s in source.symbols])
     for name in imports(source):
-        if name not in allowed:
+        if name not in allowed | optional:
             raise BackendError(f"the code uses external symbol {name!r}, which it may not import", code="MLC0522",
                                hint="lower the operation that calls it; LLVM turns some casts and mathematics into "
                                     "calls")
@@ -119,43 +118,9 @@ def read_objects(objects: bytes | Sequence[bytes]) -> ObjectFile:
     return combined([read_object(obj) for obj in ([objects] if isinstance(objects, bytes) else objects)])
 
 
-def imports(source: ObjectFile) -> list[str]:
-    """The names that are left to other libraries, sorted."""
-    return sorted({symbol.name for symbol in source.symbols if symbol.imported})
-
-
 def undefined_symbols(objects: bytes | Sequence[bytes]) -> list[str]:
     """The names that one object, or several together, leave to other libraries, sorted."""
     return imports(read_objects(objects))
-
-
-def combined(files: Sequence[ObjectFile]) -> ObjectFile:
-    """All files as one: what one of them defines for others is no import of theirs any more."""
-    if len(files) == 1:
-        return files[0]
-    out = ObjectFile({}, [], [])
-    for file in files:
-        place = {index: i for i, index in enumerate(file.sections, len(out.sections) + 1)}     # 0 is no section
-        first = len(out.symbols)
-        out.sections.update((place[index], section) for index, section in file.sections.items())
-        out.symbols.extend(s if s.imported else replace(s, section=place.get(s.section, SHN_ABS)) for s in file.symbols)
-        out.relocations.extend(replace(r, section=place[r.section], symbol=first + r.symbol)
-                               for r in file.relocations)
-    defined: dict[str, Symbol] = {}
-    for symbol in out.symbols:
-        if symbol.name and symbol.section in out.sections and symbol.binding != STB.LOCAL:
-            if symbol.name in defined:
-                raise BackendError(f"{symbol.name!r} is defined twice", code="MLC0524")
-            defined[symbol.name] = symbol
-    out.symbols[:] = [defined.get(s.name, s) if s.imported else s for s in out.symbols]
-    return out
-
-
-def exportable(source: ObjectFile) -> dict[str, Symbol]:
-    """The public definitions by their names."""
-    return {symbol.name: symbol for symbol in source.symbols
-            if symbol.section in source.sections and symbol.binding != STB.LOCAL
-            and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
 
 
 def _exported(source: ObjectFile, names: Sequence[str]) -> list[Symbol]:
@@ -172,6 +137,7 @@ class _Linker:
 
     def __init__(self, source: ObjectFile, exported: list[Symbol], soname: str | None) -> None:
         self.source = source
+        self.machine = source.machine
         self.soname = soname
         self.exported = exported
         self.imported = list({symbol.name: symbol for symbol in source.symbols if symbol.imported}.values())
@@ -215,18 +181,18 @@ class _Linker:
         """Note the GOT slots, jumps and words for the loader that a relocation calls for, and refuse what cannot be."""
         symbol, section = self.source.symbols[relocation.symbol], self.source.sections[relocation.section]
         where = f"{section.name}+{relocation.offset:#x}"
-        if relocation.kind == R.NONE:
+        if relocation.kind.form == "none":
             return
         if not symbol.imported and symbol.section not in self.placed:
             unsupported(f"reference at {where} to {symbol}, which is not part of the image")
-        if relocation.kind in THROUGH_GOT:
+        if relocation.kind.through == "got":
             self.got.setdefault(self.got_key(relocation.symbol), len(self.got))
-        elif relocation.kind == R.ABS64:
+        elif relocation.kind.form == "absolute":
             if not section.flags & SHF.WRITE:
                 unsupported(f"address of {symbol} stored in read-only section {section.name}")
             self.address_words += 1
         elif symbol.imported:
-            if relocation.kind != R.PLT32:
+            if relocation.kind.through != "call":
                 unsupported(f"direct access to external {symbol} at {where}: declare it without dso_local")
             self.stubs.setdefault(symbol.name, len(self.stubs))
             self.got.setdefault(symbol.name, len(self.got))
@@ -249,7 +215,8 @@ class _Linker:
         self.dynstr = synthetic(".dynstr", SHT.STRTAB, len(self.strings), align=1)
         self.rela = synthetic(".rela.dyn", SHT.RELA, RELA.size * work, entry_size=RELA.size, link=".dynsym")
         self.eh_frame_header = synthetic(".eh_frame_hdr", SHT.PROGBITS, 8, align=4)
-        self.plt = synthetic(".plt", SHT.PROGBITS, 8 * len(self.stubs), SHF.EXEC, align=16, entry_size=8)
+        self.plt = synthetic(".plt", SHT.PROGBITS, self.machine.stub_size * len(self.stubs), SHF.EXEC, align=16,
+                             entry_size=self.machine.stub_size)
         self.dynamic = synthetic(".dynamic", SHT.DYNAMIC, DYNAMIC.size * len(self.dynamic_entries()), SHF.WRITE,
                                  entry_size=DYNAMIC.size, link=".dynstr")
         self.got_piece = synthetic(".got", SHT.PROGBITS, 8 * len(self.got), SHF.WRITE, entry_size=8)
@@ -275,9 +242,9 @@ class _Linker:
         cursor = FILE_HEADER.size + PROGRAM_HEADER.size * len(self.program_headers())
         index = 0
         for segment in self.segments:
-            cursor = cursor if segment is self.segments[0] else _align(cursor, PAGE)
+            cursor = cursor if segment is self.segments[0] else _align(cursor, self.machine.page)
             for piece in segment.pieces:
-                cursor = _align(cursor, PAGE if piece is self.first_variable else piece.align)
+                cursor = _align(cursor, self.machine.page if piece is self.first_variable else piece.align)
                 index += 1
                 piece.address, piece.index = cursor, index
                 cursor += piece.size
@@ -298,36 +265,41 @@ class _Linker:
     # what is written there
 
     def relocate(self, relocation: Relocation) -> None:
-        if relocation.kind == R.NONE:
+        kind = relocation.kind
+        if kind.form == "none":
             return
         piece, symbol = self.placed[relocation.section], self.source.symbols[relocation.symbol]
         place = piece.address + relocation.offset
-        if relocation.kind == R.ABS64:
+        if kind.form == "absolute":
             if symbol.imported:
-                self.loader_work.append((place, self.dynamic_index[symbol.name] << 32 | R.ABS64, relocation.addend))
+                self.loader_work.append((place, self.dynamic_index[symbol.name] << 32 | self.machine.absolute,
+                                         relocation.addend))
             else:
-                target = _signed(self.address(symbol) + relocation.addend, 64, symbol)
-                self.loader_work.append((place, R.RELATIVE, int.from_bytes(target, "little", signed=True)))
+                self.loader_work.append((place, self.machine.relative, self.address(symbol) + relocation.addend))
             return
-        if relocation.kind in THROUGH_GOT:
-            target_address = self.slot(self.got_key(relocation.symbol))
+        if kind.through == "got":
+            target = self.slot(self.got_key(relocation.symbol))
         elif symbol.imported:
-            target_address = self.plt.address + 8 * self.stubs[symbol.name]
+            target = self.plt.address + self.machine.stub_size * self.stubs[symbol.name]
         else:
-            target_address = self.address(symbol)
-        value = _signed(target_address + relocation.addend - place, 8 * WIDTH[relocation.kind], symbol)
-        _put(piece, relocation.offset, value)
+            target = self.address(symbol)
+        assert piece.content is not None
+        old = piece.content[relocation.offset:relocation.offset + kind.width]
+        value = patched(kind, int.from_bytes(old, "little"), target + relocation.addend, place)
+        if value is None:
+            unsupported(f"{symbol} is too far away for a reference at {piece.name}+{relocation.offset:#x}")
+        _put(piece, relocation.offset, value.to_bytes(kind.width, "little"))
 
     def fill_got_and_plt(self) -> None:
         for key in self.got:
             if isinstance(key, str):
-                self.loader_work.append((self.slot(key), self.dynamic_index[key] << 32 | R.GLOB_DAT, 0))
+                self.loader_work.append((self.slot(key), self.dynamic_index[key] << 32 | self.machine.glob_dat, 0))
             else:
-                self.loader_work.append((self.slot(key), R.RELATIVE, self.address(self.source.symbols[key])))
+                self.loader_work.append((self.slot(key), self.machine.relative,
+                                         self.address(self.source.symbols[key])))
         for name, number in self.stubs.items():
-            after_jump = self.plt.address + 8 * number + 6
-            jump = b"\xff\x25" + struct.pack("<i", self.slot(name) - after_jump)  # jmp *slot(%rip)
-            _put(self.plt, 8 * number, jump + b"\x66\x90")  # two-byte nop
+            place = self.plt.address + self.machine.stub_size * number
+            _put(self.plt, self.machine.stub_size * number, self.machine.stub(place, self.slot(name)))
 
     def fill_dynamic_tables(self) -> None:
         symbols = [bytes(SYMBOL.size)]
@@ -339,7 +311,7 @@ class _Linker:
         _put(self.dynsym, 0, b"".join(symbols))
         _put(self.dynstr, 0, self.strings)
         _put(self.hash, 0, _hash_table([symbol.name for symbol in self.imported + self.exported]))
-        self.loader_work.sort(key=lambda work: (work[1] != R.RELATIVE, work[0]))  # DT_RELACOUNT: these come first
+        self.loader_work.sort(key=lambda work: (work[1] != self.machine.relative, work[0]))  # as DT_RELACOUNT wants it
         _put(self.rela, 0, b"".join(RELA.pack(*work) for work in self.loader_work))
         if self.unwind:
             # version 1; the frames' address as a signed 32-bit displacement from its field; no search table
@@ -352,7 +324,7 @@ class _Linker:
         entries += [(DT.HASH, self.hash.address), (DT.STRTAB, self.dynstr.address), (DT.SYMTAB, self.dynsym.address),
                     (DT.STRSZ, self.dynstr.size), (DT.SYMENT, SYMBOL.size)]
         if self.rela.size:
-            relative = sum(kind == R.RELATIVE for _, kind, _ in self.loader_work)
+            relative = sum(kind == self.machine.relative for _, kind, _ in self.loader_work)
             entries += [(DT.RELA, self.rela.address), (DT.RELASZ, self.rela.size), (DT.RELAENT, RELA.size),
                         (DT.RELACOUNT, relative)]
         return [*entries, (DT.FLAGS, DF_BIND_NOW), (DT.FLAGS_1, DF_1_NOW), (DT.NULL, 0)]
@@ -365,12 +337,13 @@ class _Linker:
             start = 0 if segment is self.segments[0] else segment.pieces[0].address
             file_end = max(piece.end for piece in segment.pieces if piece.content is not None)
             # Whole pages for the data, so that the part that becomes read-only ends inside the segment.
-            end = _align(segment.pieces[-1].end, PAGE) if segment.flags & 2 else segment.pieces[-1].end
-            headers.append(_program_header(PT.LOAD, segment.flags, start, file_end - start, end - start, PAGE))
+            end = _align(segment.pieces[-1].end, self.machine.page) if segment.flags & 2 else segment.pieces[-1].end
+            headers.append(_program_header(PT.LOAD, segment.flags, start, file_end - start, end - start,
+                                           self.machine.page))
         headers.append(_program_header(PT.DYNAMIC, 6, self.dynamic.address, self.dynamic.size, self.dynamic.size, 8))
         start = self.segments[-1].pieces[0].address
         held = self.relro_end - start
-        headers.append(_program_header(PT.GNU_RELRO, 4, start, held, _align(held, PAGE), 1))
+        headers.append(_program_header(PT.GNU_RELRO, 4, start, held, _align(held, self.machine.page), 1))
         headers.append(_program_header(PT.GNU_STACK, 6, 0, 0, 0, 16))
         if self.unwind:
             header = self.eh_frame_header
@@ -386,8 +359,8 @@ class _Linker:
         headers = self.program_headers()
         image = bytearray(table_at)
         image[: FILE_HEADER.size] = FILE_HEADER.pack(
-            IDENT, ET_DYN, EM_X86_64, 1, 0, FILE_HEADER.size, table_at, 0, FILE_HEADER.size, PROGRAM_HEADER.size,
-            len(headers), SECTION_HEADER.size, len(pieces) + 2, len(pieces) + 1)
+            IDENT, ET_DYN, self.machine.number, 1, 0, FILE_HEADER.size, table_at, 0, FILE_HEADER.size,
+            PROGRAM_HEADER.size, len(headers), SECTION_HEADER.size, len(pieces) + 2, len(pieces) + 1)
         image[FILE_HEADER.size : FILE_HEADER.size + PROGRAM_HEADER.size * len(headers)] = b"".join(headers)
         by_name = {piece.name: piece.index for piece in pieces}
         sections = [bytes(SECTION_HEADER.size)]
@@ -417,13 +390,6 @@ def _put(piece: _Piece, offset: int, data: bytes) -> None:
     if content is None or offset + len(data) > len(content):
         raise AssertionError(f"{len(data)} bytes at {offset} do not fit in {piece.name}")
     content[offset : offset + len(data)] = data
-
-
-def _signed(value: int, bits: int, symbol: Symbol) -> bytes:
-    """`value` as a little endian two's complement number, refused if it has more than `bits` bits."""
-    if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        unsupported(f"{symbol} is too far away for a {bits}-bit reference")
-    return value.to_bytes(bits // 8, "little", signed=True)
 
 
 def _program_header(kind: PT, flags: int, address: int, file_size: int, memory_size: int, align: int) -> bytes:

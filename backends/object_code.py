@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Any
 
-from mlc.backends.target import Target
+from mlc.backends.target import TRIPLE, Target
 from mlc.ir.diag import BackendError
 
 MAX_NESTING = 256
@@ -113,16 +113,16 @@ def _optimized(llvm_text: str, target: Target, opt_level: int) -> tuple[Any, Any
 
 
 @cache
-def _know_gpus() -> None:
-    """LLVM knows NVIDIA's GPUs only when it has been told to know everything."""
+def _know_others() -> None:
+    """LLVM knows other machines than this only when it has been told to know everything."""
     _llvm().initialize_all_targets()
     _llvm().initialize_all_asmprinters()
 
 
 def _target_machine(target: Target, level: int) -> Any:
     kind = {} if target.is_gpu else {"reloc": "pic", "codemodel": "small"}
-    if target.is_gpu:
-        _know_gpus()
+    if target.triple != TRIPLE:
+        _know_others()
     try:
         machine = _llvm().Target.from_triple(target.triple).create_target_machine(
             cpu=target.cpu, features=target.feature_string, opt=level, **kind)

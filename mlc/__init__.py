@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from mlc import cuda, fft, linalg, nn, optim, random
     from mlc.api import (
         Compiled, checkpoint, compile, cond, custom_jvp, custom_vjp, fori_loop, get_num_threads, grad, hessian,
-        hvp, jacfwd, jacrev, jvp, linearize, lower, map, native_entries, saved_bytes, scan, set_num_threads,
+        hvp, jacfwd, jacrev, jvp, linearize, lower, native_entries, saved_bytes, scan, set_num_threads,
         spec, value_and_grad, vjp, vmap, while_loop,
     )
     from mlc.artifact import load, save
+    from mlc.frontend.control import map
     from mlc.frontend.dtypes import (
         DType, bfloat16, bool_, float16, float32, float64, int16, int32, int64, int8, uint16, uint32, uint64,
         uint8,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
         isclose, isfinite, isinf, isnan, isneginf, isposinf, ldexp, le, lerp, log, log10, log1p, log2,
         logaddexp, logaddexp2, logical_and, logical_not, logical_or, logical_xor, logit, lt, masked_fill,
         maximum, minimum, mul, nan_to_num, ne, neg, positive, pow, reciprocal, remainder, round, rsqrt, sigmoid,
-        sign, signbit, sqrt, square, sub, trunc, where, xlogy,
+        sign, signbit, sqrt, square, sub, trunc, xlogy,
     )
     from mlc.frontend.functions.elementwise import cast_to as cast
     from mlc.frontend.functions.fft import bartlett_window, blackman_window, hamming_window, hann_window
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         celu, cosine_similarity, layer_norm, log_softmax, pairwise_distance, prelu, relu, rms_norm, selu, softmax,
         threshold,
     )
+    from mlc.frontend.functions.ragged import argwhere, masked_select, nonzero, unique, unique_consecutive, where
     from mlc.frontend.functions.random import erfinv
     from mlc.frontend.functions.reduce import (
         all, amax, amin, aminmax, any, argmax, argmin, count_nonzero, dist, logsumexp, max, mean, min, nanmean,
@@ -125,7 +127,7 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
     "Compiled", "DType", "Error", "Tensor", "UserError", "abs", "absolute", "acos", "acosh", "add", "addbmm",
     "addcdiv", "addcmul", "addmm", "addmv", "addr", "all", "allclose", "amax", "amin", "aminmax", "any", "arange",
     "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "argmax", "argmin", "argsort",
-    "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "argwhere", "as_tensor", "asarray", "asin", "asinh", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
     "baddbmm", "bartlett_window", "bfloat16", "bincount", "bitwise_and", "bitwise_left_shift", "bitwise_not",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman_window", "block_diag", "bmm", "bool", "bool_",
     "broadcast_tensors", "broadcast_to", "bucketize", "cartesian_prod", "cast", "cat", "cdist", "ceil", "celu",
@@ -144,10 +146,10 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
     "jacrev", "jvp", "kron", "kthvalue", "layer_norm", "ldexp", "le", "lerp", "less", "less_equal", "linalg",
     "linearize", "linspace", "load", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp", "logaddexp2",
     "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit", "logsumexp",
-    "lower", "lt", "manual_seed", "map", "masked_fill", "matmul", "matrix_exp", "matrix_power", "max", "maximum",
+    "lower", "lt", "manual_seed", "map", "masked_fill", "masked_select", "matmul", "matrix_exp", "matrix_power", "max", "maximum",
     "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis", "movedim", "msort", "mul",
     "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum", "narrow", "native_entries",
-    "ne", "neg", "negative", "nn", "norm", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad",
+    "ne", "neg", "negative", "nn", "nonzero", "norm", "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad",
     "pairwise_distance", "permute", "positive", "pow", "prelu", "prod", "quantile", "rad2deg", "random", "ravel",
     "reciprocal", "relu", "remainder", "repeat_interleave", "reshape", "rms_norm", "roll", "rot90", "round",
     "row_stack", "rsqrt", "save", "saved_bytes", "scan", "scatter", "scatter_add", "scatter_reduce",
@@ -156,13 +158,14 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
     "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "tensor",
     "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose", "trapezoid", "tril",
     "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "uint16", "uint32", "uint64", "uint8",
-    "unbind", "unflatten", "unravel_index", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
+    "unbind", "unflatten", "unique", "unique_consecutive", "unravel_index", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
     "vjp", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like",
 ]
 
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
-    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "save": "mlc.artifact",
+    "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
+    "save": "mlc.artifact",
 }
 _MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
 

@@ -21,7 +21,7 @@ from mlc.backends.cpu.threads import get_num_threads, set_num_threads
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
-from mlc.frontend.control import cond, fori_loop, map, scan, while_loop
+from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
 from mlc.frontend.devices import CPU, CUDA, Devices, as_device, is_device
 from mlc.frontend.eager import Compiler, compiling
@@ -64,10 +64,38 @@ if TYPE_CHECKING:
     from mlc.backends.image import Image
     from mlc.backends.target import Target
 
-__all__ = ["Compiled", "Lowered", "MODULES", "OPERATIONS", "Spec", "Tensor", "checkpoint", "compile", "cond",
-           "custom_jvp", "custom_vjp", "fori_loop", "get_num_threads", "grad", "hessian", "hvp", "jacfwd", "jacrev",
-           "jvp", "linearize", "lower", "map", "native_entries", "saved_bytes", "scan", "set_num_threads", "spec",
-           "value_and_grad", "vjp", "vmap", "while_loop"]
+__all__ = [
+    "MODULES",
+    "OPERATIONS",
+    "Compiled",
+    "Lowered",
+    "Spec",
+    "Tensor",
+    "checkpoint",
+    "compile",
+    "cond",
+    "custom_jvp",
+    "custom_vjp",
+    "fori_loop",
+    "get_num_threads",
+    "grad",
+    "hessian",
+    "hvp",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "lower",
+    "native_entries",
+    "saved_bytes",
+    "scan",
+    "set_num_threads",
+    "spec",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+    "while_loop",
+]
 
 Parameters = str | int | Iterable[str | int]
 """Parameters of a function: names, positions, or one of them."""
@@ -397,9 +425,9 @@ class Compiled:
             try:
                 recorded, donated = self._record(arguments, args, keywords)
             except UserError as error:
-                self._reports.append(self._report(arguments, args, keywords, error=error))
                 if not self.fallback or error.code not in UNRECORDED:
                     raise
+                self._reports.append(self._report(arguments, args, keywords, error=error))
                 self._known[self._key(arguments)] = python = None, None, ()
                 return python
             self._reports.append(self._report(arguments, args, keywords, recorded))
@@ -495,10 +523,10 @@ class Compiled:
 
     def report(self) -> str:
         """What the function was compiled for, which of its lines became loops and conditions, which Python values it
-        was specialised on, and for which arguments it runs as Python (`fallback`) or could not be compiled, and why.
+        was specialised on, and for which arguments it runs as Python (`fallback`), and why.
         """
-        return f"{name_of(self.f)}: {len(self._known)} specialisation{'s' * (len(self._known) != 1)}\n" + "".join(
-            r.text(self.fallback) for r in self._reports)
+        count = len(self._reports)
+        return f"{name_of(self.f)}: {count} specialisation{'s' * (count != 1)}\n" + "".join(map(str, self._reports))
 
     def _key(self, arguments: Arguments) -> Any:
         """What to find the code for some arguments by."""

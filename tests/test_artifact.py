@@ -311,6 +311,9 @@ def test_damaged_files(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_foreign_and_missing_files(path: Path) -> None:
     path.write_bytes(b"\x7fELF" + bytes(1000))
+    with pytest.raises(mlc.UserError, match=r"MLC0571.*does not end as mlc compile writes a module"):
+        mlc.load(path)
+    path.write_bytes(b"MLCMODE" + bytes(1000))
     with pytest.raises(mlc.UserError, match=r"MLC0571.*does not start as one"):
         mlc.load(path)
     with pytest.raises(mlc.UserError, match="MLC0392"):

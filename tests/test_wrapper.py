@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from mlc.backends import executable
-from mlc.backends.cpu import abi, layout, support, wrapper
+from mlc.backends.cpu import abi, checked_call, layout, support, wrapper
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.callable import make_callable
 from mlc.backends.executable import Entry
@@ -407,6 +407,6 @@ def test_code_names_no_address() -> None:
 def test_largest_symbol() -> None:
     from mlc.ir.sizes import sym
     b, c = sym("B"), sym("C")
-    assert wrapper._largest_symbol([3, b]) == 1 << 62
-    assert wrapper._largest_symbol([b * c + 1]) == 1 << 30
-    assert wrapper._largest_symbol([b * b * c]) == 1 << 20
+    assert checked_call._largest_symbol([3, b]) == 1 << 62
+    assert checked_call._largest_symbol([b * c + 1]) == 1 << 30
+    assert checked_call._largest_symbol([b * b * c]) == 1 << 20

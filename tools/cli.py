@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "opt": "run passes over a .mlir file",
     "passes": "list the passes, in the order in which they run and why",
     "ops": "list the operations, or explain one",
+    "verify": "check that compiled modules, saved models and their weights are whole and for this machine",
     "cache": "the compile cache: where it is and what it holds, clear it, verify it",
     "info": "versions, target and what compiled code may use",
     "explain-error": "explain an error code",

@@ -1,4 +1,4 @@
-"""mlc compile: a function of a Python or .mlir file, down to any level."""
+"""mlc compile: a function of a Python, .mlc or .mlir file, down to any level."""
 
 from __future__ import annotations
 
@@ -26,26 +26,39 @@ EXAMPLES = """examples:
   mlc compile model.mlir:main --emit=obj -o model.o --target x86-64-v3
   mlc compile model.py:predict --emit=low --generic -o -
   mlc compile model.py:predict --target=cuda:sm_90 --emit=ptx
+  mlc compile model.py:predict -o net.so
 """
 SUFFIXES = {"trace": ".trace.mlir", "tensor": ".tensor.mlir", "loop": ".loop.mlir", "low": ".low.mlir",
-            "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o", "ptx": ".ptx"}
+            "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o", "resources": ".resources.txt",
+            "ptx": ".ptx"}
 """What can be emitted, in the order in which it is made, and the ending of its file."""
-CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "ptx")}
+EXTENSION = ("ext", "header", "stub")
+"""What can be emitted besides: a module that Python imports, its C header, its stub."""
+CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")}
 """What the llvm dialect becomes for each kind of machine; the last is what is made where nothing is asked for."""
 
 
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("compile", "Compile a function down to any level.", EXAMPLES)
     add = p.add_argument
-    add("function", metavar="FILE:FUNCTION", help="a function of a .py or .mlir file; without :FUNCTION all of a .mlir")
+    add("function", metavar="FILE:FUNCTION", help="a function of a .py, .mlc or .mlir file; without :FUNCTION all of a "
+        ".mlir")
     add("--emit", metavar="LEVEL,...",
-        help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU)")
+        help="what to write: " + ", ".join(SUFFIXES) + " (default obj; ptx for a GPU; resources, by ptxas: "
+        "registers and shared memory of each kernel), or of a module that Python "
+        "imports: " + ", ".join(EXTENSION) + " (default ext,stub if OUT ends in .so)")
     add("-o", "--output", metavar="OUT", help="file, - for stdout, or the folder for several (default: stdout, and "
-        "FUNCTION.o for obj)")
+        "FUNCTION.o for obj); NAME.so is a module that Python imports as NAME")
     add("--args", metavar="TYPES", help="types of the arguments, as in 'f32[B,16],f32[16,4]', where annotations "
         "(x: mlc.spec(\"B\", 16)) do not tell")
-    add("--target", default="host", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, or a GPU: cuda:sm_75 to "
-        "cuda:sm_120")
+    add("--target", help="host (the default), x86-64-v2, x86-64-v3, x86-64-v4, sapphirerapids, aarch64, or a GPU: "
+        "cuda:sm_75 to cuda:sm_120")
+    add("--cpu", metavar="LEVEL,...", help="of a module: the processors it has code for; the best that fits is chosen "
+        "when it is imported (default x86-64-v3,x86-64-v4)")
+    add("--weights", choices=["inside", "beside"], default="inside", help="of a module: whether its arrays are in the "
+        "file (the default) or beside it in NAME.safetensors, whose checksum it has")
+    add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores, which otherwise "
+        "multiply 16-bit floats: ieee for none, tf32 for 32-bit floats too")
     add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
     add("--locations", action="store_true", help="print where each operation came from")
@@ -55,20 +68,32 @@ def parser() -> argparse.ArgumentParser:
 
 def main(options: argparse.Namespace) -> int:
     from mlc.backends.target import Target
-    target = Target.parse(options.target)
+    if kinds := extension_kinds(options):
+        from mlc.tools import extension
+        return extension.main(options, kinds)
+    target = Target.parse(options.target or "host")
     wanted = levels(options.emit if options.emit is not None else CODE[target.machine][-1], target.machine)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
     if options.args is not None:
         from mlc.tools import inputs
         given = inputs.parse_args(options.args)
-    if path.endswith(".py"):
+    if path.endswith((".py", ".mlc")):
         module = trace(path, name, given)
     else:
         module = from_text(path, name)
     outputs = emit(module, wanted, target, options)
     store(outputs, options.output, name or Path(path).stem)
     return 0
+
+
+def extension_kinds(options: argparse.Namespace) -> list[str]:
+    """What is wanted of a module that Python imports; nothing where a level is asked for."""
+    named = options.emit is not None and any(word.strip() in EXTENSION for word in options.emit.split(","))
+    if not named and (options.emit is not None or not (options.output or "").endswith(".so")):
+        return []
+    from mlc.tools import extension
+    return extension.wanted(options)
 
 
 def levels(text: str, machine: str) -> list[str]:
@@ -120,7 +145,10 @@ def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) 
 def load(path: str, name: str) -> Callable[..., Any]:
     """An attribute of the user's file, which is imported by its path."""
     if not os.path.isfile(path):
-        raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py or .mlir file", "MLC0392")
+        raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py, .mlc or .mlir file",
+                                 "MLC0392")
+    if path.endswith(".mlc"):
+        return load_program(path, name)
     stem = Path(path).stem
     spec = importlib.util.spec_from_file_location(stem, path)
     assert spec is not None and spec.loader is not None
@@ -143,6 +171,16 @@ def load(path: str, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+def load_program(path: str, name: str) -> Callable[..., Any]:
+    """A function of a program in the text language."""
+    from mlc.frontend import language
+    program = language.load(path)
+    known = language.functions_of(program)
+    if name not in known:
+        raise _no_function(path, name, known)
+    return getattr(program, name)  # type: ignore[no-any-return]
+
+
 def _no_function(path: str, name: str, known: Sequence[str]) -> UserError:
     from difflib import get_close_matches
     near = get_close_matches(name, known, 1)
@@ -155,6 +193,8 @@ def annotated(function: Any, where: str) -> list[Any]:
     import inspect
 
     import mlc.api as api
+    compiled = api.compiled_function(function)
+    known = compiled.specs if compiled is not None else {}
     f = function.f if isinstance(function, api.Compiled) else function
     specs, missing = list[Any](), list[str]()
     try:
@@ -162,11 +202,16 @@ def annotated(function: Any, where: str) -> list[Any]:
     except Exception as error:                   # an annotation that does not evaluate
         raise report.users_fault(error) from error
     for name, p in parameters.items():
-        if isinstance(p.annotation, api.Spec):
+        if name in known:
+            specs.append(known[name])
+        elif isinstance(p.annotation, api.Spec):
             specs.append(p.annotation)
         elif p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             missing.append(name)
     if missing:
+        if ".mlc:" in where:
+            raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
+                                     f"declare it, {missing[0]}: f32[N], or give it a default", "MLC0388")
         raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
                                  f'annotate it, def {f.__name__}({missing[0]}: mlc.spec("B", 16)), or give --args',
                                  "MLC0388")
@@ -212,8 +257,9 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
         last = "llvm"
     if last is None:
         return out
-    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine) for level in pipeline.LEVELS
-            if level in wanted or level == last}
+    products = target.products(options.matmul_precision)
+    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine, products)
+            for level in pipeline.LEVELS if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))
     done = 0
@@ -228,14 +274,18 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
 
 
 def for_gpu(module: Op, wanted: Sequence[str], target: Any, opt_level: int) -> dict[str, str | bytes]:
-    """LLVM IR and PTX of the kernels of a module."""
+    """LLVM IR and PTX of the kernels of a module, and what they need of the machine."""
+    from mlc.backends.cuda import ptxas
     from mlc.backends.cuda.ptx import kernels, llvm_ir, ptx
     holder = kernels(module)
     out = dict[str, str | bytes]()
     if "llvm-ir" in wanted:
         out["llvm-ir"] = llvm_ir(holder, target)
+    text = ptx(holder, target, opt_level) if {"ptx", "resources"} & {*wanted} else ""
+    if "resources" in wanted:
+        out["resources"] = ptxas.table(holder, ptxas.resources(text, target))
     if "ptx" in wanted:
-        out["ptx"] = ptx(holder, target, opt_level)
+        out["ptx"] = text
     return out
 
 

@@ -17,7 +17,7 @@ EXAMPLES = """examples:
   mlc ops tensor.exp
   mlc ops arith
 """
-FACETS = ("infer", "ref", "interpret", "fold", "vjp", "decompose", "verify_op")
+FACETS = ("infer", "ref", "interpret", "fold", "vjp", "vmap", "decompose", "verify_op")
 """What a class may give, see ir/core.py."""
 
 

@@ -29,7 +29,7 @@ EXAMPLES = """examples:
 def parser() -> argparse.ArgumentParser:
     p = report.Parser("run", "Run a Python program, or a function of a module at any level.", EXAMPLES)
     add = p.add_argument
-    add("file", help="a .py program; a .mlir file, or - for stdin")
+    add("file", help="a .py program; a .mlc program; a .mlir file, or - for stdin")
     add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
     add("--entry", metavar="NAME", help="the function to call (default: main, or the only one)")
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
@@ -54,13 +54,17 @@ def main(options: argparse.Namespace) -> int:
     files.find_modules_here()
     if options.file.endswith(".py"):
         return program(options.file, options.program_arguments, options.check)
-    text, name = files.read_text(options.file)
-    module = parse_module(text, name)
-    verify(module)
     from mlc.tools import inputs
-    held = inputs.held_call(text)
+    if options.file.endswith(".mlc"):
+        module, held = of_program(options), None
+    else:
+        text, name = files.read_text(options.file)
+        module = parse_module(text, name)
+        verify(module)
+        held = inputs.held_call(text)
     steps = parse_pipeline(options.pipeline or (reproducer_pipeline(text) or "" if held else ""))
-    entry = inputs.choose_entry(module, options.entry or (held[0] if held else None))
+    chosen = None if options.file.endswith(".mlc") else options.entry
+    entry = inputs.choose_entry(module, chosen or (held[0] if held else None))
     type = inputs.entries(module)[entry]
     if options.inputs:
         arrays: list[Any] = inputs.load_arrays(options.inputs)
@@ -81,6 +85,15 @@ def main(options: argparse.Namespace) -> int:
     else:
         files.write(None, inputs.show(results, type.results))
     return 0
+
+
+def of_program(options: argparse.Namespace) -> Op:
+    """The function --entry of a program in the text language, recorded: @main, or the only one, where none is named."""
+    from mlc.frontend import language
+    from mlc.tools import compile, inputs
+    known = language.functions_of(language.load(options.file))
+    name = options.entry or ("main" if "main" in known or len(known) != 1 else known[0])
+    return compile.trace(options.file, name, inputs.parse_args(options.args) if options.args else None)
 
 
 def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any], exact: bool,

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects.builtin import module
 from mlc.dialects.llvm import aggregates, control, memory
 from mlc.dialects.llvm import arithmetic as ops
-from mlc.dialects.llvm.types import LLVMFunctionType, ptr
+from mlc.dialects.llvm.types import ArrayType, LLVMFunctionType, ptr
 from mlc.ir.core import Block, Region, Symbol, Value, insertion
 from mlc.ir.diag import Loc
 from mlc.ir.types import Type, f64, i1, i8, i32, i64
 
-PTR, I1, I32, I64, F64 = ptr, i1, i32, i64, f64
+PTR, I1, I8, I32, I64, F64 = ptr, i1, i8, i32, i64, f64
 Signature = tuple[Type | None, tuple[Type, ...]]
 
 _MADE = Loc("<wrapper>", 0)
@@ -25,6 +27,8 @@ class Unit:
     def __init__(self, externals: Mapping[str, Signature]) -> None:
         self.module = module()
         self.functions: dict[str, control.Func] = {}
+        self._constants: dict[bytes, str] = {}
+        self._variables: set[str] = set()
         for name, (result, params) in externals.items():
             self.add(control.Func.make([], {"sym_name": Symbol(name), "linkage": "external",
                                             "function_type": LLVMFunctionType(result, params)}, [], [Region()]))
@@ -32,6 +36,25 @@ class Unit:
     def add(self, function: control.Func) -> None:
         self.functions[function.sym_name] = function
         self.module.body.block.insert(function)
+
+    def constant(self, content: bytes) -> str:
+        """The name of constant bytes, at a multiple of 8."""
+        if content not in self._constants:
+            self._constants[content] = self._global(f"constant{len(self._constants)}", len(content), {
+                "value": np.frombuffer(content, np.int8), "constant": True, "linkage": "internal"})
+        return self._constants[content]
+
+    def variable(self, name: str, size: int, defined: bool) -> str:
+        """The name of `size` bytes that are zero at first, or of a variable that is defined elsewhere."""
+        if name not in self._variables:
+            self._variables.add(self._global(name, size, {"linkage": "internal" if defined else "external"}))
+        return name
+
+    def _global(self, name: str, size: int, attrs: Mapping[str, Any]) -> str:
+        self.module.body.block.insert(memory.Global.make([], {
+            "sym_name": Symbol(name), "global_type": ArrayType(size, i8), "value": None, "constant": None,
+            "alignment": 8, "addr_space": 0, **attrs}, [], [Region()], loc=_MADE))
+        return name
 
 
 class Assembler:
@@ -46,6 +69,7 @@ class Assembler:
         self.args = list(self.function.args)
         self._head = self.function.body.blocks[0]
         self._constants: dict[tuple[Any, Type], Value] = {}
+        self._addresses: dict[str, Value] = {}
         self._block = self.block()
         self.function.body.add(self._block)
         with insertion(self._head, None, _MADE):
@@ -104,6 +128,17 @@ class Assembler:
     @property
     def null(self) -> Value:
         return self._constant(0, ptr)
+
+    def address_of(self, name: str) -> Value:
+        """The address of a constant or variable of the unit."""
+        if name not in self._addresses:
+            with insertion(self._head, self._start, _MADE):
+                self._addresses[name] = memory.AddressOf(Symbol(name), ptr).result
+        return self._addresses[name]
+
+    def text(self, text: str) -> Value:
+        """The address of a text that ends in a zero byte."""
+        return self.address_of(self.unit.constant(text.encode() + bytes(1)))
 
     def alloca(self, words: int) -> Value:
         """The address of so many eight-byte words."""
@@ -170,8 +205,16 @@ class Assembler:
         with self._here():
             return ops.FCmp(predicate, a, b).result
 
+    def shift_right(self, a: Value, bits: int) -> Value:
+        """Of the unsigned number."""
+        return self._binary(ops.LShr, a, self.i64(bits))
+
+    def select(self, condition: Value, yes: Value, no: Value) -> Value:
+        with self._here():
+            return ops.Select(condition, yes, no).result
+
     def widen(self, bit: Value) -> Value:
-        """0 or 1 as an i64."""
+        """A bit, byte or half as an i64: of unsigned numbers."""
         with self._here():
             return ops.ZExt(bit, i64).result
 

@@ -209,15 +209,15 @@ def drop_all(unit: Unit) -> None:
 
 
 def take_scratch(unit: Unit) -> None:
-    """take_scratch(self): a scratch of the pool, or a new one without an arena; NULL if there is no memory."""
+    """take_scratch(pool): a scratch of a list, or a new one without an arena; NULL if there is no memory."""
     a = Assembler(unit, "take_scratch", [PTR], PTR)
-    self, = a.args
-    first = a.load(PTR, self, offset(Callable, "pool"))
+    pool, = a.args
+    first = a.load(PTR, pool)
     fresh, pooled, ready, failed = a.block(), a.block(), a.block(), a.block()
     a.branch(a.is_null(first), fresh, pooled)
 
     a.start(pooled)
-    a.store(a.load(PTR, first, offset(Scratch, "next")), self, offset(Callable, "pool"))
+    a.store(a.load(PTR, first, offset(Scratch, "next")), pool)
     a.ret(first)
 
     a.start(fresh)

@@ -180,6 +180,12 @@ class DeviceArray:
             self.place.device.download(out, self.address)
         return out
 
+    def first(self, shape: tuple[int, ...]) -> DeviceArray:
+        """The first elements along each axis; fewer rows share this memory."""
+        if shape[1:] == self.shape[1:]:
+            return DeviceArray(self.place, self.storage, shape, self.dtype)
+        return self.place.array(np.ascontiguousarray(self.numpy()[tuple(map(slice, shape))]))
+
     def copy(self) -> DeviceArray:
         """The same in other memory."""
         out = self.place.empty(self.shape, self.dtype)

@@ -9,8 +9,9 @@ The texts are in the modules of this package, by the part of mlc that raises the
     fix: what to do.
 
 and the word after `example` says what the input is: `mlir` is parsed and verified, `mlir PASSES` goes through passes as
-well, `python` is run as a program, `shell` is a command line. A test runs them all. `text` shows what it looks like
-where no small input raises it: files that are damaged, another machine, a defect.
+well, `python` is run as a program, `mlc` is loaded as one in the text language, `shell` is a command line. A test runs
+them all. `text` shows what it looks like where no small input raises it: files that are damaged, another machine, a
+defect.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Code:
     def text(self) -> str:
         """All of it, for people."""
         how = {"mlir": f"example (mlc opt -{f' -p {self.passes}' * bool(self.passes)}):", "python": "example:",
-               "shell": "example:", "text": "what it looks like:"}[self.kind]
+               "mlc": "example (a .mlc file):", "shell": "example:", "text": "what it looks like:"}[self.kind]
         return (f"{self.name}: {self.title}\n\n{textwrap.fill(self.why, 100)}\n\n{how}\n\n"
                 f"{textwrap.indent(self.example, '    ')}\n"
                 f"{textwrap.fill(self.fix, 100, initial_indent='fix: ', subsequent_indent='     ')}\n")
@@ -49,8 +50,8 @@ class Code:
 @cache
 def load() -> dict[str, Code]:
     """Every code, in order of number."""
-    from mlc.tools.codes import backend, command, frontend, general, gpu, levels, tensor, text
-    modules = (general, tensor, levels, gpu, text, frontend, command, backend)
+    from mlc.tools.codes import backend, command, control, frontend, general, gpu, language, levels, tensor, text
+    modules = (general, tensor, levels, gpu, text, frontend, control, language, command, backend)
     found = [code for module in modules for code in read(module.TEXT)]
     return {code.name: code for code in sorted(found, key=lambda c: c.name)}
 

@@ -131,6 +131,27 @@ example python:
     mlc.load(path)(np.ones(2))
 fix: call it as it was saved; the notes list what it was saved for.
 
+MLC0573 A file has a name under which Python cannot import it.
+The module that is imported is called as its file is, up to the first dot.
+example python:
+    import mlc
+    @mlc.compile
+    def double(x: mlc.spec("N")):
+        return x + x
+    mlc.extension.write("my-net.so", double)
+fix: use letters, digits and _ alone, as in my_net.so.
+
+MLC0574 A function cannot be part of a module that is imported.
+Such a module has nothing of mlc at hand. Arguments are arrays in dicts, lists and tuples, results may hold plain values
+besides, and whatever a call changes must come back as a result.
+example python:
+    import mlc
+    @mlc.compile
+    def scale(x: mlc.spec("N"), how="twice"):
+        return "nothing"
+    mlc.extension.write("net.so", scale)
+fix: pass and return arrays; leave what is no array to defaults.
+
 MLC0900 A defect of mlc.
 Something failed that no input should make fail. The message has a line that replays it.
 example text:

@@ -1,0 +1,78 @@
+"""Several objects as one, before they are linked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from mlc.backends.elf import (
+    MAX_ALIGN,
+    SHF,
+    SHN_ABS,
+    SHT,
+    STB,
+    STT,
+    STV_DEFAULT,
+    STV_PROTECTED,
+    ObjectFile,
+    Section,
+    Symbol,
+    unsupported,
+)
+from mlc.backends.machines import Machine
+from mlc.ir.diag import BackendError
+
+
+def imports(source: ObjectFile) -> list[str]:
+    """The names that are left to other libraries, sorted."""
+    return sorted({symbol.name for symbol in source.symbols if symbol.imported})
+
+
+def combined(files: Sequence[ObjectFile]) -> ObjectFile:
+    """All files as one: what one of them defines for others is no import of theirs any more."""
+    if len(files) == 1:
+        return files[0]
+    out = ObjectFile(files[0].machine, {}, [], [])
+    for file in files:
+        if file.machine != out.machine:
+            unsupported(f"objects for {file.machine.name} and {out.machine.name} together")
+        place = {index: i for i, index in enumerate(file.sections, len(out.sections) + 1)}     # 0 is no section
+        first = len(out.symbols)
+        out.sections.update((place[index], section) for index, section in file.sections.items())
+        out.symbols.extend(s if s.imported else replace(s, section=place.get(s.section, SHN_ABS)) for s in file.symbols)
+        out.relocations.extend(replace(r, section=place[r.section], symbol=first + r.symbol)
+                               for r in file.relocations)
+    defined: dict[str, Symbol] = {}
+    for symbol in out.symbols:
+        if symbol.name and symbol.section in out.sections and symbol.binding != STB.LOCAL:
+            if defined.get(symbol.name, symbol) != symbol:      # in what is combined already, imports are definitions
+                raise BackendError(f"{symbol.name!r} is defined twice", code="MLC0524")
+            defined[symbol.name] = symbol
+    out.symbols[:] = [defined.get(s.name, s) if s.imported else s for s in out.symbols]
+    return out
+
+
+def exportable(source: ObjectFile) -> dict[str, Symbol]:
+    """The public definitions by their names."""
+    return {symbol.name: symbol for symbol in source.symbols
+            if symbol.section in source.sections and symbol.binding != STB.LOCAL
+            and symbol.visibility in (STV_DEFAULT, STV_PROTECTED)}
+
+
+def localized(source: ObjectFile, names: Mapping[str, str]) -> ObjectFile:
+    """The object with nothing public but what `names` lists, under new names: no other object can clash with it."""
+    def seen(symbol: Symbol) -> Symbol:
+        if symbol.imported or symbol.binding == STB.LOCAL:
+            return symbol
+        if symbol.name in names:
+            return replace(symbol, name=names[symbol.name])
+        return replace(symbol, binding=STB.LOCAL)
+
+    return replace(source, symbols=[seen(symbol) for symbol in source.symbols])
+
+
+def holding(section: str, symbol: str, content: bytes, machine: Machine) -> ObjectFile:
+    """An object of one read-only section that starts on a page, where the symbol is."""
+    return ObjectFile(machine, {1: Section(section, SHT.PROGBITS, SHF.ALLOC, MAX_ALIGN, len(content), content)},
+                      [Symbol("", 0, STB.LOCAL, 0, 0, 0, 0),
+                       Symbol(symbol, STT.OBJECT, STB.GLOBAL, STV_DEFAULT, 1, 0, len(content))], [])

@@ -1,0 +1,274 @@
+"""What every emitted wrapper does between taking arrays apart and handing results over, in the llvm dialect.
+
+Sizes are read off the arguments and checked against their types, sizes that follow from them are computed, donated
+buffers are told from each other, and the entry is called: with a larger arena if it asks for one, and without the
+global lock where that pays. What happens to a call that is refused is for the wrapper to say (`guard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mlc.backends.cpu import abi, support
+from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu.assemble import I1, I32, PTR, Assembler
+from mlc.ir import sizes
+from mlc.ir.core import Block, Value
+from mlc.ir.sizes import Dim, Quotient, Size, quotients
+from mlc.ir.types import ScalarType
+
+LONG_WORK = 1 << 14
+"""Elements touched (or elementary steps, where they are known) from which a call releases the global lock."""
+
+Refusal = Callable[[], None]
+"""Emits what is done with a call that is refused."""
+
+
+class CheckedCall:
+    """The blocks of one wrapper that depend on the interface of what it calls."""
+
+    def __init__(self, a: Assembler, interface: Interface) -> None:
+        self.a = a
+        self.interface = interface
+        self.env: dict[str, Value] = {}               # the number of each size symbol
+        self.known: dict[Dim, Value] = {}             # sizes computed so far
+        self.dims: list[list[Value]] = []             # the sizes of the arguments
+        computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
+        divided = [d for atom in quotients(interface.temporaries) for d in (atom.num, atom.den)]
+        self.largest = _largest_symbol([*computed, *interface.conditions, *divided])
+        self.data, self.numbers = a.alloca(max(len(interface.inputs), 1)), a.alloca(max(len(interface.symbols), 1))
+        self.outputs = a.alloca(max(len(interface.results), 1))
+        self.spans = a.alloca(2 * len(interface.inputs)) if interface.donated else None
+
+    # -- what is done with a call that is refused
+    def guard(self, *checks: tuple[Value, Refusal]) -> None:
+        """Go on if all conditions hold; else refuse the call as the first one says that does not."""
+        raise NotImplementedError
+
+    def wrong_size(self, i: int, axis: int, expected: Value) -> None:
+        """Argument i has another size on an axis than `expected`."""
+
+    def wrong_condition(self, number: int) -> None:
+        """The function means nothing for these sizes."""
+
+    def wrong_result(self, number: int) -> None:
+        """A result would have a size that no array has."""
+
+    def too_large(self) -> None:
+        """Sizes are so large that those computed from them overflow, or temporary values are."""
+
+    def overlap(self, i: int) -> None:
+        """The donated argument i shares memory with another one."""
+
+    def divides_by_zero(self, divisor: Dim) -> None:
+        """A size is divided by one that is not positive."""
+
+    def check_sizes(self) -> None:
+        """Static sizes, and symbols bound where they first stand alone; then every other size against them."""
+        a, interface = self.a, self.interface
+        checks: list[tuple[Value, Refusal]] = []
+        for name, (i, axis) in interface.binders.items():
+            self.env[name] = self.dims[i][axis]
+            if self.largest < 1 << 62:
+                checks.append((a.compare("ule", self.env[name], a.i64(self.largest)), self.too_large))
+        later: list[tuple[int, int, Dim, Value]] = []
+        for i, type in enumerate(interface.inputs):
+            for axis, (dim, found) in enumerate(zip(type.shape, self.dims[i])):
+                if isinstance(dim, int):
+                    expected = a.i64(dim)
+                elif (name := str(dim)) not in self.env:
+                    later.append((i, axis, dim, found))
+                    continue
+                elif interface.binders[name] == (i, axis):
+                    continue
+                else:
+                    expected = self.env[name]
+                checks.append((a.compare("eq", found, expected), partial(self.wrong_size, i, axis, expected)))
+        if checks:
+            self.guard(*checks)
+        for i, axis, dim, found in later:
+            expected = self.size(dim)
+            self.guard((a.compare("eq", found, expected), partial(self.wrong_size, i, axis, expected)))
+        for k, name in enumerate(interface.symbols):
+            a.store(self.env[name], self.numbers, 8 * k)
+
+    def check_conditions(self) -> None:
+        """Sizes are as the function needs them, and its temporary values not larger than 64 bits can say."""
+        a, interface = self.a, self.interface
+        for number, size in enumerate(interface.conditions):
+            self.guard((a.compare("sge", self.size(size), a.i64(0)), partial(self.wrong_condition, number)))
+        if isinstance(interface.temporaries, Size):
+            total = self.float_work(interface.temporaries)
+            self.guard((a.compare_floats("olt", total, a.f64(float(support.MAX_BYTES))), self.too_large))
+
+    def check_results(self) -> None:
+        """No size is negative, and no array larger than 64 bits can say."""
+        a = self.a
+        for number, type in enumerate(self.interface.results):
+            wrong = partial(self.wrong_result, number)
+            computed = [d for d in type.shape if isinstance(d, Size) and str(d) not in self.env]
+            for dim in computed:
+                self.guard((a.compare("sge", self.size(dim), a.i64(0)), wrong))
+            if not type.is_static and (computed or type not in self.interface.inputs):
+                count = self.float_size(type.shape, type.dtype.itemsize)
+                self.guard((a.compare_floats("olt", count, a.f64(float(support.MAX_BYTES))), wrong))
+
+    def check_overlaps(self) -> None:
+        """A donated buffer meets no argument but itself."""
+        a, interface = self.a, self.interface
+        assert self.spans is not None
+        spans = []
+        for i, type in enumerate(interface.inputs):
+            start = a.address(a.load(PTR, self.data, 8 * i))
+            end = a.add(start, self.byte_size(self.dims[i], type.dtype))
+            a.store(start, self.spans, 16 * i)
+            a.store(end, self.spans, 16 * i + 8)
+            spans.append((start, end))
+        for i in interface.donated:
+            found = a.call("count_overlaps", self.spans, a.i64(len(spans)), *spans[i])
+            self.guard((a.compare("ule", found, a.i64(1)), partial(self.overlap, i)))
+
+    # -- sizes
+    def size(self, dim: Dim) -> Value:
+        """The number of a size. Calls with divisors that are not positive are refused."""
+        a = self.a
+        if isinstance(dim, int):
+            return a.i64(dim)
+        if dim in self.known:
+            return self.known[dim]
+        total: Value | None = None
+        for monomial, coefficient in dim.terms:
+            factors = [self.env[atom] if isinstance(atom, str) else self.quotient(atom)
+                       for atom, power in monomial for _ in range(power)]
+            if coefficient != 1 or not factors:
+                factors.append(a.i64(coefficient))
+            term = factors[0]
+            for factor in factors[1:]:
+                term = a.mul(term, factor)
+            total = term if total is None else a.add(total, term)
+        assert total is not None
+        self.known[dim] = total
+        return total
+
+    def quotient(self, atom: Quotient) -> Value:
+        """Division rounding down, or the remainder that goes with it."""
+        a, num, den = self.a, self.size(atom.num), self.size(atom.den)
+        if not isinstance(atom.den, int):
+            self.guard((a.compare("sgt", den, a.i64(0)), partial(self.divides_by_zero, atom.den)))
+        quotient = a.sdiv(num, den)
+        rest = a.sub(num, a.mul(quotient, den))
+        below = a.widen(a.compare("slt", rest, a.i64(0)))
+        return a.sub(quotient, below) if atom.op == "floordiv" else a.add(rest, a.mul(below, den))
+
+    def byte_size(self, dims: Sequence[Value], dtype: ScalarType) -> Value:
+        out = self.a.i64(dtype.itemsize)
+        for d in dims:
+            out = self.a.mul(out, d)
+        return out
+
+    def float_size(self, shape: Sequence[Dim], scale: int) -> Value:
+        """scale * product of the sizes, in a float, which cannot overflow."""
+        a, number = self.a, float(scale)
+        factors = []
+        for dim in shape:
+            if isinstance(dim, int):
+                number *= dim
+            else:
+                factors.append(a.to_float(self.size(dim)))
+        out = a.f64(number)
+        for factor in factors:
+            out = a.fmul(out, factor)
+        return out
+
+    # -- the entry
+    def call_entry(self, function: Value | str, scratch: Value) -> Value:
+        """The status of the entry, once more with a larger arena if it asks for one."""
+        a = self.a
+        context = a.at(scratch, support.offset(support.Scratch, "context"))
+        attempt, returned, finished = a.block(I1), a.block(I32), a.block(I32)
+        a.goto(attempt, a.true)
+        a.start(attempt)
+        self.enter(function, context, returned)
+
+        a.start(returned)
+        status, again, grow = returned.args[0], attempt.args[0], a.block()
+        a.branch(a.and_(again, a.compare("eq", status, a.i32(abi.ARENA_TOO_SMALL))), grow, finished, (), (status,))
+        a.start(grow)
+        a.branch(a.call("grow", scratch), attempt, finished, (a.false,), (a.i32(abi.ARENA_TOO_SMALL),))
+        a.start(finished)
+        return finished.args[0]
+
+    def enter(self, function: Value | str, context: Value, returned: Block) -> None:
+        """Call the entry, without the global lock where that pays."""
+        a = self.a
+        arguments = context, self.data, self.numbers, self.outputs
+        work = self.work()
+        free, held = a.block(), a.block()
+        if isinstance(work, bool):
+            a.goto(free if work else held)
+        else:
+            a.branch(work, free, held)
+        a.start(free)
+        thread = a.call("PyEval_SaveThread")
+        status = self.called(function, *arguments)
+        a.call("PyEval_RestoreThread", thread)
+        a.goto(returned, status)
+        a.start(held)
+        a.goto(returned, self.called(function, *arguments))
+
+    def called(self, function: Value | str, *arguments: Value) -> Value:
+        a = self.a
+        return a.call(function, *arguments) if isinstance(function, str) else a.call_pointer(function, I32, *arguments)
+
+    def work(self) -> bool | Value:
+        """Whether a call is long, known now or from its sizes."""
+        a, interface = self.a, self.interface
+        if interface.work is not None:
+            if isinstance(interface.work, int):
+                return not 0 <= interface.work < LONG_WORK
+            return a.compare_floats("oge", self.float_work(interface.work), a.f64(float(LONG_WORK)))
+        types = (*interface.inputs, *interface.results)
+        static = sum(sizes.evaluate(t.size, {}) for t in types if t.is_static)
+        total = a.f64(float(static))
+        if static >= LONG_WORK or all(t.is_static for t in types):
+            return static >= LONG_WORK
+        for type in types:
+            if not type.is_static:
+                total = a.fadd(total, self.float_size(type.shape, 1))
+        return a.compare_floats("oge", total, a.f64(float(LONG_WORK)))
+
+    def float_work(self, work: Size) -> Value:
+        """The terms of `work`, in floats."""
+        a, total = self.a, self.a.f64(0.0)
+        for monomial, coefficient in work.terms:
+            term = a.f64(float(coefficient))
+            for atom, power in monomial:
+                number = self.env[atom] if isinstance(atom, str) else self.quotient(atom)
+                for _ in range(power):
+                    term = a.fmul(term, a.to_float(number))
+            total = a.fadd(total, term)
+        return total
+
+
+def _largest_symbol(dims: Sequence[Dim]) -> int:
+    """The largest power of two such that symbols up to it keep every size, and all terms of it, below 2**62."""
+    return next(1 << k for k in range(62, -1, -1) if k == 0 or all(_bound(d, 1 << k) <= 1 << 62 for d in dims))
+
+
+def _bound(dim: Dim, largest: int) -> int:
+    """How large a size, or a part of it, can become when no symbol exceeds `largest`."""
+    if isinstance(dim, int):
+        return abs(dim)
+    total = 0
+    for monomial, coefficient in dim.terms:
+        term = abs(coefficient)
+        for atom, power in monomial:
+            if isinstance(atom, str):
+                bound = largest
+            else:
+                num, den = _bound(atom.num, largest), _bound(atom.den, largest)
+                bound = max(num, den) + 1               # also bounds what is computed on the way
+            term *= bound ** power
+        total += term
+    return total

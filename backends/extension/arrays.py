@@ -1,0 +1,330 @@
+"""How the functions of an extension module take arrays, by the buffer protocol, and make new ones, by numpy.empty."""
+
+from __future__ import annotations
+
+import struct
+
+from mlc.backends.cpu.assemble import I1, I8, I32, I64, PTR, Assembler, Unit
+from mlc.backends.extension import python
+from mlc.backends.extension.objects import State, error, item, loop
+from mlc.backends.extension.signature import dtype_name, shown
+from mlc.ir.core import Value
+from mlc.ir.types import FloatType, ScalarType, TensorType, bf16, i1
+
+BOOL, SIGNED, UNSIGNED, FLOAT = 1, 2, 3, 4
+"""Kinds of elements, as a buffer's format tells them; 0 is any other."""
+SWAPPED = 8
+"""Added to the kind of elements in the other byte order."""
+
+_FORMATS = {BOOL: "?", SIGNED: "bhilqn", UNSIGNED: "BHILQN", FLOAT: "efd"}
+
+_KIND, _ITEMSIZE, _RANK, _DONATED, _DTYPE, _OBJECT, _NUMBER, _ELEMENTS, _DIMENSIONS, _MEMORY = range(0, 80, 8)
+"""What `take_array` is told of an argument's type: numbers, where the state has its dtype, and where among these bytes
+the texts are that say what is wrong with an object, a number, elements, the number of dimensions, the memory."""
+
+NUMPY = ("empty", "asarray", "require", "dtype")
+"""The functions of numpy that a module keeps."""
+CONTIGUOUS = "CA"
+"""What `numpy.require` makes of an array: contiguous in row-major order, and aligned."""
+
+
+def expected(type: TensorType, name: str, donated: bool, state: State) -> bytes:
+    """The constant that says what the argument called `name` is to be."""
+    name, kind, dtype = (text.replace("%", "%%") for text in (name, shown(type), dtype_name(type.dtype)))
+    texts = [f"{name} is a %s, expected an array {kind}", f"{name} is %s, which is no {dtype}",
+             f"{name} has dtype %s, expected {dtype}",
+             f"{name} has %d dimensions, its type {kind} has {type.rank}",
+             f"{name} is donated, but its memory is not writable, aligned and contiguous in row-major order"]
+    data, at = b"", 80
+    offsets = []
+    for text in texts:
+        offsets.append(at + len(data))
+        data += text.encode() + bytes(1)
+    return struct.pack("<10q", _kind_of(type.dtype), type.dtype.itemsize, type.rank, donated,
+                       state.add(f"dtype {dtype_name(type.dtype)}"), *offsets) + data
+
+
+def _kind_of(type: ScalarType) -> int:
+    if type == i1:
+        return BOOL
+    if isinstance(type, FloatType) and type != bf16:
+        return FLOAT
+    return UNSIGNED if type == bf16 or str(type).startswith("u") else SIGNED
+
+
+def emit(unit: Unit, state: State) -> None:
+    """All functions of this module."""
+    _element_kind(unit)
+    _viewed(unit)
+    _required(unit, state)
+    _number_array(unit, state)
+    _take_array(unit)
+    _new_result(unit, state)
+    _forget(unit)
+    _release_all(unit)
+
+
+def _element_kind(unit: Unit) -> None:
+    """element_kind(format): the kind of a buffer's elements, with SWAPPED if their bytes are in the other order."""
+    a = Assembler(unit, "element_kind", [PTR], I64)
+    text, = a.args
+    bytes_, some = a.block(), a.block()
+    a.branch(a.is_null(text), bytes_, some)
+    a.start(bytes_)
+    a.ret(a.i64(UNSIGNED))                                  # PEP 3118: no format means bytes
+
+    def is_one_of(letter: Value, letters: str) -> Value:
+        out = a.false
+        for c in letters:
+            out = a.or_(out, a.compare("eq", letter, a.i64(ord(c))))
+        return out
+
+    a.start(some)
+    first = a.widen(a.load(I8, text))
+    swapped = is_one_of(first, ">!")
+    prefix = a.widen(a.or_(swapped, is_one_of(first, "@=<^")))
+    letter = a.widen(a.load(I8, a.at(text, prefix)))
+    kind = a.i64(0)
+    for number, letters in _FORMATS.items():
+        kind = a.select(is_one_of(letter, letters), a.i64(number), kind)
+    known, compound = a.block(), a.block()
+    a.branch(a.compare("eq", letter, a.i64(0)), compound, known)
+    a.start(known)
+    alone = a.compare("eq", a.widen(a.load(I8, a.at(text, prefix), 1)), a.i64(0))
+    kind = a.select(alone, kind, a.i64(0))
+    a.ret(a.add(kind, a.select(swapped, a.i64(SWAPPED), a.i64(0))))
+    a.start(compound)
+    a.ret(a.i64(0))
+
+
+def _viewed(unit: Unit) -> None:
+    """viewed(array, view): open the buffer of a new array, whose reference it takes over; whether it could."""
+    a = Assembler(unit, "viewed", [PTR, PTR], I1)
+    array, view = a.args
+    some, none = a.block(), a.block()
+    a.branch(a.is_null(array), none, some)
+    a.start(some)
+    status = a.call("PyObject_GetBuffer", array, view, a.i32(python.BUFFER_FLAGS))
+    a.call("Py_DecRef", array)
+    a.ret(a.compare("eq", status, a.i32(0)))
+    a.start(none)
+    a.ret(a.false)
+
+
+def _number_array(unit: Unit, state: State) -> None:
+    """number_array(state, obj, spec): the array that a Python int or float is in the type that is expected, if that
+    holds it; NULL without an exception if it does not, or obj is neither."""
+    a = Assembler(unit, "number_array", [PTR, PTR, PTR], PTR)
+    this, obj, spec = a.args
+    number, refused, made, check, differs = a.block(), a.block(), a.block(), a.block(), a.block()
+    a.branch(_is_number(a, obj), number, refused)
+    a.start(number)
+    dtype = a.load(PTR, a.at(this, a.load(I64, spec, _DTYPE)))
+    a.call("Py_IncRef", obj)
+    a.call("Py_IncRef", dtype)
+    array = a.call("call", a.load(PTR, this, state.add("asarray")), obj, dtype)
+    a.branch(a.is_null(array), refused, made)
+    a.start(made)
+    fine = a.block()
+    a.branch(a.compare("eq", a.load(I64, spec, _KIND), a.i64(FLOAT)), fine, check)
+    a.start(check)                                           # numpy cuts fractions off
+    equal = a.call("PyObject_RichCompareBool", array, obj, a.i32(python.EQUAL))
+    a.branch(a.compare("eq", equal, a.i32(1)), fine, differs)
+    a.start(fine)
+    a.ret(array)
+    a.start(differs)
+    a.call("Py_DecRef", array)
+    a.goto(refused)
+    a.start(refused)
+    a.call("PyErr_Clear")
+    a.ret(a.null)
+
+
+def _take_array(unit: Unit) -> None:
+    """take_array(state, obj, view, spec): where the elements of an argument are, after opening it as a buffer.
+
+    The elements are native, in row-major order and aligned: those of a copy where the argument's are not.
+    """
+    _open(unit)
+    _check_type(unit)
+    a = Assembler(unit, "take_array", [PTR, PTR, PTR, PTR], PTR)
+    this, obj, view, spec = a.args
+    failed, opened, typed = a.block(), a.block(), a.block()
+    a.branch(a.call("open", this, obj, view, spec), opened, failed)
+    a.start(opened)
+    a.branch(a.call("check_type", obj, view, spec), typed, failed)
+
+    a.start(typed)
+    data = a.load(PTR, view, python.VIEW_DATA)
+    misaligned = a.and_(a.address(data), a.sub(a.load(I64, spec, _ITEMSIZE), a.i64(1)))
+    swapped = a.and_(a.call("element_kind", a.load(PTR, view, python.VIEW_FORMAT)), a.i64(SWAPPED))
+    plain = a.compare("eq", a.or_(swapped, misaligned), a.i64(0))
+    plain = a.and_(plain, a.compare("ne", a.call("PyBuffer_IsContiguous", view, a.i32(ord("C"))), a.i32(0)))
+    writable = a.compare("eq", a.load(I32, view, python.VIEW_READONLY), a.i32(0))
+    donated = a.compare("ne", a.load(I64, spec, _DONATED), a.i64(0))
+    kept, borrowed, fits, locked, copied, native = (a.block() for _ in range(6))
+    a.branch(donated, kept, borrowed)
+    a.start(kept)
+    a.branch(a.and_(plain, writable), fits, locked)
+    a.start(locked)
+    _refuse(a, "ValueError", spec, _MEMORY, a.call("numbers", a.null, a.i64(0)))
+    a.goto(failed)
+    a.start(borrowed)
+    a.branch(plain, fits, copied)
+    a.start(fits)
+    a.ret(data)
+
+    a.start(copied)
+    a.call("PyBuffer_Release", view)
+    a.store(a.null, view, python.VIEW_OBJECT)
+    dtype = a.load(PTR, a.at(this, a.load(I64, spec, _DTYPE)))
+    a.branch(a.call("viewed", a.call("required", this, obj, dtype), view), native, failed)
+    a.start(native)
+    a.ret(a.load(PTR, view, python.VIEW_DATA))
+    a.start(failed)
+    a.ret(a.null)
+
+
+def _refuse(a: Assembler, exception: str, spec: Value, text: int, arguments: Value) -> None:
+    """Set an exception with one of the texts of a type that is expected."""
+    a.call("raise_error", error(a, exception), a.at(spec, a.load(I64, spec, text)), arguments)
+
+
+def _open(unit: Unit) -> None:
+    """open(state, obj, view, spec): open an object as a buffer, a Python number as one of the expected type; whether
+    it could."""
+    a = Assembler(unit, "open", [PTR, PTR, PTR, PTR], I1)
+    this, obj, view, spec = a.args
+    opened, closed, number, other, unfit, stranger, failed = (a.block() for _ in range(7))
+    status = a.call("PyObject_GetBuffer", obj, view, a.i32(python.BUFFER_FLAGS))
+    a.branch(a.compare("eq", status, a.i32(0)), opened, closed)
+    a.start(opened)
+    a.ret(a.true)
+
+    a.start(closed)
+    a.store(a.null, view, python.VIEW_OBJECT)
+    a.call("PyErr_Clear")
+    array = a.call("number_array", this, obj, spec)
+    a.branch(a.is_null(array), other, number)
+    a.start(number)
+    a.ret(a.call("viewed", array, view))
+    a.start(other)
+    a.branch(_is_number(a, obj), unfit, stranger)
+    a.start(unfit)
+    a.call("Py_IncRef", obj)
+    _refuse(a, "TypeError", spec, _NUMBER, a.call("tuple_of", obj, a.null))
+    a.goto(failed)
+    a.start(stranger)
+    _refuse(a, "TypeError", spec, _OBJECT, a.call("type_name", obj))
+    a.goto(failed)
+    a.start(failed)
+    a.ret(a.false)
+
+
+def _check_type(unit: Unit) -> None:
+    """check_type(obj, view, spec): whether a buffer has the expected elements and number of dimensions."""
+    a = Assembler(unit, "check_type", [PTR, PTR, PTR], I1)
+    obj, view, spec = a.args
+    typed, mistyped, unknown, told, ranked, misranked, failed = (
+        a.block(), a.block(), a.block(), a.block(PTR), a.block(), a.block(), a.block())
+    text = a.load(PTR, view, python.VIEW_FORMAT)
+    kind = a.and_(a.call("element_kind", text), a.i64(SWAPPED - 1))
+    same = a.and_(a.compare("eq", kind, a.load(I64, spec, _KIND)),
+                  a.compare("eq", a.load(I64, view, python.VIEW_ITEMSIZE), a.load(I64, spec, _ITEMSIZE)))
+    a.branch(same, typed, mistyped)
+    a.start(mistyped)
+    dtype = a.call("PyObject_GetAttrString", obj, a.text("dtype"))
+    a.branch(a.is_null(dtype), unknown, told, (), (dtype,))
+    a.start(unknown)                                         # a buffer of another library
+    a.call("PyErr_Clear")
+    a.goto(told, a.call("PyUnicode_FromString", a.select(a.is_null(text), a.text("B"), text)))
+    a.start(told)
+    _refuse(a, "TypeError", spec, _ELEMENTS, a.call("tuple_of", told.args[0], a.null))
+    a.goto(failed)
+
+    a.start(typed)
+    ndim = a.widen(a.load(I32, view, python.VIEW_NDIM))
+    a.branch(a.compare("eq", ndim, a.load(I64, spec, _RANK)), ranked, misranked)
+    a.start(misranked)
+    number = a.alloca(1)
+    a.store(ndim, number)
+    _refuse(a, "TypeError", spec, _DIMENSIONS, a.call("numbers", number, a.i64(1)))
+    a.goto(failed)
+    a.start(ranked)
+    a.ret(a.true)
+    a.start(failed)
+    a.ret(a.false)
+
+
+def _is_number(a: Assembler, obj: Value) -> Value:
+    """Whether the type of an object is exactly int or float."""
+    kind = a.load(PTR, obj, python.OB_TYPE)
+    return a.or_(a.compare("eq", kind, _type(a, "PyLong_Type")), a.compare("eq", kind, _type(a, "PyFloat_Type")))
+
+
+def _type(a: Assembler, name: str) -> Value:
+    return a.address_of(a.unit.variable(name, 8, defined=False))
+
+
+def _required(unit: Unit, state: State) -> None:
+    """required(state, obj, dtype): a native array in row-major order and aligned, with the elements of obj."""
+    a = Assembler(unit, "required", [PTR, PTR, PTR], PTR)
+    this, obj, dtype = a.args
+    arguments = a.call("PyTuple_New", a.i64(3))
+    some, none = a.block(), a.block()
+    a.branch(a.is_null(arguments), none, some)
+    a.start(some)
+    for i, x in enumerate((obj, dtype, a.load(PTR, this, state.add(CONTIGUOUS)))):
+        a.call("Py_IncRef", x)
+        a.call("PyTuple_SetItem", arguments, a.i64(i), x)
+    array = a.call("PyObject_CallObject", a.load(PTR, this, state.add("require")), arguments)
+    a.call("Py_DecRef", arguments)
+    a.ret(array)
+    a.start(none)
+    a.ret(a.null)
+
+
+def _new_result(unit: Unit, state: State) -> None:
+    """new_result(state, dtype, rank, dims, place): a new array; the address of its elements goes to `place`."""
+    a = Assembler(unit, "new_result", [PTR, PTR, I64, PTR, PTR], PTR)
+    this, dtype, rank, dims, place = a.args
+    view = a.alloca(python.VIEW_SIZE // 8)
+    a.call("Py_IncRef", dtype)
+    array = a.call("call", a.load(PTR, this, state.add("empty")), a.call("numbers", dims, rank), dtype)
+    made, opened, closed, failed = a.block(), a.block(), a.block(), a.block()
+    a.branch(a.is_null(array), failed, made)
+    a.start(made)
+    status = a.call("PyObject_GetBuffer", array, view, a.i32(python.BUFFER_FLAGS))
+    a.branch(a.compare("eq", status, a.i32(0)), opened, closed)
+    a.start(opened)
+    a.store(a.load(PTR, view, python.VIEW_DATA), place)
+    a.call("PyBuffer_Release", view)                         # nobody else has the array yet: it stays where it is
+    a.ret(array)
+    a.start(closed)
+    a.call("Py_DecRef", array)
+    a.goto(failed)
+    a.start(failed)
+    a.ret(a.null)
+
+
+def _forget(unit: Unit) -> None:
+    """forget(objects, count, views, arrays): there are no objects, and no buffer is open."""
+    a = Assembler(unit, "forget", [PTR, I64, PTR, I64], None)
+    objects, count, views, arrays = a.args
+    i, done = loop(a, count)
+    a.store(a.null, item(a, objects, i))
+    done()
+    i, done = loop(a, arrays)
+    a.store(a.null, a.at(views, a.mul(i, a.i64(python.VIEW_SIZE))), python.VIEW_OBJECT)
+    done()
+    a.ret()
+
+
+def _release_all(unit: Unit) -> None:
+    """release_all(views, count): close the buffers that are open."""
+    a = Assembler(unit, "release_all", [PTR, I64], None)
+    views, count = a.args
+    i, done = loop(a, count)
+    a.call("PyBuffer_Release", a.at(views, a.mul(i, a.i64(python.VIEW_SIZE))))
+    done()
+    a.ret()

@@ -1,0 +1,99 @@
+"""What an extension module says of itself, behind the shared object: so that it can be checked before it is loaded.
+
+    shared object                       as the system's loader maps it; it does not look any further
+    head          JSON in UTF-8         name, functions, targets, weights
+    digest        32 bytes              SHA-256 of everything else
+    head size     u32
+    file size     u64
+    magic         8 bytes
+
+Numbers are little endian. The digest tells damage from health and not friend from foe.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from dataclasses import asdict, dataclass
+
+from mlc.backends.sealed import Broken
+from mlc.backends.target import Target
+
+MAGIC = b"MLCEXT\x00\x01"
+"""The last byte is the version of this layout."""
+_FOOT = struct.Struct("<32sIQ8s")
+ELF_MAGIC = b"\x7fELF"
+_MACHINES = {62: "x86_64", 183: "aarch64"}
+MAX_HEAD = 64 << 20
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a module says of itself.
+
+    functions  the signature of each, for people
+    targets    the processors that it has code for, the least demanding first
+    weights    bytes of the arrays it holds; `beside` names the file that has them, `digest` that file's SHA-256
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    targets: tuple[Target, ...]
+    weights: int = 0
+    beside: str = ""
+    digest: str = ""
+
+
+def seal(code: bytes, description: Description) -> bytes:
+    """The file of a module."""
+    head = json.dumps(asdict(description), separators=(",", ":"), sort_keys=True).encode()
+    size = len(code) + len(head) + _FOOT.size
+    rest = struct.pack("<IQ8s", len(head), size, MAGIC)
+    digest = hashlib.sha256(code + head + rest).digest()
+    return code + head + digest + rest
+
+
+def unseal(data: bytes) -> Description:
+    """What the file of a module says of itself, if it is whole; Broken for any other."""
+    if data[:4] != ELF_MAGIC:
+        raise Broken("it is no shared object")
+    if len(data) < _FOOT.size or data[-7:] != MAGIC[-7:]:
+        raise Broken("it does not end as mlc compile writes a module: it is cut off, or another linker's")
+    digest, head_size, size, magic = _FOOT.unpack(data[-_FOOT.size:])
+    if magic != MAGIC:
+        raise Broken("it is of another version of mlc")
+    if size != len(data):
+        raise Broken(f"it has {len(data)} bytes, {size} were written")
+    found = hashlib.sha256(memoryview(data)[:-_FOOT.size])
+    found.update(data[-_FOOT.size + 32:])
+    if found.digest() != digest:
+        raise Broken("its checksum is wrong")
+    if not 0 < head_size <= min(MAX_HEAD, size - _FOOT.size):
+        raise Broken("its head is ill-formed")
+    return _description(data[-_FOOT.size - head_size:-_FOOT.size])
+
+
+def _description(head: bytes) -> Description:
+    try:
+        data = json.loads(head)
+        targets = tuple(Target(**{**t, "features": tuple(t["features"])}) for t in data.pop("targets"))
+        return Description(**{**data, "functions": tuple(data["functions"]), "targets": targets})
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise Broken("its head is ill-formed") from None
+
+
+def machine(data: bytes) -> str:
+    """The architecture that a shared object is for, as platform.machine() calls it."""
+    number = struct.unpack_from("<H", data, 18)[0] if len(data) >= 20 else 0
+    return _MACHINES.get(number, f"machine {number}")
+
+
+def check_beside(description: Description, found: bytes) -> None:
+    """Broken unless these bytes are the file of weights that belongs to a module."""
+    if len(found) != description.weights:
+        raise Broken(f"{description.beside} has {len(found)} bytes, {description.weights} were written")
+    if hashlib.sha256(found).hexdigest() != description.digest:
+        raise Broken(f"the checksum of {description.beside} is wrong")
+
+
