@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 FOLDERS = ("ir", "dialects", "passes", "backends")
-"""The folders of this package that have a say in what code is made of a module of the tensor level; api.py has too."""
+"""The folders of this package that have a say in what code is made of a module of the tensor level; code.py has too."""
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -48,7 +48,7 @@ def source_digest() -> str:
 @cache
 def _sources() -> list[tuple[str, str]]:
     """(name within the package, path) of every source file, by name."""
-    found = [("api.py", str(PACKAGE / "api.py"))]
+    found = [("code.py", str(PACKAGE / "code.py"))]
     for folder in FOLDERS:
         for path, _, files in os.walk(PACKAGE / folder):
             inside = os.path.relpath(path, PACKAGE)

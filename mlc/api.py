@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
-from mlc.dialects.builtin import Module
+from mlc.code import code_for, image_for
 from mlc.frontend import tree
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
-from mlc.frontend.devices import CPU, CUDA, Devices, as_device, is_device
-from mlc.frontend.eager import Compiler, compiling
+from mlc.frontend.devices import CPU, CUDA, as_device, is_device
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.generalize import Axis, fits, record_for_sizes
@@ -56,10 +55,8 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from mlc.backends.canonical import Places
     from mlc.backends.cuda.executable import Executable as DeviceExecutable
     from mlc.backends.cuda.image import DeviceImage
-    from mlc.backends.cuda.memory import DeviceArray, Place
     from mlc.backends.executable import Entry, Executable
     from mlc.backends.image import Image
     from mlc.backends.target import Target
@@ -102,12 +99,6 @@ Parameters = str | int | Iterable[str | int]
 
 PRECISIONS = (None, "ieee", "tf32")
 """How products of matrices may be asked for."""
-RECENT = 1024
-"""So many programs stay loaded that nobody holds: one that is compiled again and again costs that once."""
-_cache: dict[str, Executable] = {}
-"""Native code by the key of the module it was made from, the least recently wanted first."""
-_device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
-"""The same for devices, on which code is loaded, and whether it is launched as a graph."""
 _functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
@@ -120,134 +111,14 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def executable(module: Module) -> Executable:
-    """Native code of a module of the tensor level, made once in this process and, where it can be kept, once on this
-    machine: modules that differ in names and places only share it."""
-    from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
-    from mlc.backends.executable import Executable
-    from mlc.backends.target import host
-    from mlc.passes import pipeline
-    with compiling:
-        target, places, text = host(), canonical.Places(module), canonical.canonical_text(module)
-
-        def compiled() -> Image:
-            with places.numbered():
-                pipeline.lower(module, "llvm", target.vector_bits)
-                return image.compile_image(module, target)
-
-        if text is None:                                   # rules or operations of others: they may change
-            return Executable(compiled()).at(places.interface)
-        key = cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
-        if (found := _cache.pop(key, None)) is None:
-            if (kept := image.recall(key)) is None:
-                kept = compiled()
-                image.keep(key, kept)
-            found = Executable(kept)
-        _cache[key] = found
-        if len(_cache) > RECENT:
-            del _cache[next(iter(_cache))]
-        return found.at(places.interface)
-
-
 def native_entries() -> int:
     """How often this process has entered compiled code."""
     from mlc.backends import executable
     return executable.native_entries()
 
 
-def device_executable(module: Module, where: Place, target: Target, graph: bool = False,
-                      precision: str | None = None) -> DeviceExecutable:
-    """The same for a device: PTX is made once on this machine, and loaded once in this process."""
-    from mlc.backends.canonical import Places
-    from mlc.backends.cuda.executable import Executable
-    with compiling:
-        places = Places(module)
-        key, image = _device_image(module, places, target, where.device.form, where.device.assemble, precision)
-        if key is None:
-            return Executable(image(), where, graph).at(places.interface)
-        if (found := _device_cache.pop((key, where, graph), None)) is None:
-            found = Executable(image(), where, graph)
-        _device_cache[key, where, graph] = found
-        if len(_device_cache) > RECENT:
-            del _device_cache[next(iter(_device_cache))]
-        return found.at(places.interface)
-
-
-def _device_image(module: Module, places: Places, target: Target, form: str,
-                  assemble: Callable[[Op, Target], bytes],
-                  precision: str | None) -> tuple[str | None, Callable[[], DeviceImage]]:
-    """What a module's code for devices is known by, None for that of others' rules; and what gives it."""
-    from mlc.backends import cache, canonical
-    from mlc.backends.cuda import image
-    from mlc.passes import pipeline
-    text = canonical.canonical_text(module)
-    key = None if text is None else cache.key_of(
-        "cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), form, str(precision)])
-
-    def made() -> DeviceImage:
-        if key is not None and (kept := image.recall(key)) is not None:
-            return kept
-        with places.numbered():
-            new = image.compile_image(module, target, assemble, precision)
-        if key is not None:
-            image.keep(key, new)
-        return new
-
-    return key, made
-
-
-def image_for(module: Module, where: str, target: Target | None = None,
-              precision: str | None = None) -> Image | DeviceImage:
-    """The code of a module for a machine, which need not be this one; of `cuda` alone for the device that is here."""
-    if where == CPU:
-        return executable(module).linked
-    from mlc.backends.canonical import Places
-    from mlc.backends.cuda.device import assembler, target_for
-    target = target or target_for(place_named(where).device)
-    with compiling:
-        places = Places(module)
-        _, image = _device_image(module, places, target, *assembler(), precision)
-        return image().at(places.interface)
-
-
-def code_for(module: Module, where: str, target: Target | None = None, graph: bool = False,
-             precision: str | None = None) -> Executable | DeviceExecutable:
-    """The code of a module for the device of this name, for exactly `target` if one is given."""
-    if where == CPU:
-        return executable(module)
-    place = place_named(where)
-    from mlc.backends.cuda.device import target_for
-    return device_executable(module, place, target or target_for(place.device), graph, precision)
-
-
-def place_named(where: str) -> Place:
-    """The memory of the device `cuda:N`; BackendError at the user's line if there is none."""
-    from mlc.backends.cuda.executable import place
-    try:
-        return place(int(where.partition(":")[2] or 0))
-    except BackendError as error:
-        error.loc = user_loc()
-        raise
-
-
-def _entry(module: Module, where: str) -> Any:
-    return code_for(module, where).entry("main")
-
-
-def _put(array: Any, where: str) -> DeviceArray:
-    return place_named(where).array(array)
-
-
-def _adopt(x: Any) -> DeviceArray:
-    from mlc.backends.cuda.dlpack import adopt
-    return adopt(x, place_named(f"{CUDA}:{x.__dlpack_device__()[1]}"))
-
-
-Compiler.compile = staticmethod(_entry)
 Capture.function = staticmethod(runtime.captured)
 Capture.way_out = staticmethod(runtime.way_out)
-Devices.put = staticmethod(_put)
-Devices.adopt = staticmethod(_adopt)
 
 
 Known = tuple["Recorded | None", "Entry | None", tuple[int, ...]]

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc import extension
-from mlc.api import Compiled, Variant, compiled_function, place_named
+from mlc.api import Compiled, Variant, compiled_function
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal, write_whole
 from mlc.backends.target import host
+from mlc.code import place_named
 from mlc.frontend import tree
+from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import CPU, CUDA, Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
@@ -117,7 +119,7 @@ def _buffers(x: Any, path: str = "") -> Iterator[str]:
 
 def _signature_data(variant: Variant) -> dict[str, Any]:
     """How one signature is called, as data."""
-    outputs = [[kind, x if kind == "result" else _plain(x, "a result")] for kind, x in variant.recorded.outputs]
+    outputs = [[kind, _plain(x, "a result") if kind == "value" else x] for kind, x in variant.recorded.outputs]
     return {"arguments": _structure_data(variant.structure, "an argument"),
             "leaves": [None if slot else [_plain(x, "an argument")] for slot, x in zip(variant.slots, variant.leaves)],
             "weak": variant.weak,
@@ -217,7 +219,7 @@ class Signature:
     structure  of (args, keywords)
     leaves     per leaf: None for an array, else [value]
     weak       per array: whether it was a Python number, whose type gives way to that of others
-    outputs    per leaf of the result: ("result", number) or ("value", the leaf)
+    outputs    per leaf of the result, as of Recorded
     assigned   (weight, result) of weights that a call replaces
     """
 
@@ -287,8 +289,14 @@ def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> It
         gpu = [_device_image(start, head, pieces) for start, head in data.get("gpu", ())]
         yield Signature(_structure(data["arguments"]), [None if x is None else [_value(x[0])] for x in data["leaves"]],
                         [bool(x) for x in data["weak"]], _structure(data["results"]),
-                        [(str(kind), x if kind == "result" else _value(x)) for kind, x in data["outputs"]],
+                        [_output(kind, x) for kind, x in data["outputs"]],
                         [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+
+
+def _output(kind: str, x: Any) -> tuple[str, Any]:
+    if kind == "first":
+        return kind, (int(x[0]), tuple((int(axis), int(count)) for axis, count in x[1]))
+    return str(kind), x if kind == "result" else _value(x)
 
 
 def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:
@@ -375,7 +383,8 @@ class Loaded:
         for weight, result in signature.assigned:
             self.weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
-            leaves.append(wrap(results[x]) if kind == "result" else x)
+            leaves.append(x if kind == "value" else wrap(results[x] if kind == "result" else
+                                                         first_elements(results, *x)))
         return signature.results.unflatten(leaves)
 
     def _move(self, where: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlc.api import place_named
+from mlc.code import place_named
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
 

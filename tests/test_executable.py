@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import api
+from mlc import code
 from mlc.backends import executable
 from mlc.backends.cpu import abi
 from mlc.backends.cpu.abi import Interface
@@ -354,8 +354,8 @@ def mapped() -> int:
 
 def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process can map some 65,000 pieces of memory: one that compiles for days must not run out of them."""
-    monkeypatch.setattr(api, "_cache", {})
-    monkeypatch.setattr(api, "RECENT", 3)
+    monkeypatch.setattr(code, "_cache", {})
+    monkeypatch.setattr(code, "RECENT", 3)
     before = None
     for i in range(12):                                      # each has a signature of its own, so a wrapper, too
         f, x = mlc.compile(lambda x, i=i: mlc.tanh(x) * i), np.ones((300, 300 + i), np.float32)
@@ -363,6 +363,6 @@ def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) 
         gc.collect()
         if i == 5:
             before = mapped()
-    assert mapped() == before and len(api._cache) == 3
+    assert mapped() == before and len(code._cache) == 3
     mlc.set_num_threads(mlc.get_num_threads())               # tells only libraries that are still there
     assert f(x).numpy().tobytes() == f(x).numpy().tobytes()

@@ -178,6 +178,26 @@ REFUSALS = [
             print(x)  #!
         return x
     """),
+    ("MLC0608", r"a list_iterator goes on by next\(\)", "assign the object after", """
+    def f(x, n):
+        steps = iter([1, 2, 3])
+        while x < 9:
+            x = x + next(steps)  #!
+        return x
+    """),
+    ("MLC0608", "a Meter is changed", "assign the object after", """
+    class Meter:
+        total = 0
+
+        def add(self, x):
+            self.total = self.total + x  #!
+
+    def f(x, n):
+        meter = Meter()
+        if x > 0:
+            meter.add(x)
+        return meter.total
+    """),
     ("MLC0607", "y may have no value here: the loop at .*:2:14 gives it a value", "give y a value before", """
     def f(x, n):
         for i in range(n):
@@ -383,6 +403,50 @@ def test_rows_that_python_needs_are_written_out() -> None:
     assert "is written out, 3 times its body: a list is changed by append()" in compiled.compiled.report()
 
 
+class Tally(mlc.nn.Module):
+    """Counts how often it sees a positive number, and sums those."""
+
+    count: Any
+    total: Any
+
+    def __init__(self) -> None:
+        self.register_buffer("count", mlc.tensor(0))
+        self.register_buffer("total", mlc.tensor(0.0))
+
+    def forward(self, x: Any) -> Any:
+        if x > 0:
+            self.count = self.count + 1
+            self.total = self.total + x
+        return self.total
+
+
+def test_branches_and_loops_assign_buffers() -> None:
+    def f(tally: Any, xs: Any, n: Any) -> Any:
+        for i in range(n):
+            tally(xs[i])
+        while tally(xs[0]) < 9:
+            n = n + 1
+        return n
+
+    xs, n = mlc.tensor([2.0, -1.0, 3.0]), mlc.tensor(3)
+    with pytest.raises(UserError, match="the condition of the `while` loop assigns a buffer") as info:
+        mlc.compile(f)(Tally(), xs, n)
+    assert info.value.code == "MLC0608"
+
+    def g(tally: Any, xs: Any, n: Any) -> Any:
+        for i in range(n):
+            y = tally(xs[i])
+            if y > 4:
+                tally(y)
+        return xs
+
+    plain, compiled = Tally(), Tally()
+    g(plain, xs, n)
+    mlc.compile(g)(compiled, xs, n)
+    agree(plain.state_dict(), compiled.state_dict())
+    assert int(compiled.count) == 3 and float(compiled.total) == 10
+
+
 def test_loops_carry_the_state_of_modules() -> None:
     def f(norm: Any, x: Any, n: Any) -> Any:
         for i in range(n):
@@ -422,6 +486,29 @@ def test_an_assert_holds_or_is_an_error_at_its_line(x: float, n: int, line: int,
             f(*args)
         assert isinstance(info.value, UserError) and info.value.code == "MLC0612"
         assert info.value.loc.line == checked.__code__.co_firstlineno + line
+
+
+def test_an_assert_ends_a_loop_that_would_not_end() -> None:
+    def f(y: Any) -> Any:
+        while y < 20:
+            assert y > -9, "y falls"
+            y = y * 3 + 1
+        return y
+
+    assert float(mlc.compile(f)(np.float32(1))) == 40
+    with pytest.raises(AssertionError, match="y falls"):
+        mlc.compile(f)(np.float32(-2))
+
+
+def test_each_lane_asserts() -> None:
+    def f(x: Any) -> Any:
+        assert x < 7, "x is too large"
+        return x * 2
+
+    run = mlc.compile(lambda x: mlc.vmap(f)(x))
+    assert np.asarray(run(np.array([1, 6], np.float32))).tolist() == [2, 12]
+    with pytest.raises(AssertionError, match="x is too large"):
+        run(np.array([1, 8], np.float32))
 
 
 @pytest.mark.parametrize("level", ["trace", "tensor", "loop", "low", "llvm"])

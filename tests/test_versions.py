@@ -13,7 +13,7 @@ from mlc.backends import versions
 def test_what_is_told() -> None:
     found = versions.versions.__wrapped__()
     assert not found or (list(found) == ["mlc", "llvmlite", "numpy", "ml_dtypes", "python"] and all(found.values()))
-    assert {"api.py", "passes/pipeline.py", "backends/link.py"} <= {name for name, _ in versions._sources()}
+    assert {"code.py", "passes/pipeline.py", "backends/link.py"} <= {name for name, _ in versions._sources()}
 
 
 def test_packages_are_told_by_their_file() -> None:

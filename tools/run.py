@@ -154,15 +154,15 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 @contextmanager
 def checking() -> Iterator[Any]:
     """Within, whatever mlc compiles is checked on the arrays of its first call."""
-    import mlc.api as api
+    from mlc import code
     made = list[CheckedExecutable]()
-    original = api.executable
+    original = code.executable
 
     def executable(module: Any) -> Any:
         made.append(CheckedExecutable(module.clone(), original(module)))
         return made[-1]
 
-    api.executable = executable
+    code.executable = executable
 
     def line() -> str:
         entries = [entry for one in made for entry in one.checked.values()]
@@ -173,7 +173,7 @@ def checking() -> Iterator[Any]:
     try:
         yield line
     finally:
-        api.executable = original
+        code.executable = original
 
 
 class CheckedExecutable:

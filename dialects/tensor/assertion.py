@@ -1,35 +1,44 @@
-"""tensor, assertions: conditions that the program says hold, checked where it says so."""
+"""tensor, assertions: what must not happen, checked where the program says so."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from mlc.dialects.tensor.control import Item
+from mlc.dialects.tensor.reduce import ReduceAny
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import UserAssertionError
 from mlc.ir.types import Type, i1
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
+    from mlc.ir.sizes import Dim
 
 
-class Assert(Op, name="tensor.assert", pure=False):
-    """An error with this message unless the condition holds
+class FailIf(Op, name="tensor.fail_if", pure=False):
+    """An error with this message where `bad` is true
 
-        tensor.assert %c {message = "x is positive"} : i1
+        tensor.fail_if %bad {message = "x is negative"} : i1
 
-    Compiled code goes on and reports the first one that failed, in the order of the program's text, when it has run.
+    Compiled code goes on, and when it has run reports the first place that failed, in the order of the program's text.
     """
 
-    condition: Value
+    bad: Value
     message: str
-    format = "$condition attr-dict `:` type($condition)"
+    format = "$bad attr-dict `:` type($bad)"
 
     def infer(self) -> tuple[Type, ...]:
-        if self.condition.type != i1:
-            self.fail(f"the condition is {self.condition.type}, not i1", code="MLC0160")
+        if self.bad.type != i1:
+            self.fail(f"the condition is {self.bad.type}, not i1", code="MLC0160")
         return ()
 
     def interpret(self, frame: Frame) -> list[Any]:
-        if not frame[self.condition]:
+        if frame[self.bad]:
             raise UserAssertionError(self.message, code="MLC0612", loc=self.loc)
+        return []
+
+    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
+        """An error where one lane has one."""
+        FailIf(Item(ReduceAny(operands[0], (0,)).result).result, self.message)
         return []
