@@ -58,7 +58,9 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
     names = [path for name, x in roots(list(parameters(f)), args, keywords) for path in tree.paths(x, name)]
     axes = _argument_axes(in_axes, args, keywords)
     with located(loc):
-        mapped = {i: _mapped(x, axis, names[i]) for i, (x, axis) in enumerate(zip(leaves, axes)) if axis is not None}
+        positional = len(tree.leaves(args))
+        mapped = {i: _mapped(x, axis, names[i], i >= positional) for i, (x, axis) in enumerate(zip(leaves, axes))
+                  if axis is not None}
         lanes = _lanes({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
         fronts = [tracer(movedim(leaves[i], axis, 0)) for i, axis in mapped.items()]
     result_axes: list[int | None] = []
@@ -87,15 +89,14 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
     return out
 
 
-def _mapped(x: Any, axis: int, name: str) -> int:
+def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
     """The axis of an argument, counted from the front."""
-    if not is_tensor(x):
-        raise UserTypeError(f"{name} is {type(x).__name__} {x!r}"[:80] + f", which has no axis {axis} to map over",
-                            code="MLC0400", loc=user_loc(), hint="give it the axis None in in_axes, or pass a tensor")
-    rank = len(x.shape)
+    rank = len(x.shape) if is_tensor(x) else 0
     if not -rank <= axis < rank:
+        hint = ("keyword arguments are mapped over axis 0: pass it by position, or within a lambda, if it is the same "
+                "for all" if by_keyword else "None in in_axes is for what is the same for all")
         raise UserError(f"{name} has {rank} dimensions, and is to be mapped over axis {axis}", code="MLC0400",
-                        loc=user_loc(), hint="in_axes says which axis of each argument is mapped; None maps none")
+                        loc=user_loc(), hint=hint)
     return axis % rank
 
 

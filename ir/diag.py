@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -84,6 +85,10 @@ class UserIndexError(UserError, IndexError):
     """As UserError, where Python's own convention is IndexError."""
 
 
+class UserAssertionError(UserError, AssertionError):
+    """As UserError, where Python's own convention is AssertionError: an `assert` of the program does not hold."""
+
+
 class UserAttributeError(UserError, AttributeError):
     """As UserError, where Python's own convention is AttributeError: `hasattr` and `getattr` with a default work."""
 
@@ -117,7 +122,15 @@ def render(error: Error) -> str:
 def _quoted(source: str, at: int | None) -> list[str]:
     """A source line with a caret below column `at`; of a long one, the part around it."""
     if len(source) <= WIDEST:
-        return ["    " + source] + (["    " + " " * at + "^"] if at is not None else [])
+        return ["    " + source] + (["    " + " " * _width(source[:at]) + "^"] if at is not None else [])
     start = max(0, min((at or 0) - WIDEST // 2, len(source) - WIDEST))
     part = ("..." if start else "") + source[start: start + WIDEST] + ("..." if start + WIDEST < len(source) else "")
-    return ["    " + part] + (["    " + " " * (at - start + (3 if start else 0)) + "^"] if at is not None else [])
+    return ["    " + part] + (
+        ["    " + " " * (_width(source[start:at]) + (3 if start else 0)) + "^"] if at is not None else [])
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes: wide characters two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)

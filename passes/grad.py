@@ -21,7 +21,7 @@ def run(module: Op) -> None:
     """Expand every `autodiff` operation, those in callees first, and then what the lanes of loops are made of."""
     for inner in module.inside(Module):
         autodiff.expand(inner)
-    autodiff.inline_masks(module)
+        autodiff.inline_masks(inner)
 
 
 PASS = Pass(run, takes=TENSOR, gives=DIFFERENTIATED)

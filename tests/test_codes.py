@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from mlc.frontend.language import ProgramError, load
 from mlc.ir.diag import BackendError, Error
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, parse_pipeline
@@ -49,7 +50,7 @@ def test_codes_are_unique_and_whole() -> None:
         names += re.findall(r"(?m)^(MLC\d{4}) ", path.read_text(encoding="utf-8")) if path.stem != "__init__" else []
     assert sorted(names) == sorted(set(names)) == sorted(TABLE)
     for code in TABLE.values():
-        assert code.kind in ("mlir", "python", "shell", "text"), code.name
+        assert code.kind in ("mlir", "python", "mlc", "shell", "text"), code.name
         assert code.title.endswith(".") and code.example.strip() and code.fix.endswith("."), code.name
 
 
@@ -74,6 +75,15 @@ def test_python_examples(code: codes.Code, tmp_path: Path) -> None:
     with pytest.raises(Error) as caught:
         runpy.run_path(str(program))
     assert caught.value.code == code.name, str(caught.value)
+
+
+@pytest.mark.parametrize("code", codes_of("mlc"), ids=lambda c: c.name)
+def test_language_examples(code: codes.Code, tmp_path: Path) -> None:
+    program = tmp_path / "example.mlc"
+    program.write_text(code.example)
+    with pytest.raises(ProgramError) as caught:
+        load(program)
+    assert [e.code for e in caught.value.diagnostics] == [code.name], str(caught.value)
 
 
 @pytest.mark.parametrize("code", codes_of("shell"), ids=lambda c: c.name)

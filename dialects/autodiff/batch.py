@@ -60,19 +60,15 @@ class Vmap(Op, name="autodiff.vmap", pure=False):
 
     def interpret(self, frame: Frame) -> list[Any]:
         """One lane after the other, stacked."""
-        args = frame.all(self.args)
-        found = [frame.interpreter.call(self.callee, [x[lane] if i in self.batched else x for i, x in enumerate(args)])
+        args, call = frame.all(self.args), frame.interpreter.call
+        found = [call(self.callee, [x[lane] if i in self.batched else x for i, x in enumerate(args)])
                  for lane in range(frame.size(self.lanes))]
-        out: list[Any] = []
-        for j, result in enumerate(self.results):
-            shape, dtype = frame.shape(result.type.shape), to_numpy(result.type.dtype)
-            if j not in self.common:
-                out.append(np.asarray([values[j] for values in found], dtype).reshape(shape))
-            elif found:
-                out.append(found[0][j])
-            else:
-                self.fail(f"result {j} is that of all lanes, and there are none", code="MLC0137")
-        return out
+        common = found[:1]
+        if self.common and not found:            # no batched argument makes a difference to them
+            common = [call(self.callee, [np.zeros(x.shape[1:], x.dtype) if i in self.batched else x
+                                         for i, x in enumerate(args)])]
+        return [common[0][j] if j in self.common else np.asarray([values[j] for values in found], to_numpy(
+            r.type.dtype)).reshape(frame.shape(r.type.shape)) for j, r in enumerate(self.results)]
 
     def print_form(self, p: Printer) -> None:
         lanes = str(self.lanes) if isinstance(self.lanes, int) else quote(str(self.lanes))

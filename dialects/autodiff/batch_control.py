@@ -79,6 +79,10 @@ class Batcher(Walker):
             together, count = True, end
             low = self.extreme("min", first, scope, kind) if own_lower else bounds[0][0]
             high = self.extreme("max", end, scope, kind) if own_upper else bounds[1][0]
+        if together and own_lower:               # where there are no lanes, the difference must not overflow
+            low = arith.MinSI(low, high).result
+        else:
+            high = arith.MaxSI(high, low).result
         loop = scf.loop(low, high, step, self.typed(scope.get(op.init), [True] * len(op.init)))
 
         def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:

@@ -170,6 +170,10 @@ class Walker:
 
     def _witness(self, op: tensor.Witness, scope: Scope) -> None:
         """The tapes of a derivative have at least the rows that are used: for all lanes those of the longest."""
+        if op.bound is not None:
+            raise UserError(f"vmap cannot give each lane a number of rows of its own: only its data tell the size "
+                            f"{op.size}", code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
+                            hint="choose by the mask instead, which keeps the size: mlc.where(mask, x, 0)")
         for call in op.result.users:
             if not isinstance(call, func.Call) or not self.table[call.callee].attrs.get(RECOMPUTE):
                 raise UserError(f"the size {op.size} depends on data and would differ from lane to lane",

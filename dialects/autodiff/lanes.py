@@ -14,15 +14,19 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects import tensor
-from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
+from mlc.dialects import func, tensor
+from mlc.dialects.autodiff.activity import RECOMPUTE
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.base import is_splat, lanes_at, reshape, select, zeros
+from mlc.dialects.tensor.index import row_of
 from mlc.dialects.tensor.shape import transpose
-from mlc.ir.core import Block, Op, Region, Value, before
+from mlc.ir.core import Block, Op, Region, Symbol, Value, before
 from mlc.ir.types import FloatType, TensorType, Type, i1
 
 if TYPE_CHECKING:
@@ -121,21 +125,25 @@ def drop_unused(op: Masked) -> None:
 
 
 # -- into ordinary operations -----------------------------------------------------------------------------------------
-def inline_masks(module: Op) -> None:
+def inline_masks(module: Module) -> None:
     """Replace every `autodiff.masked` of a module by its body and selections."""
-    for op in reversed(list(module.inside(Masked))):         # those inside others first
-        _inline(op)
+    done: dict[Symbol, Func] = {}
+    for function in func.callees_first(module):
+        for op in reversed(list(function.inside(Masked))):       # those inside others first
+            _inline(op, done)
+        done[function.sym_name] = function
 
 
-def _inline(op: Masked) -> None:
+def _inline(op: Masked, functions: Mapping[Symbol, Func]) -> None:
     made = op.block.terminator
-    yielded, arguments = list(made.operands), list(op.block.args)
-    for arg, value in zip(arguments, op.args):
+    for arg, value in zip(op.block.args, op.args):
         arg.replace_by(value)
+    moved = [inner for inner in op.block if inner is not made]
+    for inner in moved:
+        inner.move_before(op)
+    _open_calls(op.p, moved, functions)
     yielded = list(made.operands)
     made.erase()
-    for inner in op.block:
-        inner.move_before(op)
     with before(op):
         results = [_selected(op.p, old, new) for old, new in zip(op.carries, yielded)]
     for old, new, result in zip(op.carries, yielded, op.results):
@@ -144,6 +152,36 @@ def _inline(op: Masked) -> None:
                 if isinstance(user, tensor.ReduceSum) and user.axes == tuple(range(op.p.type.rank)):
                     _sum_up(op.p, new, user)
     op.replace_by(*results)
+
+
+def _open_calls(p: Value, ops: Sequence[Op], functions: Mapping[Symbol, Func]) -> None:
+    """Put the bodies of functions in place of calls that take what is repeated for each lane.
+
+    Where it is used, it is known to be repeated, and need not be made.
+    """
+    work = [call for op in ops for call in op.walk() if isinstance(call, func.Call)]
+    while work:
+        call = work.pop()
+        callee = functions.get(call.callee)
+        if callee is None or len(callee.body.blocks) != 1 or callee.attrs.get(RECOMPUTE) or not any(
+                _is_repeated(p, v) for v in call.args):
+            continue
+        block, last = call.parent, call.prev
+        assert block is not None
+        with before(call):
+            results = func.splice(callee, call.args)
+        new = last.next if last is not None else block.first
+        while new is not None and new is not call:
+            work += [inner for inner in new.walk() if isinstance(inner, func.Call)]
+            new = new.next
+        call.replace_by(*results)
+
+
+def _is_repeated(p: Value, v: Value) -> bool:
+    """Whether a value is that of all lanes, made one of each."""
+    op = v.op
+    return isinstance(op, tensor.BroadcastTo) and op.x.type.rank <= v.type.rank - p.type.rank and (
+        v.type.shape[: p.type.rank] == p.type.shape)
 
 
 def _selected(p: Value, old: Value, new: Value) -> Value:
@@ -165,9 +203,9 @@ def beside(p: Value, x: Value) -> Value:
 
 # -- cotangents of what lanes share ---------------------------------------------------------------------------------
 def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
-    """Make reduce_sum(select(p, x, 0)) over the lanes of products where x is one, or a sum of them.
+    """Make reduce_sum(select(p, x, 0)) over the lanes of products where x is one, or a sum of them; so of a scatter.
 
-    That is the cotangent of a weight that lanes share: x has a matrix for each lane, which then nobody needs.
+    That is the cotangent of weights that lanes share: x has a matrix or table for each lane, which then nobody needs.
     """
     parts, work, found = list[Value](), [x], False
     with before(total):
@@ -177,7 +215,7 @@ def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
             if isinstance(op, tensor.Add) and len(part.uses) == 1 and all(v.type == part.type for v in op.operands):
                 work += op.operands
                 continue
-            product = _product(p, part)
+            product = _product(p, part) or _scattered(p, part)
             found |= product is not None
             parts.append(product if product is not None else tensor.ReduceSum(
                 select(beside(p, part), part, zeros(part)), total.axes, total.order).result)
@@ -202,3 +240,17 @@ def _product(p: Value, x: Value) -> Value | None:
         shape = [d if a in axes else 1 for a, d in enumerate(operand.type.shape)]
         sides.append(select(reshape(p, shape), operand, zeros(operand)))
     return tensor.DotGeneral(sides[0], sides[1], turned.batch[count:], (*of_lanes, *turned.contract)).result
+
+
+def _scattered(p: Value, x: Value) -> Value | None:
+    """The sum over lanes of what each adds to zeros: added to the same zeros."""
+    op = x.op
+    if not isinstance(op, tensor.ScatterAlong) or op.kind != "add" or not is_splat(op.x, 0.0) or p.type.rank > 1:
+        return None
+    axis, row = op.axis - 1, row_of(op.indices, op.axis)
+    if axis < 0 or row is None or op.updates.type.shape[1: axis + 1] != x.type.shape[1: axis + 1] or (
+            op.updates.type.shape[axis + 2:] != x.type.shape[axis + 2:]):
+        return None
+    updates = select(beside(p, op.updates), op.updates, zeros(op.updates))
+    zero = tensor.Full(0.0, x.type.shape[1:], x.type.dtype).result
+    return tensor.Scatter(zero, row, lanes_at(updates, axis), axis, "add").result

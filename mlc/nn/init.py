@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +16,16 @@ from mlc.frontend.operands import plain_int
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 Generator = np.random.Generator
 Shape = Sequence[int]
 
 
 class _Default(threading.local):
+    shapes_only = False
+
     def __init__(self) -> None:
         self.generator: Generator = np.random.default_rng()
 
@@ -38,16 +44,34 @@ def default_generator() -> Generator:
     return _default.generator
 
 
+@contextmanager
+def shapes_only() -> Iterator[None]:
+    """Within, parameters have types and no numbers: all are one 0, which takes no memory."""
+    saved, _default.shapes_only = _default.shapes_only, True
+    try:
+        yield
+    finally:
+        _default.shapes_only = saved
+
+
+def _zeros_of(shape: Shape, dtype: DTypeLike) -> Tensor:
+    return Tensor(np.broadcast_to(np.zeros((), as_dtype(dtype).dtype), sizes(shape)))
+
+
 # -- without structure ------------------------------------------------------------------------------------------------
 def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32",
             generator: Generator | None = None) -> Tensor:
     """Numbers in [low, high), all equally likely."""
+    if _default.shapes_only:
+        return _zeros_of(shape, dtype)
     return _tensor((generator or _default.generator).uniform(low, high, sizes(shape)), dtype)
 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
            generator: Generator | None = None) -> Tensor:
     """Numbers with density e ** (-((x - mean) / std) ** 2 / 2) / (std * sqrt(2 * pi)), in this shape."""
+    if _default.shapes_only:
+        return _zeros_of(shape, dtype)
     return _tensor((generator or _default.generator).normal(mean, std, sizes(shape)), dtype)
 
 
@@ -70,6 +94,8 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
 
 def constant(shape: Shape, value: float, dtype: DTypeLike = "float32") -> Tensor:
     """`value` everywhere."""
+    if _default.shapes_only:
+        return _zeros_of(shape, dtype)
     return _tensor(np.full(sizes(shape), value, np.float64), dtype)
 
 

@@ -135,4 +135,11 @@ example python:
         return n if n <= 1 else n * factorial(n - 1)
     factorial(mlc.tensor(5))
 fix: write a loop.
+
+MLC0614 A function that is transformed returns something whose size only its data tell.
+mlc.grad, mlc.vjp and mlc.jvp take such functions; rules of one's own and vmap need sizes that are known.
+example python:
+    import mlc
+    mlc.vmap(lambda x, y: (x * 2, y[y > 0]), in_axes=(0, None), out_axes=(0, None))(mlc.ones(3), mlc.ones(2))
+fix: reduce it in the function, or keep the size and choose by the mask with mlc.where.
 '''

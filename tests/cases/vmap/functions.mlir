@@ -18,6 +18,12 @@ func.func @repeated(%x: tensor<2x4xf32>, %w: tensor<4x3xf32>) -> tensor<2x4x3xf3
       : (tensor<2x4xf32>, tensor<4x3xf32>) -> (tensor<2x3xf32>, tensor<2x4x3xf32>)
   func.return %0#1 : tensor<2x4x3xf32>
 }
+func.func @none(%w: tensor<4x3xf32>) -> (tensor<0x3xf32>, tensor<4x3xf32>) {
+  %x = tensor.full 1.0 : tensor<0x4xf32>
+  %0:2 = autodiff.vmap @layer(%x, %w) batched [0] lanes 0 {common = [1]}
+      : (tensor<0x4xf32>, tensor<4x3xf32>) -> (tensor<0x3xf32>, tensor<4x3xf32>)
+  func.return %0#0, %0#1 : tensor<0x3xf32>, tensor<4x3xf32>
+}
 // CHECK: func.func private @layer_vmap
 // CHECK-NEXT: dot_general %x, %w {batch = [], contract = {{\[\[}}1, 0]]}
 // CHECK-NEXT: tensor.neg %w : tensor<4x3xf32>

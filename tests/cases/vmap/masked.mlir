@@ -58,3 +58,26 @@ func.func @h(%p: tensor<3x2xi1>, %q: tensor<2xi1>, %x: tensor<3x2xf32>) -> tenso
 }
 // run: @h([[true, true], [false, true], [true, false]], [true, false], [[1, 2], [3, 4], [5, 6]]) == [[0, 4], [3, 8], [0, 6]]
 // CHECK-NOT: autodiff
+// -----
+// the cotangent of a weight that lanes share is summed over the lanes at once, and 0 for those that do not count
+func.func @shared(%p: tensor<2xi1>, %x: tensor<2x3xf32>, %ct: tensor<2x2xf32>) -> tensor<3x2xf32> {
+  %zero = tensor.full 0.0 : tensor<2x3x2xf32>
+  %0 = autodiff.masked %p (%zero, %x, %ct) carried 1
+      : (tensor<2xi1>, tensor<2x3x2xf32>, tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x3x2xf32> {
+  ^bb0(%z: tensor<2x3x2xf32>, %a: tensor<2x3xf32>, %b: tensor<2x2xf32>):
+    %1 = tensor.dot_general %a, %b {batch = [[0, 0]], contract = []} : (tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x3x2xf32>
+    %2 = tensor.dot_general %b, %a {batch = [[0, 0]], contract = []} : (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x2x3xf32>
+    %3 = tensor.transpose %2 {perm = [0, 2, 1]} : (tensor<2x2x3xf32>) -> tensor<2x3x2xf32>
+    %4 = tensor.add %1, %3 : tensor<2x3x2xf32>
+    %5 = tensor.full 1.0 : tensor<2x3x2xf32>
+    %6 = tensor.add %4, %5 : tensor<2x3x2xf32>
+    autodiff.yield %6 : tensor<2x3x2xf32>
+  }
+  %7 = tensor.reduce_sum %0 {axes = [0]} : (tensor<2x3x2xf32>) -> tensor<3x2xf32>
+  func.return %7 : tensor<3x2xf32>
+}
+// run: @shared([true, false], [[1, 2, 3], [inf, 1, 1]], [[1, 2], [0, nan]]) == [[3, 5], [5, 9], [7, 13]]
+// run: @shared([true, true], [[1, 2, 3], [1, 0, 0]], [[1, 2], [5, 0]]) == [[14, 6], [6, 10], [8, 14]]
+// CHECK: @shared
+// CHECK: tensor.dot_general {{.*}} {batch = [], contract = {{\[\[}}0, 0]]}
+// CHECK: tensor.dot_general {{.*}} {batch = [], contract = {{\[\[}}0, 0]]}

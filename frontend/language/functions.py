@@ -1,0 +1,235 @@
+"""Functions of a program: how arguments are bound, when a function is checked, and what running its body gives."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+from mlc.frontend import location
+from mlc.frontend.derivatives import run_now
+from mlc.frontend.language import syntax as S
+from mlc.frontend.language.declared import Misfit, argument, fit, is_definite, template, written
+from mlc.frontend.language.diagnostics import suggestion
+from mlc.frontend.language.expressions import EVALUATE, evaluate
+from mlc.frontend.language.statements import NOTHING, run_block
+from mlc.frontend.language.values import (
+    POISON,
+    Applicable,
+    Frame,
+    Poisoned,
+    Scope,
+    checking,
+    deeper,
+    is_poisoned,
+    report,
+    session,
+)
+from mlc.frontend.trace import Trace, current, state
+from mlc.ir.diag import UserError
+
+
+class Status:
+    """What is known of a definition: whether it was checked, and something is wrong with it."""
+
+    begun = broken = False
+
+    def begin(self) -> bool:
+        """Whether it is still to be checked, by whoever asks."""
+        first, self.begun = not self.begun, True
+        return first
+
+    def end(self, broken: bool) -> None:
+        self.broken = broken
+
+
+class Function(Applicable):
+    """`def name(parameters) -> result`, or `x => value` with the names that stand around it.
+
+    owner   the model that the function belongs to
+    """
+
+    def __init__(self, node: S.Function, scope: Scope, owner: Any = None, around: dict[str, Any] | None = None,
+                 status: Status | None = None) -> None:
+        self.node = node
+        self.name = self.__name__ = node.name
+        self.__qualname__ = node.name
+        self.__doc__ = node.doc
+        self.scope = scope
+        self.owner = owner
+        self.around = around or {}
+        self.status = status or Status()
+        self.specs: list[Any] | None = None
+        self.__self__ = owner
+
+    @staticmethod
+    def of_lambda(node: S.Lambda, frame: Frame) -> Function:
+        returned = S.Returned(node.value)
+        returned.at = node.value.at
+        definition = S.Function("function", node.parameters, None, [returned])
+        definition.at = node.at
+        if session.diagnostics is not None:                # it may never be called
+            inner = frame.copy()
+            inner.names.update({p.name: POISON for p in node.parameters})
+            evaluate(node.value, inner)
+        return Function(definition, frame.scope, frame.owner, dict(frame.names))
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature([inspect.Parameter(p.name, kind, default=inspect.Parameter.empty if p.default is None
+                                                    else ...) for p in self.node.parameters])
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        """As the library calls it: grad, vmap and the like."""
+        if state.trace is None:
+            return run_now(self._on, (self.owner, args, keywords), {})
+        out = self.apply(args, keywords, -1, self.frame())
+        if is_poisoned(out):
+            raise Poisoned
+        return out
+
+    def _on(self, owner: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        return Function(self.node, self.scope, owner, self.around, self.status)(*args, **keywords)
+
+    def frame(self) -> Frame:
+        return Frame(self.scope, dict(self.around), self.owner)
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
+        given = self.given(args, keywords, at, frame)
+        if session.diagnostics is not None:
+            (self.check if self.owner is None else self.owner.model.check)()
+        with deeper(frame, at, 2):
+            if self._key in session.active:
+                raise frame.error(at, "MLC0628", f"{self.name} calls itself",
+                                  "repeat with while or for: what is compiled is finite")
+            inner = self.frame()
+            for p in self.node.parameters:
+                inner.names[p.name] = self._argument(p, given, at, frame, inner)
+            if is_poisoned([inner.names[p.name] for p in self.node.parameters]) or self.status.broken:
+                return POISON
+            known = len(session.diagnostics.found) if session.diagnostics is not None else 0
+            out = self._run(inner)
+            if session.diagnostics is not None and at >= 0:           # wrong for these arguments, if not by itself
+                for error in list(session.diagnostics.found.values())[known:]:
+                    error.notes = (*error.notes, f"in the call at {frame.loc(at)}")
+            return out
+
+    def given(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> dict[str, Any]:
+        """The arguments by name."""
+        names = [p.name for p in self.node.parameters]
+        takes = f"{self.name} takes {', '.join(names) or 'no arguments'}"
+        if len(args) > len(names):
+            raise frame.error(at, "MLC0627", f"{self.name} is given {len(args)} arguments", takes)
+        given = dict(zip(names, args))
+        for name, value in keywords.items():
+            if name not in names:
+                raise frame.error(at, "MLC0627", f"{self.name} has no parameter {name}",
+                                  suggestion(name, names) or takes)
+            if name in given:
+                raise frame.error(at, "MLC0627", f"{self.name} is given {name} twice", takes)
+            given[name] = value
+        missing = [p.name for p in self.node.parameters if p.name not in given and p.default is None]
+        if missing:
+            raise frame.error(at, "MLC0627", f"{self.name} is not given {' and '.join(missing)}", takes)
+        return given
+
+    def _argument(self, p: S.Parameter, given: dict[str, Any], at: int, frame: Frame, inner: Frame) -> Any:
+        value = given[p.name] if p.name in given else evaluate(p.default, inner) if p.default is not None else POISON
+        if p.type is None or value is POISON:
+            return value
+        try:
+            return fit(p.type, value, inner, p.name)
+        except Misfit as misfit:
+            return report(frame.error(at, "MLC0626", f"{self.name}: {misfit.message}", misfit.hint, (
+                f"{self.name} is defined at {self.scope.source.loc(self.node.at)}",)))
+
+    def _run(self, inner: Frame) -> Any:
+        session.active.add(self._key)
+        try:
+            return self._result(run_block(self.node.body, inner), inner)
+        finally:
+            session.active.discard(self._key)
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return id(self.node), id(self.owner)
+
+    def _result(self, out: Any, inner: Frame) -> Any:
+        if out is NOTHING:
+            out = None
+            if any(isinstance(x, S.Broken) for x in self.node.body):
+                return POISON
+            if self.node.result is not None:
+                return report(inner.error(self.node.at, "MLC0639", f"{self.name} returns nothing, declared "
+                                          f"{written(self.node.result, inner)}", "end it with return"))
+        if self.node.result is None or is_poisoned(out):
+            return out
+        try:
+            return fit(self.node.result, out, inner, "the result")
+        except Misfit as misfit:
+            at = last_return(self.node.body) or self.node.at
+            return report(inner.error(at, "MLC0639", f"{self.name}: {misfit.message}", misfit.hint))
+
+    # -- checking -----------------------------------------------------------------------------------------------------
+    def check(self) -> None:
+        """Find what is wrong with it by itself, once."""
+        if session.diagnostics is not None and self.status.begin():
+            before = len(session.diagnostics.found)
+            with checking(session.diagnostics):
+                self.look()
+            self.status.end(len(session.diagnostics.found) > before)
+
+    def look(self) -> None:
+        """Find what is wrong with it for arguments of its declared types, whatever those without a type are."""
+        trace = Trace(self.name if self.name.isidentifier() else "f", current())
+        saved, location.text.loc = location.text.loc, self.scope.source.loc(self.node.at)
+        try:
+            with trace.recording():
+                inner = self.frame()
+                self.specs = self.arguments(inner)
+                self._run(inner)
+        except Poisoned:
+            pass
+        except UserError as error:
+            report(error)
+        finally:
+            location.text.loc = saved
+
+    def _check_default(self, p: S.Parameter, inner: Frame) -> None:
+        assert p.default is not None and p.type is not None
+        try:
+            fit(p.type, evaluate(p.default, inner), inner, p.name)
+        except Misfit as misfit:
+            report(inner.error(p.default.at, "MLC0626", misfit.message, misfit.hint))
+
+    def arguments(self, inner: Frame) -> list[Any]:
+        """Specifications of the parameters, and arguments of these types in the frame; None for what has no type."""
+        out: list[Any] = []
+        for p in self.node.parameters:
+            specs = None
+            if p.type is not None:
+                try:
+                    specs = template(p.type, inner)
+                except UserError as error:
+                    specs = report(error)
+                value = POISON if specs is POISON else argument(specs, p.name)
+                if p.default is not None and value is not POISON:
+                    self._check_default(p, inner.copy())
+                if p.name in inner.names and p.name not in self.around:
+                    report(inner.error(p.at, "MLC0627", f"{p.name} is a parameter and a size", "rename one of them"))
+            else:
+                value = POISON if p.default is None else evaluate(p.default, inner)
+            inner.names[p.name] = value
+            out.append(specs if p.type is None or is_definite(p.type) else None)
+        return out
+
+
+def last_return(body: Sequence[S.Node]) -> int | None:
+    """Where the result of a block is."""
+    last = body[-1] if body else None
+    return last.value.at if isinstance(last, S.Returned) and last.value is not None else None
+
+
+EVALUATE[S.Lambda] = Function.of_lambda

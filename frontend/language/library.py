@@ -1,0 +1,227 @@
+"""The library as the language sees it: functions by name, layers of nn, optimisers, random, linalg, fft.
+
+Only what computes is found. What reads files, changes the process or makes foreign objects is not: a program is data.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
+from mlc.frontend import dtypes, location, tree
+from mlc.frontend.language.terms import hint, in_terms
+from mlc.frontend.language.values import (
+    ELEMENTS,
+    MOST_OPERATIONS,
+    POISON,
+    Applicable,
+    Enough,
+    Frame,
+    Poisoned,
+    is_poisoned,
+    session,
+    shown,
+)
+from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import TooMany, check_call
+from mlc.ir.diag import Error, UserError
+from mlc.ir.sizes import Size
+
+PACKAGE = __name__.partition(".")[0]
+"""The programs' names for layers and optimisers are those of the package, which knows this module and not the other
+way round: they are looked up as a text gives them."""
+WITHHELD = frozenset({"from_numpy", "from_dlpack", "asarray", "as_tensor", "_getitem", "getitem", "Tensor.unfold",
+                      "equal", "allclose"})
+TRANSFORMS = frozenset({"grad", "value_and_grad", "vjp", "jvp", "vmap", "jacfwd", "jacrev", "hessian", "hvp",
+                        "linearize", "checkpoint"})
+"""Functions of the package that take functions."""
+NAMESPACES = {"nn": ("nn",), "nn.functional": ("nn", "functional"), "optim": ("optim",),
+              "optim.schedules": ("optim", "schedules"), "random": ("random",), "linalg": ("linalg",), "fft": ("fft",)}
+INITIALISERS = frozenset({"uniform", "normal", "trunc_normal", "constant", "zeros", "ones", "kaiming_uniform",
+                          "kaiming_normal", "xavier_uniform", "xavier_normal", "orthogonal", "eye", "dirac", "sparse"})
+
+
+class Namespace:
+    """nn, optim, random and so on."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __repr__(self) -> str:
+        return self.path
+
+
+def package(path: str) -> Any:
+    """Something of the package by its dotted name."""
+    found: Any = importlib.import_module(PACKAGE)
+    for part in path.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@functools.cache
+def find(name: str) -> Any:
+    """What a name of the library stands for, dotted or not; None if there is nothing of this name for programs."""
+    if name in ELEMENTS:
+        return dtypes.as_dtype(ELEMENTS[name])
+    if name in CONSTANTS:
+        return CONSTANTS[name]
+    if name in NAMESPACES:
+        return Namespace(name)
+    if name in TRANSFORMS:
+        try:
+            return package(name)
+        except AttributeError:
+            return None
+    if name in OPERATIONS and name not in WITHHELD:
+        return OPERATIONS[name]
+    folder, _, last = name.rpartition(".")
+    if not folder or folder not in NAMESPACES or last.startswith("_"):
+        return None
+    if folder in ("random", "nn.functional") and last in OPERATIONS and last not in WITHHELD:
+        return OPERATIONS[last]
+    found = getattr(package(folder), last, None)
+    if not _is_for_programs(found):
+        return None
+    return Layer(found) if isinstance(found, type) else found
+
+
+def _is_for_programs(x: Any) -> bool:
+    """Whether it is a layer, an optimiser, or a function that only computes."""
+    if isinstance(x, type):
+        bases = package("nn.Module"), package("optim.Optimizer")
+        return issubclass(x, bases) and x not in bases
+    return inspect.isfunction(x) and x.__module__.startswith((f"{PACKAGE}.optim", f"{PACKAGE}.frontend.functions"))
+
+
+# -- calling ----------------------------------------------------------------------------------------------------------
+def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], at: int,
+                 frame: Frame) -> Any:
+    """function(*args, **keywords) at this place of the text."""
+    if is_poisoned(args) or is_poisoned(keywords):
+        return POISON
+    loc = frame.loc(at)
+    _check_count(function, name, args, at, frame)
+    saved, location.text.loc = location.text.loc, loc
+    try:
+        return function(*args, **keywords)
+    except Poisoned:
+        return POISON
+    except Enough:
+        raise
+    except TooMany:
+        raise Enough(f"{name}: more than {MOST_OPERATIONS} operations are recorded here", code="MLC0621", loc=loc,
+                     hint="use for in place of unroll for, and whole tensors in place of their parts") from None
+    except Error as error:
+        if error.loc.file and error.loc != loc and isinstance(error, UserError):
+            raise                                          # of a function of the program that the library called
+        def here(text: str) -> str:
+            return in_terms(text).replace(f" {loc.file}:", " line ")
+
+        raise UserError(here(error.message), code=error.code, loc=loc, notes=tuple(map(here, error.notes)),
+                        hint=here(error.hint) if error.hint else hint(function, name, args)) from None
+    except RecursionError:
+        raise frame.error(at, "MLC0621", f"{name} is nested too deeply") from None
+    except MemoryError:
+        raise frame.error(at, "MLC0629", f"{name}: there is not enough memory for this") from None
+    except Exception as error:
+        if isinstance(error, TypeError):
+            _check_call(function, name, args, keywords, frame, at)
+        given = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in keywords.items())])
+        raise frame.error(at, "MLC0629", f"{name} does not take ({given}): {error}"[:300],
+                          hint(function, name, ())) from error
+    finally:
+        location.text.loc = saved
+
+
+MOST_KNOWN = 2**24
+"""Elements of a tensor that is computed while the program is read."""
+KNOWN = {
+    **dict.fromkeys(("arange", "linspace", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
+                     "fftfreq", "rfftfreq", "fft.fftfreq", "fft.rfftfreq"), lambda *n: max(n, default=0)),
+    **dict.fromkeys(("eye", "tril_indices", "triu_indices"), lambda n, m=None, *_: n * (n if m is None else m)),
+}
+"""How many elements these make, by their integer arguments."""
+
+
+def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], at: int, frame: Frame) -> None:
+    """UserError for a tensor of numbers that is too large to be computed while the program is read."""
+    count = 0
+    if name in KNOWN and args and all(isinstance(x, int | float) for x in args):
+        count = KNOWN[name](*args)
+    elif name == "combinations" and args and isinstance(args[0], Tensor) and len(args[0].shape) == 1 and isinstance(
+            args[0].shape[0], int):
+        r = args[1] if len(args) > 1 and isinstance(args[1], int) else 2
+        count = math.comb(args[0].shape[0] + r, r) if 0 <= r < 64 else MOST_KNOWN + 1
+    if count > MOST_KNOWN:
+        raise frame.error(at, "MLC0621", f"{name} makes {count} numbers while the program is read, at most "
+                          f"{MOST_KNOWN} may be", "make it smaller, or compute it from a smaller one")
+
+
+def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], frame: Frame,
+                at: int) -> None:
+    """UserError if the arguments do not fit the parameters."""
+    try:
+        check_call(function, name, args, keywords)
+    except UserError as error:
+        raise frame.error(at, error.code, in_terms(error.message), in_terms(error.hint or "")) from None
+
+
+class Layer(Applicable):
+    """A class of layers or optimisers."""
+
+    def __init__(self, cls: type) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
+        """One of them. While a program is checked its parameters are types only, and take no memory."""
+        for x in (*args, *keywords.values()):
+            if isinstance(x, Size):
+                if session.general:
+                    return POISON                          # checked where a model of that size is made
+                raise frame.error(at, "MLC0631", f"{self.name} is made with {shown(x)}, which is known only when the "
+                                  "program runs", "use a number, or give the layer's model as an argument")
+        if session.diagnostics is None:
+            return call_library(self.cls, self.name, args, keywords, at, frame)
+        with package("nn.init.shapes_only")():
+            made = call_library(self.cls, self.name, args, keywords, at, frame)
+        return made if made is POISON else abstract(made)
+
+
+def abstract(made: Any) -> Any:
+    """A layer with zeros that are being recorded in place of its tensors."""
+    leaves, structure = tree.flatten(made)
+    if not isinstance(made, tree.AttributeTree):
+        return made
+    zeros = OPERATIONS["zeros"]
+    return structure.unflatten([zeros(x.shape, dtype=x.dtype) if isinstance(x, Tensor) else x for x in leaves])
+
+
+# -- names for suggestions --------------------------------------------------------------------------------------------
+@functools.cache
+def names() -> tuple[str, ...]:
+    """Names without dots, for suggestions."""
+    plain = {n for n in OPERATIONS if "." not in n and n not in WITHHELD}
+    return tuple(sorted(plain | set(ELEMENTS) | set(CONSTANTS) | TRANSFORMS | {n for n in NAMESPACES if "." not in n}))
+
+
+def names_in(path: str) -> list[str]:
+    """The names of a namespace."""
+    own = [n.rpartition(".")[2] for n in OPERATIONS if n.startswith(path + ".")]
+    return sorted({*own, *(n for n in dir(package(path)) if find(f"{path}.{n}") is not None)})
+
+
+# -- numbers that are known ------------------------------------------------------------------------------------------
+CONSTANTS = {"pi": math.pi, "inf": math.inf, "nan": math.nan}
+NUMERIC: dict[str, Callable[..., Any]] = {
+    "sqrt": math.sqrt, "exp": math.exp, "log": math.log, "log2": math.log2, "sin": math.sin, "cos": math.cos,
+    "tan": math.tan, "tanh": math.tanh, "floor": math.floor, "ceil": math.ceil, "abs": abs, "max": max, "min": min,
+    "round": round,
+}
+"""What these functions are of plain numbers: numbers again, known before anything runs."""

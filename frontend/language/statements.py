@@ -1,0 +1,485 @@
+"""Blocks and statements: bindings, and `if`, `for` and `while` as Python has them.
+
+On values that are known while the function is read, they run as they stand. On tensors they are recorded: what a block
+assigns is the result of the branch, or what the loop carries from one step to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mlc.frontend import carries, tree
+from mlc.frontend.carries import Rows, Site
+from mlc.frontend.control import bound, counter, row
+from mlc.frontend.language import syntax as S
+from mlc.frontend.language.declared import Misfit, fit
+from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, known, names_in, unrolled
+from mlc.frontend.language.library import call_library
+from mlc.frontend.language.operators import binary
+from mlc.frontend.language.values import (
+    POISON,
+    Frame,
+    Missing,
+    Span,
+    Zipped,
+    deeper,
+    is_poisoned,
+    report,
+    shown,
+)
+from mlc.frontend.operands import tracer
+from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import Tracer, current
+from mlc.ir.diag import UserError
+
+NOTHING = object()
+"""What a block gives that does not return."""
+ALWAYS, NEVER, SOMETIMES = "always", "never", "sometimes"
+
+
+def run_block(body: Sequence[S.Node], frame: Frame) -> Any:
+    """What a block returns, or NOTHING."""
+    for i, statement in enumerate(body):
+        with deeper(frame, statement.at):
+            try:
+                if isinstance(statement, S.If):
+                    out = _if(statement, body[i + 1:], frame)
+                    if out is not NOTHING:
+                        return out
+                elif isinstance(statement, S.Returned):
+                    return None if statement.value is None else evaluate(statement.value, frame)
+                elif isinstance(statement, S.Broken):
+                    for name in statement.names:
+                        frame.names[name] = POISON
+                    run_block(statement.body, frame.copy())
+                else:
+                    _STATEMENTS[type(statement)](statement, frame)
+            except UserError as error:
+                report(error)
+                for name in assigned([statement]):
+                    frame.names[name] = POISON
+                if returns([statement]) != NEVER:
+                    return POISON
+    return NOTHING
+
+
+def returns(body: Sequence[S.Node]) -> str:
+    """Whether a block returns: always, never or sometimes."""
+    for x in body:
+        if isinstance(x, S.Returned):
+            return ALWAYS
+        if isinstance(x, S.If):
+            ways = {returns(x.body), returns(x.other)}
+            if ways == {ALWAYS}:
+                return ALWAYS
+            if ways != {NEVER}:
+                return ALWAYS if returns(body[body.index(x) + 1:]) == ALWAYS and SOMETIMES not in ways else SOMETIMES
+        if isinstance(x, S.For | S.While) and returns(x.body) != NEVER:
+            return SOMETIMES
+    return NEVER
+
+
+def assigned(body: Sequence[S.Node]) -> list[str]:
+    """The names that statements give values, in the order in which they first do."""
+    out: list[str] = []
+    for x in body:
+        if isinstance(x, S.Assigned):
+            out += names_in(x.target)
+        elif isinstance(x, S.Declared | S.Function | S.Model):
+            out.append(x.name)
+        elif isinstance(x, S.If):
+            out += [*assigned(x.body), *assigned(x.other)]
+        elif isinstance(x, S.While):
+            out += assigned(x.body)
+        elif isinstance(x, S.For):
+            inside = assigned(x.body)
+            out += [n for n in inside if n not in names_in(x.target)]
+            out += names_in(x.results) if x.results is not None else []
+        elif isinstance(x, S.Broken):
+            out += x.names
+    return list(dict.fromkeys(out))
+
+
+# -- bindings ---------------------------------------------------------------------------------------------------------
+def _assigned(node: S.Assigned, frame: Frame) -> None:
+    value = evaluate(node.value, frame)
+    if node.operator:
+        before = evaluate(node.target, frame)
+        value = binary(node.operator, before, value, node.at, frame)
+    if isinstance(value, Span | Zipped):
+        raise frame.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
+                          "write it after `in` of a for, or arange(last)")
+    owner = frame.owner
+    for name in names_in(node.target):
+        if owner is not None and name in owner.member_names() and name not in owner._buffers and (
+                name not in frame.names):
+            raise frame.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
+                              "function does not change", "choose another name, or declare it as buffer")
+    bind(node.target, value, frame)
+    if owner is not None:
+        for name in names_in(node.target):
+            if name in owner._buffers:
+                setattr(owner, name, frame.names[name])
+
+
+def declare(node: S.Declared, frame: Frame) -> None:
+    """name: type = value"""
+    if node.buffer or node.distribution is not None or node.value is None:
+        raise frame.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
+                          "write name: type = value here, and parameters in the model above its functions")
+    frame.names[node.name] = POISON
+    value = evaluate(node.value, frame)
+    try:
+        frame.names[node.name] = fit(node.type, value, frame, node.name)
+    except Misfit as misfit:
+        raise frame.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
+
+
+def _evaluated(node: S.Evaluated, frame: Frame) -> None:
+    value = evaluate(node.value, frame)
+    if value is not POISON:
+        raise frame.error(node.at, "MLC0636", "nothing is done with this value",
+                          "return it, or give it a name")
+
+
+def hold(node: S.Asserted, frame: Frame) -> None:
+    """`assert`, of what is known while the function is read."""
+    value = known(node.condition, frame, "the condition of assert")
+    if value is POISON:
+        return
+    if not isinstance(value, bool):
+        raise frame.error(node.condition.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare sizes")
+    if not value:
+        raise frame.error(node.at, "MLC0641", node.message or "the assertion does not hold",
+                          "call it with other sizes or numbers")
+
+
+def _yielded(node: S.Yielded, frame: Frame) -> None:
+    raise frame.error(node.at, "MLC0642", "yield stands outside of a loop whose values are collected",
+                      "write it last in the block of results = for x in xs:")
+
+
+def _misplaced(node: S.Node, frame: Frame) -> None:
+    what = {S.Function: "a function", S.Model: "a model", S.Import: "an import"}[type(node)]
+    raise frame.error(node.at, "MLC0643", f"{what} is defined within a function",
+                      "define it in the file" if not isinstance(node, S.Function) else
+                      "define it in the file, or write name = x => value")
+
+
+# -- branches ---------------------------------------------------------------------------------------------------------
+def _site(what: str, node: S.Node, frame: Frame, names: Sequence[str]) -> Site:
+    return Site(what, frame.loc(node.at), tuple(names))
+
+
+def _located(f: Callable[[], Any], what: str, node: S.Node, frame: Frame) -> Any:
+    return call_library(f, what, (), {}, node.at, frame)
+
+
+def _if(node: S.If, rest: Sequence[S.Node], frame: Frame) -> Any:
+    """What the function returns, if the branches do; the statements after this one belong to them then."""
+    condition = evaluate(node.condition, frame)
+    if isinstance(condition, bool):
+        return run_block(node.body if condition else node.other, frame)
+    if condition is POISON:
+        for body in (node.body, node.other):
+            run_block(body, frame.copy())
+        for name in assigned([node]):
+            frame.names[name] = POISON
+        return POISON if returns([node]) == ALWAYS else NOTHING
+    if not isinstance(condition, Tensor):
+        raise frame.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
+                          "compare it: x != 0")
+    ways = returns(node.body), returns(node.other)
+    if SOMETIMES in ways and ALWAYS not in ways:
+        raise frame.error(node.at, "MLC0644", "a branch returns on some of its ways and not on others",
+                          "return on all ways of one of the branches, or on none of both")
+    if ALWAYS in ways:
+        bodies = [[*body, *([] if way == ALWAYS else rest)] for body, way in zip((node.body, node.other), ways)]
+        if any(returns(body) != ALWAYS for body in bodies):
+            raise frame.error(node.at, "MLC0644", "one way through the function returns and the other does not",
+                              "end both with return")
+        return _branches(node, condition, ("the result",), [lambda f=f: [run_block(f, frame.copy())]  # type: ignore[misc]
+                                                           for f in bodies], frame)[0]
+    _assigning(node, condition, frame)
+    return NOTHING
+
+
+def _assigning(node: S.If, condition: Any, frame: Frame) -> None:
+    """An `if` whose branches assign."""
+    both = set(assigned(node.body)) & set(assigned(node.other))
+    names = [n for n in assigned([node]) if n in both or _has_value(n, frame)]
+
+    def run(body: Sequence[S.Node]) -> list[Any]:
+        inner = frame.copy()
+        run_block(body, inner)
+        return [inner.names[n] for n in names]
+
+    found = _branches(node, condition, names, [lambda: run(node.body), lambda: run(node.other)], frame)
+    for name in assigned([node]):
+        frame.names[name] = Missing("has a value in one branch only") if name not in names else found[
+            names.index(name)]
+
+
+def _has_value(name: str, frame: Frame) -> bool:
+    found = frame.names.get(name, Missing(""))
+    return not isinstance(found, Missing)
+
+
+def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence[Callable[[], list[Any]]],
+              frame: Frame) -> list[Any]:
+    """The values of names after one of two ways; POISON where one of them is wrong."""
+    site = _site("this if", node, frame, names)
+    wrong: set[int] = set()
+    sides: list[list[Any]] = []
+
+    def side(way: Callable[[], list[Any]]) -> list[Any]:
+        sides.append(way())
+        wrong.update(i for i, x in enumerate(sides[-1]) if is_poisoned(x) or x is NOTHING or isinstance(x, Missing))
+        for values in sides:
+            for i in wrong:
+                values[i] = None
+        return sides[-1]
+
+    with deeper(frame, node.at, 4):
+        found = _located(lambda: carries.branch(carries.condition(condition, site), lambda: side(ways[0]),
+                                                lambda: side(ways[1]), site, True), "if", node, frame)
+    return [POISON if i in wrong or found is POISON else found[i] for i in range(len(names))]
+
+
+def chosen(node: S.Choice, frame: Frame) -> Any:
+    """value if condition else other: only what is chosen is computed"""
+    condition = evaluate(node.condition, frame)
+    if isinstance(condition, bool):
+        return evaluate(node.value if condition else node.other, frame)
+    if condition is POISON:
+        evaluate(node.value, frame), evaluate(node.other, frame)
+        return POISON
+    if not isinstance(condition, Tensor):
+        raise frame.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
+                          "compare it: x != 0")
+    return _branches(node, condition, ("the value",), [lambda: [evaluate(node.value, frame)],
+                                                      lambda: [evaluate(node.other, frame)]], frame)[0]
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------
+def _carried(body: Sequence[S.Node], frame: Frame, own: Sequence[str] = ()) -> list[str]:
+    return [n for n in assigned(body) if _has_value(n, frame) and n not in own]
+
+
+class _Body:
+    """The block of a loop, as what it carries goes through it."""
+
+    def __init__(self, node: S.While | S.For, names: Sequence[str], frame: Frame) -> None:
+        self.node = node
+        self.names = names
+        self.frame = frame
+        self.wrong = {n for n in names if is_poisoned(frame.names[n])}
+        self.start = [None if n in self.wrong else frame.names[n] for n in names]
+
+    def inside(self, values: Sequence[Any]) -> Frame:
+        inner = self.frame.copy()
+        inner.names.update({n: x if n not in self.wrong else POISON for n, x in zip(self.names, values)})
+        return inner
+
+    def after(self, inner: Frame, values: Sequence[Any]) -> list[Any]:
+        """What the names hold at the end of the block; of those that are wrong, what they held before."""
+        now = [inner.names[n] for n in self.names]
+        self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x) or isinstance(x, Missing))
+        return [before if n in self.wrong else x for n, x, before in zip(self.names, now, values)]
+
+    def finish(self, found: Any) -> None:
+        """Give the names what they hold after the loop."""
+        for i, n in enumerate(self.names):
+            self.frame.names[n] = POISON if n in self.wrong or found is POISON else found[i]
+        for n in assigned(self.node.body):
+            if n not in self.names:
+                self.frame.names[n] = Missing("has a value within the loop only")
+
+
+def _no_return(node: S.While | S.For, frame: Frame) -> None:
+    if returns(node.body) != NEVER:
+        at = next((x.at for x in _all(node.body) if isinstance(x, S.Returned)), node.at)
+        raise frame.error(at, "MLC0644", "a loop on tensors cannot be left by return",
+                          "give a name the value, and return it after the loop")
+
+
+def _all(body: Sequence[S.Node], collecting: bool = True) -> list[S.Node]:
+    """The statements of a block and of those within it, but for loops that collect values if these do not count."""
+    out: list[S.Node] = []
+    work = list(body)
+    while work:
+        x = work.pop(0)
+        out.append(x)
+        if isinstance(x, S.If | S.For | S.While) and (collecting or getattr(x, "results", None) is None):
+            work += [*x.body, *getattr(x, "other", ())]
+    return out
+
+
+def _while(node: S.While, frame: Frame) -> None:
+    _no_return(node, frame)
+    names = _carried(node.body, frame)
+    body = _Body(node, names, frame)
+    site = _site("this loop", node, frame, names)
+
+    def going(values: Sequence[Any]) -> Any:
+        found = evaluate(node.condition, body.inside(values))
+        if found is POISON:
+            return False
+        if not isinstance(found, bool | Tensor):
+            raise frame.error(node.condition.at, "MLC0634", f"{shown(found)} is neither true nor false",
+                              "compare it: x != 0")
+        return found
+
+    def step(values: Sequence[Any]) -> list[Any]:
+        inner = body.inside(values)
+        run_block(node.body, inner)
+        return body.after(inner, values)
+
+    with deeper(frame, node.at, 4):
+        body.finish(_located(lambda: carries.while_(going, step, body.start, site, True), "while", node, frame))
+
+
+def _look_inside(node: S.For, frame: Frame) -> None:
+    """Find what is wrong in a loop over something wrong."""
+    inner = frame.copy()
+    bind(node.target, POISON, inner)
+    run_block([x for x in node.body if not isinstance(x, S.Yielded)], inner)
+    for n in [*assigned(node.body), *(names_in(node.results) if node.results else ())]:
+        frame.names[n] = POISON
+
+
+def _for(node: S.For, frame: Frame) -> None:
+    source = evaluate(node.source, frame)
+    if is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts)):
+        _look_inside(node, frame)
+        return
+    is_static = node.unrolled or not isinstance(source, Span | Zipped | Tensor) or (
+        isinstance(source, Zipped) and all(isinstance(x, list | tuple) for x in source.parts))
+    last = node.body[-1] if node.body else None
+    for x in _all(node.body, collecting=False):
+        if isinstance(x, S.Yielded) and (node.results is None or x is not last):
+            raise frame.error(x.at, "MLC0642", "yield stands last in a loop whose values are collected",
+                              "write results = for x in xs:, and yield at the end of its block")
+    if node.results is not None and not isinstance(last, S.Yielded):
+        raise frame.error(node.at, "MLC0642", "the loop collects values and yields none",
+                          "end its block with yield value")
+    if is_static:
+        _unrolled(node, source, frame)
+        return
+    _no_return(node, frame)
+    names = _carried(node.body, frame, names_in(node.target))
+    body = _Body(node, names, frame)
+    with deeper(frame, node.at, 4):
+        _recorded(node, source, body, frame)
+
+
+def _unrolled(node: S.For, source: Any, frame: Frame) -> None:
+    if returns(node.body) != NEVER:
+        _no_return(node, frame)
+    results = []
+    for value in unrolled(source, node.source.at, frame):
+        bind(node.target, value, frame)
+        statements = node.body
+        if node.results is not None:
+            *statements, last = node.body
+        run_block(statements, frame)
+        if node.results is not None:
+            results.append(evaluate(last.value, frame))  # type: ignore[attr-defined]
+    if node.results is not None:
+        if is_poisoned(results):
+            bind(node.results, POISON, frame)
+            return
+        if not results:
+            raise frame.error(node.source.at, "MLC0632", "there is nothing to go through, so that nothing tells the "
+                              "type of what is collected", "use a range or list that is not empty")
+        flat = [tree.flatten(x) for x in results]
+        stacked = [call_library(OPERATIONS["stack"], "for", (list(xs),), {}, node.at, frame)
+                   for xs in zip(*(leaves for leaves, _ in flat))]
+        bind(node.results, flat[0][1].unflatten(stacked), frame)
+
+
+def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
+    """A loop on tensors: over a range, or over the rows of tensors."""
+    site = _site("this loop", node, frame, body.names)
+    parts = source.parts if isinstance(source, Zipped) else (source,)
+    spans = [x for x in parts if isinstance(x, Span)]
+    arrays = [x for x in parts if not isinstance(x, Span)]
+    for x in arrays:
+        if not isinstance(x, Tensor) or not x.shape:
+            raise frame.error(node.source.at, "MLC0632", f"{shown(x)} is nothing to go through",
+                              "use a range first..last, or a tensor with rows")
+    if not spans:
+        length = _same_length([x.shape[0] for x in arrays], node, frame)
+        first, last = 0, length
+    else:
+        first, last = spans[0].first, spans[0].last
+        if len(parts) > 1:
+            lengths = [_length(x, node, frame) for x in spans]
+            length = _same_length([*lengths, *(x.shape[0] for x in arrays)], node, frame)
+        else:
+            length = _length(spans[0], node, frame) if node.results is not None else None
+    found: list[Any] = []
+
+    def step(i: Any, values: Sequence[Any]) -> tuple[list[Any], Rows | None]:
+        inner = body.inside(values)
+        at = counter(i, site)
+        given = []
+        for x in parts:
+            if isinstance(x, Span):
+                given.append(at if x is spans[0] else binary("+", x.first, binary("-", at, first, node.at, frame),
+                                                             node.at, frame))
+            else:
+                offset = at if not spans else binary("-", at, first, node.at, frame)
+                given.append(row(tracer(x), tracer(offset), length))
+        bind(node.target, given[0] if not isinstance(source, Zipped) else tuple(given), inner)
+        statements = node.body
+        if node.results is not None:
+            *statements, last_one = node.body
+        run_block(statements, inner)
+        if node.results is None:
+            return body.after(inner, values), None
+        value = evaluate(last_one.value, inner)  # type: ignore[attr-defined]
+        if is_poisoned(value):
+            found[:] = [POISON]
+            return body.after(inner, values), None
+        leaves, structure = tree.flatten(value)
+        found[:] = [structure]
+        place = current().local(tracer(at if first == 0 else binary("-", at, first, node.at, frame)))
+        return body.after(inner, values), Rows([_strong(x) for x in leaves], place, length)
+
+    def run() -> Any:
+        return carries.for_(bound(first, site), bound(last, site), step, body.start, site, True)
+
+    out = _located(run, "for", node, frame)
+    body.finish(out if out is POISON else out[0])
+    if node.results is not None:
+        wrong = out is POISON or not found or found[0] is POISON
+        bind(node.results, POISON if wrong else found[0].unflatten(out[1]), frame)
+
+
+def _strong(x: Any) -> Tracer:
+    from mlc.frontend.eager import strengthened
+    return strengthened(tracer(x))
+
+
+def _length(span: Span, node: S.For, frame: Frame) -> Any:
+    if isinstance(span.first, Tensor) or isinstance(span.last, Tensor):
+        raise frame.error(node.source.at, "MLC0632", "what is collected over a range of tensors has no size that is "
+                          "known", "use numbers or sizes as bounds")
+    return max(0, span.last - span.first) if isinstance(span.last - span.first, int) else span.last - span.first
+
+
+def _same_length(lengths: Sequence[Any], node: S.For, frame: Frame) -> Any:
+    if any(n != lengths[0] for n in lengths):
+        raise frame.error(node.source.at, "MLC0632", f"lengths {' and '.join(map(str, lengths))} are gone through "
+                          "together", "zip what is equally long")
+    return lengths[0]
+
+
+_STATEMENTS: dict[type, Callable[[Any, Frame], None]] = {
+    S.Assigned: _assigned, S.Declared: declare, S.Evaluated: _evaluated, S.Asserted: hold,
+    S.Yielded: _yielded, S.While: _while, S.For: _for, S.Function: _misplaced, S.Model: _misplaced,
+    S.Import: _misplaced,
+}
+EVALUATE[S.Choice] = chosen

@@ -1,0 +1,498 @@
+"""vmap against Python loops over lanes: axes, containers, loops and conditions, nested with derivatives; Jacobians."""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mlc
+from mlc.dialects import autodiff, func, tensor
+from mlc.dialects.builtin import module as empty_module
+from mlc.ir.core import Op, Value, at_end
+from mlc.ir.diag import UserError
+from mlc.ir.interp import Interpreter, bind_sizes
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import find_pass
+from mlc.ir.sizes import Dim, evaluate, sym
+from mlc.ir.types import TensorType, f64
+from mlc.ir.verify import verify
+from tests import fuzzing, fuzzing_calls
+from tests.arrays import difference
+from tests.timing import assert_linear, seconds_by_count
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(5)
+X, W = RNG.standard_normal((5, 3)), RNG.standard_normal((3, 3))
+TURNS = np.array([0, 4, 1, 7, 2])
+
+
+def lane(x: Array, axis: int | None, i: int) -> Array:
+    return x if axis is None else np.take(x, i, axis)
+
+
+def looped(f: Callable[..., Any], args: tuple[Array, ...], axes: tuple[int | None, ...]) -> Array:
+    """f of each lane, one after the other."""
+    count = next(x.shape[a] for x, a in zip(args, axes) if a is not None)
+    compiled = mlc.compile(f)
+    return np.stack([compiled(*(lane(x, a, i) for x, a in zip(args, axes))).numpy() for i in range(count)])
+
+
+def check(f: Callable[..., Any], *args: Array, axes: tuple[int | None, ...] | None = None, rtol: float = 1e-12) -> None:
+    """vmap of f is the loop, compiled, and in the interpreter before and after it is expanded."""
+    axes = axes or (0,) * len(args)
+    want = looped(f, args, axes)
+    mapped = mlc.vmap(f, in_axes=axes)
+    np.testing.assert_allclose(mlc.compile(mapped)(*args).numpy(), want, rtol=rtol, atol=1e-12)
+    recorded = parse_module(mlc.lower(mapped, args, level="trace").to_text())
+    for expanded in (False, True):
+        if expanded:
+            find_pass("grad").run(recorded)
+            verify(recorded)
+        got, = Interpreter(recorded).call("main", args)
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-12)
+
+
+# -- axes and containers ----------------------------------------------------------------------------------------------
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_any_axes(data: st.DataObject) -> None:
+    """Every axis of every argument, from the front or from the end, and every place of the result's."""
+    lanes = data.draw(st.integers(0, 3))
+    shapes = [tuple(data.draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2)]
+    shape = np.broadcast_shapes(*shapes) if _broadcast(shapes) else None
+    if shape is None:
+        shapes[1] = shapes[0]
+    axes: list[int | None] = [data.draw(st.integers(-len(s) - 1, len(s))) for s in shapes]
+    which = data.draw(st.sampled_from([(True, True), (True, False), (False, True)]))
+    axes = [a if own else None for a, own in zip(axes, which)]
+    args = [RNG.standard_normal(s if a is None else np.insert(s, a % (len(s) + 1), lanes).astype(int))
+            for s, a in zip(shapes, axes)]
+    out = data.draw(st.integers(-len(np.broadcast_shapes(*shapes)) - 1, len(np.broadcast_shapes(*shapes))))
+    got = mlc.vmap(lambda x, y: x * y - y, in_axes=tuple(axes), out_axes=out)(*args).numpy()
+    rows = [lane(args[0], axes[0], i) * lane(args[1], axes[1], i) - lane(args[1], axes[1], i) for i in range(lanes)]
+    want = np.stack(rows, out) if rows else np.zeros(np.insert(np.broadcast_shapes(*shapes), out % (
+        len(np.broadcast_shapes(*shapes)) + 1), 0).astype(int))
+    np.testing.assert_array_equal(got, want)
+
+
+def _broadcast(shapes: list[tuple[int, ...]]) -> bool:
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError:
+        return False
+    return True
+
+
+def test_containers() -> None:
+    """Axes for whole containers and for parts of them; keyword arguments along axis 0; results in containers."""
+    def f(params: dict[str, Any], x: Any, *, scale: Any) -> dict[str, Any]:
+        y = x @ params["w"] + params["b"]
+        return {"y": y * scale, "twice": (y, params["w"] * 2), "name": "f", "one": 1.0}
+
+    params = {"w": W, "b": X}
+    scale = np.arange(5.0)
+    for run in (lambda g: g, mlc.compile):
+        out = run(mlc.vmap(f, in_axes=({"w": None, "b": 0}, 0), out_axes={"y": 1, "twice": (0, None), "name": None,
+                                                                         "one": 0}))(params, X, scale=scale)
+        want = X @ W + X
+        np.testing.assert_allclose(out["y"].numpy(), (want * scale[:, None]).T, rtol=1e-12)
+        np.testing.assert_allclose(out["twice"][0].numpy(), want, rtol=1e-12)
+        np.testing.assert_array_equal(out["twice"][1].numpy(), W * 2)
+        assert out["name"] == "f" and out["one"].tolist() == [1.0] * 5
+
+
+def test_modules() -> None:
+    """A module is an argument like others: once for all lanes, or each lane its own."""
+    model = mlc.nn.Linear(3, 2)
+    x = X.astype(np.float32)
+    got = mlc.vmap(lambda m, x: m(x), in_axes=(None, 0))(model, x)
+    np.testing.assert_allclose(got.numpy(), model(x).numpy(), rtol=1e-6)
+    many = mlc.frontend.tree.map(lambda p: mlc.stack([p * k for k in range(5)]), model)
+    got = mlc.vmap(lambda m, x: m(x))(many, x)
+    np.testing.assert_allclose(got.numpy(), model(x).numpy() * np.arange(5)[:, None], rtol=1e-5, atol=1e-6)
+    per_example = mlc.vmap(mlc.grad(lambda m, x: (m(x) ** 2).sum()), in_axes=(None, 0))(model, x)
+    assert per_example.weight.shape == (5, 2, 3)
+    np.testing.assert_allclose(per_example.weight.numpy().sum(0),
+                               mlc.grad(lambda m, x: (m(x) ** 2).sum())(model, x).weight.numpy(), rtol=1e-5)
+
+
+def test_random_numbers_of_a_lane_are_its_own() -> None:
+    """Each lane draws what its key draws alone, to the bit; a key of all lanes gives all the same."""
+    keys = mlc.random.split(mlc.random.key(3), 4)
+    draws: list[Callable[[Any], Any]] = [
+        lambda k: mlc.random.normal(k, (3, 2)), lambda k: mlc.random.bits(k, (5,), "uint64"),
+        lambda k: mlc.random.uniform(mlc.random.fold_in(mlc.random.split(k)[1], 7), (2,))]
+    for draw in draws:
+        alone = np.stack([draw(k).numpy() for k in keys])
+        np.testing.assert_array_equal(mlc.compile(mlc.vmap(draw))(keys).numpy(), alone)
+    both = mlc.vmap(lambda x, k: x + mlc.random.uniform(k, ()), in_axes=(0, None))(np.zeros(3, np.float32), keys[0])
+    assert len(set(both.tolist())) == 1
+
+
+def test_sizes_are_symbols() -> None:
+    """One compilation serves every number of lanes, 0 and 1 included."""
+    f = mlc.compile(mlc.vmap(lambda x, n: mlc.fori_loop(0, n, lambda i, y: mlc.sin(y) + i, x).sum()),
+                    args=[mlc.spec("B", "N", dtype="float64"), mlc.spec("B", dtype="int64")])
+    for count in (0, 1, 5):
+        want = [_turned(X[i], TURNS[i]).sum() for i in range(count)]
+        np.testing.assert_allclose(f(X[:count], TURNS[:count]).numpy(), want, rtol=1e-12)
+
+
+def _turned(x: Array, n: int) -> Array:
+    for i in range(n):
+        x = np.sin(x) + i
+    return x
+
+
+# -- loops and conditions ---------------------------------------------------------------------------------------------
+def if_(x: Any, n: Any) -> Any:
+    return mlc.cond(x.sum() > 0, lambda: mlc.sqrt(x.sum()) * x, lambda: x @ W - n)
+
+
+def for_(x: Any, n: Any) -> Any:
+    return mlc.fori_loop(0, n, lambda i, y: mlc.sin(y) @ W + i, x)
+
+
+def while_(x: Any, n: Any) -> Any:
+    return mlc.while_loop(lambda c: (c[0] * c[0]).sum() < 30, lambda c: (c[0] * 1.5 + x / (c[1] + 1), c[1] + 1),
+                          (x, 0))[0]
+
+
+def if_in_while(x: Any, n: Any) -> Any:
+    while n > 0:
+        if x.sum() > 0:
+            x = x / 2 - mlc.tanh(x @ W)
+        else:
+            x = x * x + 0.1
+        n = n - 1
+    return x
+
+
+def while_in_if_in_for(x: Any, n: Any) -> Any:
+    def turn(i: Any, y: Any) -> Any:
+        return mlc.cond(y.sum() > i, lambda: y / 3, lambda: mlc.while_loop(
+            lambda z: z.sum() <= i, lambda z: z * z + 1, y))
+    return mlc.fori_loop(0, n, turn, x)
+
+
+def scan_(x: Any, n: Any) -> Any:
+    def turn(carry: Any, row: Any) -> Any:
+        carry = mlc.tanh(carry @ W + row * x)
+        return carry, carry * n
+    return mlc.scan(turn, x, mlc.tensor(X))[1]
+
+
+CONTROL = [if_, for_, while_, if_in_while, while_in_if_in_for, scan_]
+ids: dict[str, Any] = {"ids": lambda f: f.__name__.strip("_")}
+
+
+@pytest.mark.parametrize("f", CONTROL, **ids)
+def test_control(f: Callable[..., Any]) -> None:
+    """Lanes that turn more or less often and take other branches."""
+    check(f, X, TURNS)
+
+
+@pytest.mark.parametrize("f", CONTROL, **ids)
+def test_control_where_only_the_number_is_of_a_lane(f: Callable[..., Any]) -> None:
+    check(f, X[1], TURNS, axes=(None, 0))
+
+
+@pytest.mark.parametrize("f", CONTROL, **ids)
+def test_lanes_of_lanes(f: Callable[..., Any]) -> None:
+    """vmap in vmap, each argument mapped by one of them: predicates of two axes."""
+    want = np.stack([[mlc.compile(f)(x, n).numpy() for n in TURNS[:3]] for x in X[:2]])
+    both = mlc.vmap(lambda x, n: mlc.vmap(lambda k: f(x, k))(n), in_axes=(0, None))
+    np.testing.assert_allclose(mlc.compile(both)(X[:2], TURNS[:3]).numpy(), want, rtol=1e-11)
+
+
+SMOOTH = [if_, for_, while_, if_in_while, scan_]
+
+
+@pytest.mark.parametrize("f", SMOOTH, **ids)
+def test_vmap_of_grad(f: Callable[..., Any]) -> None:
+    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X / 2, TURNS, rtol=1e-9)
+
+
+@pytest.mark.parametrize("f", SMOOTH, **ids)
+def test_grad_of_vmap(f: Callable[..., Any]) -> None:
+    """Also with respect to what all lanes share."""
+    def loss(x: Any, n: Any) -> Any:
+        return (f(x, n) ** 2).sum()
+
+    compiled = mlc.compile(mlc.grad(loss))
+    rows = [compiled(x, n).numpy() for x, n in zip(X / 2, TURNS)]
+    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss)(x, n).sum()))(X / 2, TURNS)
+    np.testing.assert_allclose(got.numpy(), rows, rtol=1e-9, atol=1e-12)
+    shared = [compiled(X[1] / 2, n).numpy() for n in TURNS]
+    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss, in_axes=(None, 0))(x, n).sum()))(X[1] / 2, TURNS)
+    np.testing.assert_allclose(got.numpy(), np.sum(shared, 0), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("f", SMOOTH, **ids)
+def test_vmap_and_jvp(f: Callable[..., Any]) -> None:
+    def push(x: Any, n: Any) -> Any:
+        return mlc.jvp(lambda z: f(z, n), (x,), (x * 0 + 1,))[1]
+
+    check(push, X / 2, TURNS, rtol=1e-9)
+    want = looped(push, (X / 2, TURNS), (0, 0))
+    got = mlc.compile(lambda x, n: mlc.jvp(lambda z: mlc.vmap(f)(z, n), (x,), (np.ones_like(X),))[1])(X / 2, TURNS)
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-9, atol=1e-12)
+
+
+def test_a_lane_ends_where_the_derivative_of_the_body_is_infinite() -> None:
+    """Lane 0 stops at x = 1, where sqrt(x - 1) has no finite derivative: it contributes nothing, rather than NaN."""
+    def f(x: Any, n: Any) -> Any:
+        return mlc.fori_loop(0, n, lambda i, y: mlc.sqrt(y - 1), x)
+
+    x, n = np.array([2.0, 10.0]), np.array([1, 2])
+    want = [0.5, 0.5 / 3 * 0.5 / np.sqrt(2)]
+    for g in (mlc.vmap(mlc.grad(f)), mlc.grad(lambda x, n: mlc.vmap(f)(x, n).sum()),
+              lambda x, n: mlc.jvp(lambda z: mlc.vmap(f)(z, n), (x,), (np.ones(2),))[1]):
+        np.testing.assert_allclose(mlc.compile(g)(x, n).numpy(), want, rtol=1e-12)
+    branch = mlc.vmap(mlc.grad(lambda x: mlc.cond(x > 0, lambda: mlc.sqrt(x), lambda: -x)))
+    assert branch(np.array([4.0, 0.0, -1.0])).tolist() == [0.25, -1.0, -1.0]
+
+
+def test_lanes_that_have_ended_check_no_positions() -> None:
+    """A position is out of range only in a lane that uses it; one that is used is still reported."""
+    table = mlc.tensor(X)
+
+    def f(x: Any, n: Any) -> Any:
+        return mlc.fori_loop(0, n, lambda i, y: y + table[i] * table[4 - i], x)
+
+    check(f, X, np.array([5, 0, 3, 1, 2]))
+    check(lambda x, i: mlc.cond(i < 5, lambda: x + table[i], lambda: -x), X, np.array([0, 9, 4, -1 + 6, 7]))
+    with pytest.raises(mlc.Error, match="out of range"):
+        mlc.vmap(f)(X, np.array([1, 6, 0, 0, 0]))
+
+
+def test_updates_at_places_of_lanes() -> None:
+    def f(x: Any, n: Any) -> Any:
+        return mlc.fori_loop(0, n, lambda i, y: mlc.dynamic_update_slice(y, y[:1] + n, [(i + n) % 3]), x)
+
+    check(f, X, TURNS)
+    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X, TURNS)
+    matrix = RNG.standard_normal((4, 5))
+    check(lambda i, j: mlc.dynamic_slice(matrix, [i, j], [2, 3]), np.array([0, 2, 9]), np.array([1, -4, 1]))
+    check(lambda i, u: mlc.dynamic_update_slice(matrix, u, [i, 1]), np.array([0, 3]), RNG.standard_normal((2, 2, 3)))
+
+
+def rnn(w: Any, x: Any, n: Any) -> Any:
+    return mlc.fori_loop(0, n, lambda i, h: mlc.tanh(h @ w["cell"] + w["table"][n - i]), x).sum()
+
+
+def layers(w: Any, x: Any, n: Any) -> Any:
+    """The same by modules in modules: calls of functions."""
+    cell = mlc.nn.Sequential(mlc.nn.Linear(3, 3, bias=False), mlc.nn.Tanh())
+    cell[0].weight = mlc.tensor(w["cell"]).T
+    return mlc.fori_loop(0, n, lambda i, h: cell(h) + w["table"][n - i] * 0.1, x).sum()
+
+
+@pytest.mark.parametrize("f", [rnn, layers], **ids)
+def test_lanes_that_share_weights_have_none_of_their_own(f: Callable[..., Any]) -> None:
+    """Neither what a batched loop computes nor what its derivative keeps has a matrix or a table for each lane."""
+    def total(w: Any, x: Any, n: Any) -> Any:
+        return mlc.vmap(f, in_axes=(None, 0, 0))(w, x, n).sum()
+
+    w = {"cell": W, "table": RNG.standard_normal((8, 3))}
+    for g in (total, mlc.grad(total)):
+        text = mlc.lower(g, [w, X, TURNS], level="tensor").to_text()
+        assert "5x3xf64" in text and not re.search(r"5x[38]x3xf64|5x3x[38]xf64", text)
+    got = mlc.grad(total)(w, X, TURNS)
+    each = [mlc.grad(f)(w, x, n) for x, n in zip(X, TURNS)]
+    for name in w:
+        np.testing.assert_allclose(got[name].numpy(), sum(e[name].numpy() for e in each), rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("f", [if_, for_, while_, if_in_while], **ids)
+def test_one_lane_and_none(f: Callable[..., Any]) -> None:
+    check(f, X[:1], TURNS[1:2])
+    loss = mlc.grad(lambda x, n: mlc.vmap(f)(x, n).sum())
+    for g in (mlc.vmap(f), loss):
+        assert g(X[:0], TURNS[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("bounds", [lambda n: (5, n), lambda n: (n, -5), lambda n: (n, n + 2)])
+def test_bounds_where_no_lane_is_live(bounds: Callable[[Any], Any]) -> None:
+    """The greatest of no upper bounds, less the lower one, is not a great number of turns."""
+    def f(x: Any, n: Any) -> Any:
+        low, high = bounds(n)
+        turned = mlc.cond(x.sum() > 100, lambda: mlc.fori_loop(low, high, lambda i, y: mlc.sin(y) + i, x), lambda: -x)
+        return (turned * mlc.fori_loop(low, high, lambda i, y: mlc.cos(y) + i, x)).sum()
+
+    types = [mlc.spec("B", 3, dtype="float64"), mlc.spec("B", dtype="int64")]
+    compiled = mlc.compile(mlc.vmap(mlc.grad(f)), args=types)
+    for count in (0, 2, 5):
+        got = compiled(X[:count], TURNS[:count] * 3 - 9).numpy()
+        want = [mlc.grad(f)(x, n).numpy() for x, n in zip(X[:count], TURNS[:count] * 3 - 9)]
+        np.testing.assert_allclose(got, np.reshape(want, (count, 3)), rtol=1e-10)
+
+
+# -- Jacobians --------------------------------------------------------------------------------------------------------
+def outputs(x: Any, w: Any) -> dict[str, Any]:
+    return {"a": mlc.tanh(x @ w), "b": (x * x * x).sum()}
+
+
+@pytest.mark.parametrize("jacobian", [mlc.jacrev, mlc.jacfwd])
+def test_jacobians(jacobian: Callable[..., Any]) -> None:
+    """Shapes (*result, *argument); against differences."""
+    x, w = X[0], W
+    for run in (lambda g: g, mlc.compile):
+        found = run(jacobian(outputs, argnums=(0, 1)))(x, w)
+        assert [d.shape for d in found["a"]] == [(3, 3), (3, 3, 3)] and [d.shape for d in found["b"]] == [(3,), (3, 3)]
+    h = 1e-6
+    for k in range(3):
+        step = np.eye(3)[k] * h
+        up, down = (outputs(mlc.tensor(x + s * step), mlc.tensor(w)) for s in (1, -1))
+        for name in ("a", "b"):
+            want = (up[name].numpy() - down[name].numpy()) / (2 * h)
+            np.testing.assert_allclose(found[name][0].numpy()[..., k], want, rtol=1e-6, atol=1e-8)
+    with pytest.raises(UserError) as error:
+        jacobian(lambda n: n * 2.0)(np.arange(3)[0])
+    assert error.value.message == "n is tensor<i64>, which has no derivative" and error.value.code == "MLC0373"
+    with pytest.raises(UserError) as error:
+        jacobian(lambda x: mlc.argsort(x))(x)
+    assert error.value.message == "a result is tensor<3xi64>, which has no derivative"
+
+
+def test_hessian() -> None:
+    def f(x: Any) -> Any:
+        while (x * x).sum() > 1:
+            x = x * 0.6 + mlc.sin(x) * 0.1
+        return (x ** 3).sum() * x[0]
+
+    found = mlc.compile(mlc.hessian(f))(X[1]).numpy()
+    columns = []
+    for k in range(3):
+        step = np.eye(3)[k] * 1e-5
+        up, down = (mlc.grad(f)(X[1] + s * step).numpy() for s in (1, -1))
+        columns.append((up - down) / 2e-5)
+    np.testing.assert_allclose(found, np.stack(columns, 1), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(mlc.jacrev(mlc.jacfwd(f))(X[1]).numpy(), found, rtol=1e-10, atol=1e-12)
+    tree = mlc.hessian(lambda p: (p["a"] * p["b"]).sum())({"a": X[0], "b": X[1]})
+    np.testing.assert_array_equal(tree["a"]["b"].numpy(), np.eye(3))
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("make", "code", "message"), [
+    (lambda: mlc.vmap(lambda x, y: x + y)(X, X[:4]), "MLC0401",
+     r"the mapped axes have different sizes: 5 \(axis 0 of x\), 4 \(axis 0 of y\)"),
+    (lambda: mlc.vmap(lambda p: p["a"] + p["b"], in_axes=({"a": 1, "b": 0},))({"a": X, "b": X}), "MLC0401",
+     r"3 \(axis 1 of p\['a'\]\), 5 \(axis 0 of p\['b'\]\)"),
+    (lambda: mlc.vmap(lambda x, y: x + y)(X, 2.0), "MLC0400", "y has 0 dimensions, and is to be mapped over axis 0"),
+    (lambda: mlc.compile(lambda x: mlc.vmap(lambda x, y: x + y)(x, y=2.0))(X), "MLC0400", "y has 0 dimensions"),
+    (lambda: mlc.vmap(lambda x: x, in_axes=2)(X), "MLC0400", "x has 2 dimensions, and is to be mapped over axis 2"),
+    (lambda: mlc.vmap(lambda x: x, in_axes=None)(X), "MLC0400", "no argument is mapped over"),
+    (lambda: mlc.vmap(lambda x, y: x, in_axes=(0,))(X, X), "MLC0400", "in_axes has 1 entries, but there are 2"),
+    (lambda: mlc.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": X}), "MLC0400", "in_axes for argument 0 is"),
+    (lambda: mlc.vmap(lambda x: x, in_axes=("0",))(X), "MLC0400", "is no axis"),
+    (lambda: mlc.vmap(lambda x: x, out_axes=3)(X), "MLC0400", "a result has 2 dimensions with that of vmap"),
+    (lambda: mlc.vmap(lambda x: x, out_axes=None)(X), "MLC0139", "differs from lane to lane"),
+], ids=lambda v: v if isinstance(v, str) and v.startswith("MLC") else "")
+def test_refused(make: Callable[[], Any], code: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        make()
+    assert re.search(message, error.value.message) and error.value.code == code and error.value.loc.file == __file__
+
+
+# -- random programs --------------------------------------------------------------------------------------------------
+def check_program(program: fuzzing.Program) -> None:
+    """A random program for lanes of some of its arguments, and that again for lanes of lanes, against the loops."""
+    rng, inside = np.random.default_rng(program.seed), program.module()
+    one = next(f for f in func.functions(inside) if f.sym_name == "main")
+    sizes: dict[str, int] = {}
+    bind_sizes([a.type for a in one.args], program.arguments, sizes)
+    sizes = {name: min(n, 5) for name, n in sizes.items()} | {"L": int(rng.integers(0, 3))}
+    counts: list[Dim] = [sym("L"), int(rng.integers(1, 4))]
+    for level, lanes in enumerate(counts):
+        batched = [i for i in range(len(one.args)) if rng.integers(2)] or [0]
+        many = func.function(f"many_{level}", [a.type.with_shape((lanes, *a.type.shape)) if i in batched else a.type
+                                               for i, a in enumerate(one.args)])
+        inside.body.block.insert(many)
+        with at_end(many.block):
+            func.Return(tuple(autodiff.vmap(one, many.args, batched, lanes)))
+        many.update_type()
+        one = many
+    verify(inside)
+    args = [fuzzing.random_array(rng, [evaluate(d, sizes) for d in a.type.shape], a.type.dtype) for a in one.args]
+    wanted = Interpreter(inside).call("many_1", args)
+    find_pass("grad").run(inside)
+    verify(inside)
+    for got, want in zip(Interpreter(inside).call("many_1", args), wanted, strict=True):
+        assert difference(got, want, 1e-2 if want.dtype.kind not in "biu" else None) is None, program.seed
+
+
+@pytest.mark.parametrize("seeds", [range(i, i + 25) for i in range(0, 100, 25)], ids=str)
+def test_random_programs(seeds: range) -> None:
+    for seed in seeds:
+        for generate in (fuzzing.generate, fuzzing_calls.generate):
+            if (program := generate(seed)).arguments:
+                check_program(program)
+
+
+# -- operations without a rule, and deep modules ----------------------------------------------------------------------
+class Twice(tensor.base.TensorOp, name="test.twice"):
+    """result[i] = 2 * x[i] + y, with no rule for many lanes"""
+
+    x: Value
+    y: Value
+
+    def infer(self) -> TensorType:
+        return self.tensors()[0]
+
+    def ref(self, x: Any, y: Any) -> Array:
+        return np.asarray(2 * x + y.sum())
+
+
+def test_an_operation_without_a_rule_is_done_lane_by_lane() -> None:
+    inside, one = empty_module(), func.function("one", [TensorType((3,), f64), TensorType((2,), f64)])
+    inside.body.block.insert(one)
+    with at_end(one.block):
+        func.Return((Twice(*one.args).result,))
+    one.update_type()
+    for lanes in (4, 1, 0):
+        many = func.function(f"many_{lanes}", [TensorType((lanes, 3), f64), TensorType((2,), f64)])
+        inside.body.block.insert(many)
+        with at_end(many.block):
+            func.Return(tuple(autodiff.vmap(one, many.args, [0], lanes)))
+        many.update_type()
+    find_pass("grad").run(inside)
+    verify(inside)
+    assert any(op.name == "scf.for" for op in inside.walk())
+    for lanes in (4, 1, 0):
+        x, y = RNG.standard_normal((lanes, 3)), RNG.standard_normal(2)
+        np.testing.assert_array_equal(Interpreter(inside).call(f"many_{lanes}", [x, y])[0], 2 * x + y.sum())
+
+
+def nested_calls(depth: int) -> Op:
+    """A chain of functions, each of which calls the next."""
+    parts = ["func.func private @f0(%x: tensor<f32>) -> tensor<f32> {\n  func.return %x : tensor<f32>\n}\n"]
+    parts += [f"func.func private @f{i}(%x: tensor<f32>) -> tensor<f32> {{\n  %0 = func.call @f{i - 1}(%x) : "
+              "(tensor<f32>) -> tensor<f32>\n  %1 = tensor.add %0, %x : tensor<f32>\n  func.return %1 : tensor<f32>\n"
+              "}\n" for i in range(1, depth)]
+    parts.append(f"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  %0 = autodiff.vmap @f{depth - 1}(%x) "
+                 "batched [0] lanes 2 : tensor<2xf32>\n  func.return %0 : tensor<2xf32>\n}\n")
+    return parse_module("".join(parts))
+
+
+def test_calls_are_batched_without_recursion() -> None:
+    inside = nested_calls(1200)
+    find_pass("grad").run(inside)
+    verify(inside)
+    assert len(func.functions(inside)) == 2 * 1200 + 1
+
+
+def test_time_is_linear_in_the_length_of_a_function() -> None:
+    def module(length: int) -> Op:
+        body = "".join(f"  %{i + 1} = tensor.add %{i}, %x : tensor<3xf32>\n" for i in range(length))
+        return parse_module(f"func.func private @f(%x: tensor<3xf32>, %0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}"
+                            f"  func.return %{length} : tensor<3xf32>\n}}\n"
+                            "func.func @main(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xf32> {\n"
+                            "  %0 = autodiff.vmap @f(%x, %y) batched [0] lanes 2 : (tensor<2x3xf32>, tensor<3xf32>) -> "
+                            "tensor<2x3xf32>\n  func.return %0 : tensor<2x3xf32>\n}\n")
+    assert_linear(seconds_by_count(module, find_pass("grad").run, (400, 800, 1600)))
