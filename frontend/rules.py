@@ -43,7 +43,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
-    """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for arguments like these.
+    """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for such arguments.
 
     Arguments and results of f do not count: they are there anyway. Arguments may be specifications; with symbols in
     them, the answer is a size. A `while`, and a `for` whose number of turns only the data tell, leave what they start
@@ -95,8 +95,8 @@ class _Custom:
         bound = inspect.signature(self.f).bind(*args, **keywords)
         bound.apply_defaults()
         if bound.kwargs:
-            raise UserTypeError(f"{name_of(self.f)} has keyword-only parameters {', '.join(bound.kwargs)}, which its rule "
-                                "is not given", code="MLC0407", loc=user_loc(), hint="make them positional")
+            raise UserTypeError(f"{name_of(self.f)} has keyword-only parameters {', '.join(bound.kwargs)}, which its "
+                                "rule is not given", code="MLC0407", loc=user_loc(), hint="make them positional")
         return bound.args
 
     def _check_defined(self) -> None:

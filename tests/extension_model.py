@@ -45,6 +45,11 @@ def pick(x: mlc.spec("B", 3), i: mlc.spec("N", dtype="int64")):  # type: ignore[
     return x[i]
 
 
+def checked(x: mlc.spec("N")):  # type: ignore[valid-type, no-untyped-def]
+    assert x.sum() > 0, "100% of nothing"
+    return x
+
+
 def halves(x: mlc.spec("2*B"), y: mlc.spec("B")):  # type: ignore[valid-type, no-untyped-def]
     return x.reshape(2, -1) * y
 
@@ -117,6 +122,7 @@ def many(xs):  # type: ignore[no-untyped-def]
 FUNCTIONS: dict[str, Any] = {
     "net": net, "plain": mlc.compile(plain), "pick": mlc.compile(pick), "halves": mlc.compile(halves),
     "scaled": mlc.compile(scaled), "tree": tree, "updated": updated, "through": through,
+    "checked": mlc.compile(checked),
     "long_work": mlc.compile(long_work), "flips": flips, "noise": mlc.compile(noise),
     "narrowed": mlc.compile(narrowed), "groups": mlc.compile(groups), "outer": mlc.compile(outer),
     "many": mlc.compile(many, args=[[mlc.spec("N")] * 70])}

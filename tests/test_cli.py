@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mlc.backends.cuda import ptxas
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.passes import pipeline
@@ -333,7 +334,7 @@ def test_info(run: Run) -> None:
 # -- compile ----------------------------------------------------------------------------------------------------------
 def test_compile_to_every_level(run: Run) -> None:
     from mlc.tools.compile import SUFFIXES
-    wanted = [level for level in SUFFIXES if level != "ptx"]
+    wanted = [level for level in SUFFIXES if level not in ("ptx", "resources")]
     status, out, err = run("compile", "model.py:predict", "--emit=" + ",".join(wanted), "-o", "build")
     assert status == 0 and not out and not err
     assert sorted(os.listdir("build")) == sorted("predict" + SUFFIXES[level] for level in wanted)
@@ -349,9 +350,36 @@ def test_compile_for_a_gpu(run: Run) -> None:
                         ("llvm-ir", "define ptx_kernel void @dot_general")):
         assert word in run("compile", "model.py:predict", "--target=cuda:sm_90", f"--emit={level}")[1]
     assert run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=obj") == (
-        2, "", "error[MLC0391]: --emit: there is no obj for a GPU\n  help: ask for llvm-ir or ptx\n")
+        2, "", "error[MLC0391]: --emit: there is no obj for a GPU\n  help: ask for llvm-ir or resources or ptx\n")
     run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=low", "-o", "gpu.mlir")
     assert run("compile", "gpu.mlir", "--target=cuda:sm_90")[1] == ptx
+
+
+def test_compile_without_tensor_cores(run: Run) -> None:
+    Path("product.mlir").write_text("""func.func @f(%x: tensor<64x64xbf16>) -> tensor<64x64xbf16> {
+      %0 = tensor.dot_general %x, %x {batch = [], contract = [[1, 0]]}
+        : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+      func.return %0 : tensor<64x64xbf16>
+    }""")
+    words = "compile", "product.mlir:f", "--target=cuda:sm_80"
+    assert "mma.sync" in run(*words)[1] and "mma.sync" not in run(*words, "--matmul-precision=ieee")[1]
+
+
+@pytest.mark.skipif(ptxas.find() is None, reason="ptxas is not installed")
+def test_what_kernels_need(run: Run) -> None:
+    status, out, err = run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=resources")
+    heads, *rows = (line.split() for line in out.splitlines())
+    assert status == 0 and not err and heads[:3] == ["kernel", "threads", "registers"]
+    for _, *numbers in rows:
+        threads, registers, shared, spilled = map(int, numbers)
+        assert 32 <= threads <= 1024 and 8 <= registers <= 255 and 0 <= shared <= 48 << 10 and spilled == 0
+    assert any(name.startswith("dot_general") for name, *_ in rows)
+
+
+def test_what_kernels_need_is_told_by_ptxas(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ptxas, "find", lambda: None)
+    status, out, err = run("compile", "model.py:predict", "--target=cuda:sm_90", "--emit=resources")
+    assert status == 1 and not out and "error[MLC0590]" in err and "nvidia-cuda-nvcc" in err
 
 
 def test_every_level_gives_the_same_numbers(run: Run) -> None:
@@ -417,8 +445,8 @@ def test_mistakes_in_programs(run: Run) -> None:
 
 
 def test_a_defect_that_a_program_meets(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    import mlc.api as api
-    monkeypatch.setattr(api, "_cache", None)
+    from mlc import code
+    monkeypatch.setattr(code, "_cache", None)
     status, _, err = run("run", "model.py")
     assert status == 101 and "model.py:13: error[MLC0900]: " in err and "a defect of mlc" in err
 

@@ -90,7 +90,7 @@ def test_beam_search(example: Any, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_array_equal(words.numpy(), eager_words.numpy())
     np.testing.assert_array_equal(scores.numpy(), eager_scores.numpy())
 
-    beams = [([], beam.END, False, 0.0)]                   # the same in plain Python
+    beams: list[Any] = [([], beam.END, False, 0.0)]                   # the same in plain Python
     while not all(done for _, _, done, _ in beams):
         grown = [(word, last, True, s) for word, last, done, s in beams if done]
         grown += [([*word, n], n, n == beam.END, s + table[last, n]) for word, last, done, s in beams if not done

@@ -167,6 +167,8 @@ REFUSED: list[tuple[str, Callable[[Any], Any], type[Exception], str]] = [
     ("index", lambda m: m.pick(X[:, :3].copy(), np.array([0, 5])), IndexError,
      "extension_model.py:NUMBER:NUMBER: an index of take is out of range for axis 0 of size B "
      "(element 3 of the kernel)"),
+    ("assertion", lambda m: m.checked(-np.ones(3, np.float32)), AssertionError,
+     "extension_model.py:NUMBER:NUMBER: 100% of nothing"),
     ("key", lambda m: m.tree({"w": X, "rust": 1}, X), TypeError, "params has no key 'rest'"),
     ("keys", lambda m: m.tree({"w": X, "rest": ([X, 1.0], None), "more": 2}, X), TypeError,
      "params has 3 keys, expected 2: 'w', 'rest'"),

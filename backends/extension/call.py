@@ -26,7 +26,7 @@ from mlc.backends.extension.arrays import expected
 from mlc.backends.extension.objects import State, error
 from mlc.backends.extension.signature import Constant, Container, Function, Slot, Tree, containers, dtype_name, shown
 from mlc.ir.core import Block, Value
-from mlc.ir.interp import ELEMENTS
+from mlc.ir.interp import ASSERTION, ELEMENTS
 from mlc.ir.sizes import Dim
 
 Placer = Callable[[Value], None]
@@ -288,14 +288,21 @@ class _Call(CheckedCall):
         a.ret(result)
 
     def raise_record(self, record: Value) -> None:
-        """An index out of range, by the number of its place in the error record."""
-        a, sites = self.a, [_quoted(site(s)) + " (element %d of the kernel)" for s in self.interface.error_sites]
+        """An index out of range or an assertion, by the number of its place in the error record."""
+        a, places = self.a, self.interface.error_sites
+        asserted = [ASSERTION in s for s in places]
+        tails = ["%.0s" if is_assertion else " (element %d of the kernel)" for is_assertion in asserted]
+        sites = [_quoted(site(s).replace(ASSERTION, "", 1)) + tail for s, tail in zip(places, tails)]
         texts = [site.encode() + bytes(1) for site in sites]
         offsets = np.cumsum([0, *map(len, texts)][:-1] or [0], dtype=np.int64)
         place = a.shift_right(record, ELEMENTS.bit_length() - 1)
         where = a.load(I64, a.at(a.address_of(a.unit.constant(offsets.tobytes())), a.mul(place, a.i64(8))))
         a.store(a.and_(record, a.i64(ELEMENTS - 1)), self.found)
-        a.call("raise_error", error(a, "IndexError"), a.at(a.address_of(a.unit.constant(b"".join(texts))), where),
+        kinds = np.array(asserted or [0], dtype=np.int64)
+        is_assertion = a.load(I64, a.at(a.address_of(a.unit.constant(kinds.tobytes())), a.mul(place, a.i64(8))))
+        exception = a.select(a.compare("ne", is_assertion, a.i64(0)), error(a, "AssertionError"),
+                             error(a, "IndexError"))
+        a.call("raise_error", exception, a.at(a.address_of(a.unit.constant(b"".join(texts))), where),
                a.call("numbers", self.found, a.i64(1)))
 
     # -- what the caller gets

@@ -56,7 +56,7 @@ FUNCTIONS: dict[str, Signature] = {
     "Py_DecRef": (None, (PTR,)),
 }
 
-ERRORS = ("ImportError", "IndexError", "MemoryError", "TypeError", "ValueError")
+ERRORS = ("AssertionError", "ImportError", "IndexError", "MemoryError", "TypeError", "ValueError")
 VARIABLES = frozenset({"_Py_NoneStruct", "_Py_TrueStruct", "_Py_FalseStruct", "PyLong_Type", "PyFloat_Type",
                        *(f"PyExc_{name}" for name in ERRORS)})
 """Variables of the interpreter: objects, and pointers to exceptions."""

@@ -87,7 +87,8 @@ class _Rules:
         made.loc = self.function.loc.through(PASS_NAME)
         return made
 
-    def call(self, name: Symbol, made: Func, types: Sequence[tuple[Type, bool]]) -> Generator[Request, Batched, Flagged]:
+    def call(self, name: Symbol, made: Func,
+             types: Sequence[tuple[Type, bool]]) -> Generator[Request, Batched, Flagged]:
         """What a rule of one lane returns for all of them."""
         args = made.args[len(self.live):]
         batched = tuple(i for i, (_, flag) in enumerate(types) if flag)

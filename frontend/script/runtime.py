@@ -78,7 +78,7 @@ def decided(test: Any) -> bool:
     return found
 
 
-# -- sizes --------------------------------------------------------------------------------------------------------------
+# -- sizes ------------------------------------------------------------------------------------------------------------
 def same(a: Any, b: Any) -> Any:
     """`a == b`, which of sizes with symbols has to be known."""
     if isinstance(a, Size) or isinstance(b, Size):
