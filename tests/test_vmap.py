@@ -496,3 +496,18 @@ def test_time_is_linear_in_the_length_of_a_function() -> None:
                             "  %0 = autodiff.vmap @f(%x, %y) batched [0] lanes 2 : (tensor<2x3xf32>, tensor<3xf32>) -> "
                             "tensor<2x3xf32>\n  func.return %0 : tensor<2x3xf32>\n}\n")
     assert_linear(seconds_by_count(module, find_pass("grad").run, (400, 800, 1600)))
+
+
+def test_an_assert_concerns_the_lanes_that_come_to_it() -> None:
+    def f(x: Any) -> Any:
+        if x < 100.0:
+            assert x < 50.0, "too big"
+            y = 2.0 * x
+        else:
+            y = x
+        return y
+
+    many = mlc.compile(mlc.vmap(f))
+    assert many(np.array([1.0, 300.0, 3.0])).tolist() == [2.0, 300.0, 6.0]
+    with pytest.raises(AssertionError, match="too big"):
+        many(np.array([1.0, 300.0, 70.0]))

@@ -31,8 +31,8 @@ PASS_NAME = "vmap"
 """What the locations of batched operations say they went through."""
 
 POSITIONS: dict[type[Op], int] = {tensor.Take: 1, tensor.TakeAlong: 1, tensor.Scatter: 1, tensor.ScatterAlong: 1,
-                                  tensor.CrossEntropy: 1}
-"""Operations that check positions when they run, and which of their operands those are."""
+                                  tensor.CrossEntropy: 1, tensor.FailIf: 0}
+"""Operations that check positions, or else a condition, when they run, and which of their operands that is."""
 
 
 @dataclass(frozen=True)

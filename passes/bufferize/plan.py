@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 
 from mlc.dialects import func, scf
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir.bounds import Bounds, most
 from mlc.ir.core import Op, Value
 from mlc.ir.sizes import Dim, evaluate, is_natural, symbols
 from mlc.ir.types import TensorType
@@ -56,10 +57,13 @@ class Plan:
 
     given   the buffers of arguments and of those results that are in no argument's
     arenas  bytes that each call needs for itself
+    bounds  what sizes that only the data tell are at most
     """
 
-    def __init__(self, life: Lifetimes, given: Mapping[Value, Value], arenas: Mapping[func.Call, Dim]) -> None:
+    def __init__(self, life: Lifetimes, given: Mapping[Value, Value], arenas: Mapping[func.Call, Dim],
+                 bounds: Bounds) -> None:
         self.life = life
+        self.bounds = bounds
         places = {buffer: Given(buffer) for buffer in given.values()}
         self.given = {v: places[buffer] for v, buffer in given.items()}
         self.place_of: dict[Value, Slot | Given] = {}
@@ -129,7 +133,10 @@ class Plan:
         return op.ins if isinstance(op, Kernel) else op.operands
 
     def fresh(self, op: Op, v: Value) -> Slot:
-        bytes = v.type.size * v.type.dtype.itemsize
+        bytes = most(v.type.size * v.type.dtype.itemsize, self.bounds)
+        if bytes is None:
+            op.fail(f"nobody can tell before it runs how large {v.type} is at most", code="MLC0161")
+            raise AssertionError
         self.temporaries = self.temporaries + bytes
         return self.free_slot(bytes, self.life.start[op])
 
@@ -167,7 +174,7 @@ class Plan:
         return i
 
     def best_symbolic(self, size: Dim) -> int | None:
-        """Of the free slots that are larger or smaller whatever the symbols are: the smallest larger, largest smaller."""
+        """The smallest free slot that is larger whatever the symbols are, or the largest of those that are smaller."""
         larger = [i for i in self.free_unknown if is_natural(self.slots[i].needed - size)]
         smaller = [i for i in self.free_unknown if is_natural(size - self.slots[i].needed)]
         if not larger and not smaller:
