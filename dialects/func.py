@@ -205,7 +205,9 @@ def size_names(op: Op) -> set[str]:
 
 def free_name(name: str, taken: Collection[str]) -> str:
     """`name`, or the first of `name_0`, `name_1`, ... that is not taken."""
-    return next(n for n in (name, *(f"{name}_{i}" for i in range(len(taken) + 1))) if n not in taken)
+    if name not in taken:
+        return name
+    return next(n for i in range(len(taken) + 1) if (n := f"{name}_{i}") not in taken)
 
 
 def free_symbol(block: Block, name: str) -> Symbol:

@@ -21,8 +21,6 @@ _STATE: Why = ("the state of an optimiser is the dict of arrays that `init` and 
 _GROUPS: Why = ("an optimiser does not hold parameters, and its groups are settings by name",
                 'AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])')
 _DEVICE: Why = ("tensors are in the CPU's memory, or on an NVIDIA GPU", 'x.to("cuda"), x.to("cpu")')
-_COUNT: Why = ("how many elements there are would depend on the data, and the sizes of results do not",
-               "mlc.where(mask, x, 0) keeps the shape; outside compiled functions, x.numpy() has all of numpy")
 _COMPLEX: Why = ("there are no complex element types", "mlc.fft has pairs (real, imaginary) in a last dimension of 2")
 _STORAGE: Why = ("a tensor never changes, so that nobody can tell which share memory",
                  "x.numpy() is the array, with its strides and its address")
@@ -41,7 +39,6 @@ TENSOR: dict[str, Why] = {
             _GRADIENT),
     "data": ("a tensor never changes", "x itself, or x.detach() where no derivative should pass"),
     **_each("xpu pin_memory get_device", _DEVICE),
-    **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
     **_each("real imag conj angle is_complex resolve_conj adjoint H mH", _COMPLEX),
     **_each("stride storage untyped_storage storage_offset data_ptr as_strided is_contiguous is_shared", _STORAGE),
     "type": ("element types are objects here", "x.dtype says which it is, x.to(dtype) changes it"),
@@ -77,7 +74,6 @@ PACKAGE: dict[str, Why] = {
     **_each("no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled", _NO_TAPE),
     "autograd": _GRADIENT,
     **_each("mps device get_device set_default_device", _DEVICE),
-    **_each("nonzero argwhere masked_select unique unique_consecutive", _COUNT),
     **_each("real imag conj angle is_complex complex view_as_complex view_as_real polar complex64 complex128",
             _COMPLEX),
     "set_default_dtype": ("the element type is said where a tensor is made", "mlc.zeros(3, dtype=mlc.float64)"),

@@ -7,6 +7,8 @@ call: the assignment then means what it means in plain Python.
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,12 +18,42 @@ from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError
 
 
+class _InProgress(threading.local):
+    """The buffers of the functions that are being recorded in this thread; each is there as long as someone holds it.
+    """
+
+    def __init__(self) -> None:
+        self.known: list[weakref.ref[Buffers]] = []
+
+
+_in_progress = _InProgress()
+
+
 class Buffers:
     """The buffers of all modules in some trees, with what they hold when this is made."""
 
     def __init__(self, *trees: Any) -> None:
         self.slots = [(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
         self.before = [getattr(owner, name) for owner, name in self.slots]
+        if self.slots:
+            _in_progress.known = [x for x in _in_progress.known if x() is not None] + [weakref.ref(self)]
+
+    @staticmethod
+    def in_progress() -> Buffers:
+        """Those that the functions being recorded may assign, with what they hold now."""
+        out = Buffers()
+        slots = {(id(owner), name): (owner, name) for x in _in_progress.known if (b := x()) for owner, name in b.slots}
+        out.slots = list(slots.values())
+        out.before = [getattr(owner, name) for owner, name in out.slots]
+        return out
+
+    def path(self, number: int) -> str:
+        owner, name = self.slots[number]
+        return f"{type(owner).__name__}.{name}"
+
+    def restore(self) -> None:
+        """Let the modules hold what they did."""
+        self.assign(dict(enumerate(self.before)))
 
     def take(self) -> dict[int, Tensor]:
         """The new value of each buffer that was assigned, by its number; the modules hold the old ones again."""

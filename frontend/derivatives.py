@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import autodiff, func
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.devices import place_of
@@ -20,8 +22,9 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import Tracer, captured, check_call, current, record, state
-from mlc.ir.core import located
+from mlc.frontend.trace import Tracer, captured, check_call, current, emit, record, results_of, state
+from mlc.ir import sizes
+from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 
 Argnums = int | Sequence[int]
@@ -146,14 +149,14 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
         buffers = Buffers(args, keywords)
         return *_scalar(f, captured(f)(*args, **keywords), has_aux), buffers.take()
 
-    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()
     with located(loc):
         primals = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
-        results = [Tracer(v, outer) for v in autodiff.grad(function, primals, wrt)]
-    for old, new in zip([*traced, *(inputs.tracers[i] for i in wrt)], results):
-        new.weak = old.weak
-    values, gradients = iter(results), iter(results[len(traced):])
+        found = autodiff.grad(function, primals, wrt)
+        own = len(function.function_type.results)
+        values = iter(results_of(inner, traced, found[:own]))
+    gradients = iter([Tracer(v, outer, inputs.tracers[i].weak) for i, v in zip(wrt, found[own:])])
     value, aux, assigned = structure.unflatten([x if x is not None else next(values) for x in others])
     Buffers(args, keywords).assign(assigned)
     trees = tuple(tree.flatten(args[n])[1].unflatten([next(gradients) if is_wanted else None
@@ -161,7 +164,7 @@ def _grad(f: Callable[..., Any], numbers: tuple[int, ...], has_aux: bool, args: 
     return (value, aux) if has_aux else value, trees
 
 
-def _differentiable(f: Any, inputs: _Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
+def _differentiable(f: Any, inputs: Inputs, wanted: Sequence[int], args: tuple[Any, ...]) -> list[int]:
     """The numbers of the arguments that leaves `wanted` have become; UserError if one has no derivative."""
     out = []
     names = list(parameters(f))
@@ -202,11 +205,12 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
         buffers = Buffers(args)
         return captured(f)(*args), buffers.take()
 
-    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()
     values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
     with located(user_loc()):
-        results = [Tracer(v, outer, t.weak) for v, t in zip(func.call(function, values), traced)]
+        returned = func.call(function, values)
+        results = results_of(inner, traced, returned)
     pending = iter(results)
     out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])
     Buffers(primals).assign(assigned)
@@ -220,9 +224,10 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
         loc, here = user_loc(), current()
         with located(loc):
             given = _cotangents(results, is_result, structure, cotangents)
-            found = autodiff.vjp(function, [here.local(t) for t in known], [here.local(c) for c in given], wrt)
+            padded = zip((here.local(c) for c in given), (v.type for v in returned if v.type.dtype.is_float))
+            found = autodiff.vjp(function, [here.local(t) for t in known], [up_to(c, t.shape) for c, t in padded], wrt)
         gradients: dict[int, Tensor] = {i: Tracer(v, here, inputs.tracers[i].weak)
-                                        for i, v in zip(wrt, found[len(results):])}
+                                        for i, v in zip(wrt, found[len(returned):])}
         leaves = [None if p is None else gradients.get(p) for p in inputs.position]
         return inputs.structure.unflatten(leaves)  # type: ignore[no-any-return]
 
@@ -240,11 +245,26 @@ def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure:
             continue
         ct = tracer(0.0 if ct is None else ct)
         ct = cast(ct, result.type.dtype)
-        if ct.shape != result.shape and ct.shape != ():
+        if ct.shape != () and (ct.ndim != result.ndim or not all(map(_fits, ct.shape, result.shape))):
             raise UserError(f"a cotangent has type {ct.type}, its result {result.type}", code="MLC0375",
                             loc=user_loc())
-        out.append(broadcast_to(ct, result.shape))
+        out.append(ct if ct.shape else broadcast_to(ct, result.shape))
     return out
+
+
+def _fits(n: Any, wanted: Any) -> bool:
+    """Whether a cotangent has the size of its result; where only data tell that one, the code checks it."""
+    if n == wanted:
+        return True
+    told_by_data = not sizes.symbols(wanted).isdisjoint(current().root.named)
+    if told_by_data:
+        emit(_must_be, tracer(wanted), tracer(n))
+    return told_by_data
+
+
+def _must_be(wanted: Value, n: Value) -> T.FailIf:
+    differ = T.Compare("ne", wanted, n).result
+    return T.FailIf(T.Item(differ).result, "a cotangent has as many elements as its result")
 
 
 def _leaves_or_none(structure: tree.Structure, given: Any) -> list[Any]:

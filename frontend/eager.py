@@ -17,6 +17,7 @@ import numpy as np
 
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
+from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import CPU, Held, common_device, device_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_held, wrap
@@ -72,6 +73,8 @@ class Kernel:
         for kind, x in self.outputs:
             if kind == "result":
                 leaves.append(wrap(results[x]))
+            elif kind == "first":
+                leaves.append(wrap(first_elements(results, *x)))
             elif kind == "input":
                 leaves.append(given[x] if type(given[x]) is Tensor else wrap(arrays[x].copy()))
             else:
@@ -218,12 +221,14 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
             with located(loc):
                 leaves = [strengthened(x) if isinstance(x, Tracer) else x for x in leaves]
                 results = [x for x in leaves if isinstance(x, Tracer) and x.value not in position]
-                trace.finish(results)
+                trace.finish(results, True)
         except Error as error:
             raise as_user_error(error, op.name, call.given, loc) from None
     number = {r.value: i for i, r in enumerate(results)}
     outputs = [("value", x) if not isinstance(x, Tracer) else
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
+    outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+               for kind, x in outputs]
     return Kernel(Compiler.compile(trace.module, call.device) if results else None, structure, outputs)
 
 

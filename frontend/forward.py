@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import autodiff
+from mlc.dialects.tensor.bounded import first_of
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
 from mlc.frontend.signature import name_of
-from mlc.frontend.trace import Tracer, captured, check_call, current, record, state
+from mlc.frontend.trace import Tracer, captured, check_call, current, record, results_of, state
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -61,14 +62,16 @@ def _jvp(f: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, .
         buffers = Buffers(args)
         return captured(f)(*args), buffers.take()
 
-    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers)
+    inner, function, traced, structure, others = record(name_of(f), body, inputs.tracers, True)
     outer = current()
     with located(loc):
         values = [*(outer.local(t) for t in inputs.tracers), *inner.arguments()]
         found = autodiff.jvp(function, values, [outer.local(t) for t in given.values()], list(given))
-    results = [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
-    flow = iter(found[len(results):])
-    moved = [Tracer(next(flow), outer, r.weak) if r.type.dtype.is_float else None for r in results]
+        own = len(function.function_type.results)
+        results = results_of(inner, traced, found[:own])
+        flow = iter(found[own:])
+        moved = [Tracer(first_of(next(flow), r.shape), outer, r.weak) if r.type.dtype.is_float else None
+                 for r in results]
     pending = iter(results)
     out, assigned = structure.unflatten([x if x is not None else next(pending) for x in others])
     Buffers(primals).assign(assigned)

@@ -3,7 +3,8 @@
 Every size that may vary becomes a symbol of its own, and the function is recorded. Where it needs two of them to be
 equal, or one of them to be a number, recording ends with an error that names them: then they become one symbol if
 their numbers now are equal, the number it is now if not, and the function is recorded again. So what the symbols
-leave open is just what the function leaves open, and a call with sizes that do not fit finds no code.
+leave open is just what the function leaves open, and a call with sizes that do not fit finds no code. An error of
+Python's, such as a TypeError of what takes no symbol, is taken for one that names no size, and so means all.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
         now = [t.with_shape(tuple(shape)) for t, shape in zip(types, shapes)]
         try:
             return record(now), now
-        except Error as error:
+        except Exception as error:
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:
                 raise
@@ -57,8 +58,9 @@ def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Ite
         yield name
 
 
-def _names(error: Error, symbol: str) -> bool:
-    return re.search(rf"\b{symbol}\b", error.message) is not None
+def _names(error: Exception, symbol: str) -> bool:
+    said = error.message if isinstance(error, Error) else str(error)
+    return re.search(rf"\b{symbol}\b", said) is not None
 
 
 def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) -> None:

@@ -194,6 +194,15 @@ class Methods(Leaf):
     def aminmax(self, *, dim: _int | None = None, keepdim: _bool = False) -> Any:
         return call("aminmax", self, dim=dim, keepdim=keepdim)
     def count_nonzero(self, dim: Dims = None) -> Tensor: return call("count_nonzero", self, dim)
+    def nonzero(self, *, as_tuple: _bool = False) -> Any: return call("nonzero", self, as_tuple=as_tuple)
+    def argwhere(self) -> Tensor: return call("argwhere", self)
+    def masked_select(self, mask: Operand) -> Tensor: return call("masked_select", self, mask)
+    def unique(self, sorted: _bool = True, return_inverse: _bool = False, return_counts: _bool = False,
+               dim: _int | None = None) -> Any:
+        return call("unique", self, sorted, return_inverse, return_counts, dim)
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False,
+                           dim: _int | None = None) -> Any:
+        return call("unique_consecutive", self, return_inverse, return_counts, dim)
     def dist(self, other: Operand, p: _float = 2) -> Tensor: return call("dist", self, other, p)
 
     # -- order --------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
@@ -162,7 +163,8 @@ def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -
 class Recorded:
     """A function as a module with the entry @main, and how its results become what the Python function returned.
 
-    outputs   per leaf of the result: ("result", its number) or ("value", the leaf itself)
+    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, where only the data tell
+              how much of a result there is, ("first", (its number, the axes and the results that tell))
     captured  arrays that the function reached by itself and takes after its arguments
     assigned  of the modules among the arguments, the buffers that get a new value which is not returned: number of
               the buffer, number of the result
@@ -177,16 +179,16 @@ class Recorded:
     @property
     def computes(self) -> bool:
         """Whether there is anything to run."""
-        return bool(self.assigned) or any(kind == "result" for kind, _ in self.outputs)
+        return bool(self.assigned) or any(kind != "value" for kind, _ in self.outputs)
 
     def result(self, results: Sequence[Held]) -> Any:
         """What the Python function returned, from what the compiled one did."""
         make = object.__new__
         leaves = []
         for kind, x in self.outputs:
-            if kind == "result":
+            if kind != "value":
                 out = make(Tensor)
-                out._array = results[x]
+                out._array = results[x] if kind == "result" else first_elements(results, *x)
                 leaves.append(out)
             else:
                 leaves.append(x)
@@ -227,13 +229,19 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
                         outputs.append(("result", len(results)))
                         results.append(strengthened(tracer(x)))
+                    elif isinstance(x, Size):
+                        raise UserError(f"the size {x} is part of the result, and known only when the compiled "
+                                        "function runs", code="MLC0408", loc=loc,
+                                        hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
                     else:
                         outputs.append(("value", x))
                 returned = {r.value for r in results}
                 kept = {i: x for i, x in buffers.take().items() if trace.local(tracer(x)) not in returned}
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
-                trace.finish(results)
+                trace.finish(results, True)
+                outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+                           for kind, x in outputs]
         except Error as error:
             raise as_user_error(error, "result", out, loc) from None
     if donated:

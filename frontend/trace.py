@@ -20,6 +20,7 @@ from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.counts import Counts, Cuts, again, refuse
 from mlc.frontend.devices import CPU, Held
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import user_loc
@@ -167,6 +168,10 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
         self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
+        self.counts = Counts(self)                         # the sizes that only data tell
+        self.named: set[str] = set()                       # of the outermost: the names of all of them
+        self.cuts: dict[int, Cuts] = {}
+        self.leaving: list[str] = []
         self.left = math.inf                               # of the outermost: how many operations may still be recorded
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
@@ -217,6 +222,8 @@ class Trace:
                                 code="MLC0600", loc=user_loc(),
                                 notes=(f"the value comes from {value_origin(value)}",),
                                 hint="return it from the loop or branch, or carry it through the loop")
+            if self.root.named:
+                self.check_sizes(str(value.type), getattr(value.type, "shape", ()))
             return value
         if self.parent is None:
             raise UserError(f"a {value.type} is used after the function it belongs to has been recorded",
@@ -226,6 +233,18 @@ class Trace:
         if outer not in self.captured:
             self.captured[outer] = self.block.add_arg(outer.type, outer.name)
         return self.captured[outer]
+
+    def check_sizes(self, what: str, shape: Iterable[Any]) -> None:
+        """UserError where a size that only data tell is told in a loop or branch that is over."""
+        for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
+            around: Trace | None = self
+            while around is not None and name not in around.counts.witnesses:
+                around = around.parent
+            home = around.counts.witnesses[name].parent if around is not None else None
+            if around is None or home not in (around.block, *around.regions):
+                raise UserError(f"a {what} is used outside of the loop, branch or function whose data tell the size "
+                                f"{name}", code="MLC0600", loc=user_loc(),
+                                hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
     def known(self, array: Held, of_tensor: bool = False) -> Tracer:
         """An array that the function reaches by itself: a constant, or an argument whose array is kept in `lifted`.
@@ -250,11 +269,28 @@ class Trace:
         keeper.arrays[id(array)] = (array, tracer, elements)
         return tracer
 
-    def finish(self, results: Sequence[Tracer]) -> func.Func:
-        """Close the function with these results. A nested one is added to the module, or found there."""
+    def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
+        """What the function returns in place of values of sizes that only its data tell, and beside them."""
+        if not pads:
+            refuse(values, self.counts, str(self.function.sym_name), user_loc())
+        if self.parent is None:
+            padded, self.cuts = self.counts.cut(values)
+            return padded
+        padded, numbers = self.counts.padded(values)
+        self.leaving = list(numbers)
+        return [*padded, *numbers.values()]
+
+    def finish(self, results: Sequence[Tracer], pads: bool = False) -> func.Func:
+        """Close the function with these results. A nested one is added to the module, or found there.
+
+        pads   whether the caller takes out of larger results what has a size that only data tell: as `cuts` says of
+               the outermost function, and of another by the sizes `leaving`, whose numbers come after the results
+        """
         if self.root.refused is not None:
             raise self.root.refused
         values = [self.local(r) for r in results]
+        if self.counts.witnesses:
+            values = self._leave(values, pads)
         func.Return(tuple(values))
         if self.parent is not None:
             self._tell_sizes()
@@ -281,8 +317,13 @@ class Trace:
         """Give the function an argument for every size symbol that it uses and no argument tells."""
         told = {str(d) for a in self.block.args for d in a.type.shape}
         used = {s for op in self.function.walk() for d in _sizes_of(op) for s in sizes.symbols(d)}
+        used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
+            for name, witness in around.counts.witnesses.items():
+                if name in used and name not in told:
+                    self._captured(witness.result, around)
+                    told.add(name)
             for arg in list(around.block.args):
                 if any(str(d) in used and str(d) not in told for d in arg.type.shape):
                     self._captured(arg, around)
@@ -347,6 +388,9 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
         return x
 
     out = cls(*map(unwrap, args), **{k: unwrap(v) for k, v in attrs.items()})
+    if trace.root.named:
+        op: Op = out.op if isinstance(out, Value) else out  # type: ignore[assignment]
+        trace.check_sizes(op.name.removeprefix("tensor."), _sizes_of(op))
     if isinstance(out, Value):
         return Tracer(out, trace, weak)
     results = tuple(Tracer(r, trace, weak) for r in out.results)
@@ -354,13 +398,13 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
 
 
 # -- functions inside functions ---------------------------------------------------------------------------------------
-def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, *args: Any,
+def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
            **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.Structure, list[Any]]:
     """Record `f` as a function of its own within the current trace.
 
     If `inputs` is given, it becomes a function of them: `f` is called with tracers in their place. What else it uses
     is captured. Returns the trace, the function, the tracers among its results, their structure, and the other leaves
-    of it by position (None where a tracer stands).
+    of it by position (None where a tracer stands). With `pads`, what a call gives goes through `results_of`.
     """
     inner = Trace(name, current())
     inner.function.loc = user_loc()
@@ -371,25 +415,31 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, *a
         leaves, structure = tree.flatten(out)
         traced = [x for x in leaves if isinstance(x, Tracer)]
         with located(user_loc()):
-            function = inner.finish(traced)
+            function = inner.finish(traced, pads)
     return inner, function, traced, structure, [None if isinstance(x, Tracer) else x for x in leaves]
+
+
+def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
+    """What a call of a function recorded as `inner`, with `pads`, has returned: `values`, as many as `traced` tells."""
+    outer, count = current(), len(traced)
+    numbers = dict(zip(inner.leaving, values[count:]))
+    found = again(outer.counts, inner.counts, numbers, values[:count], [t.shape for t in traced])
+    return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
 
 
 def call(name: str, f: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
     """f(*args, **keywords), recorded as a call of a function."""
     check_call(f, name, args, keywords)
-    outer = current()
     buffers = Buffers(getattr(f, "__self__", None), args, keywords)
 
     def body() -> Any:
         out = captured(f)(*args, **keywords)
         return out, buffers.take()
 
-    inner, function, traced, structure, others = record(name, body, None)
+    inner, function, traced, structure, others = record(name, body, None, True)
     with located(user_loc()):
-        results = iter(func.call(function, inner.arguments()))
-    weak = iter(traced)
-    leaves = [x if x is not None else Tracer(next(results), outer, next(weak).weak) for x in others]
+        results = iter(results_of(inner, traced, func.call(function, inner.arguments())))
+    leaves = [x if x is not None else next(results) for x in others]
     out, assigned = structure.unflatten(leaves)
     buffers.assign(assigned)
     return out

@@ -16,7 +16,7 @@ import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value
-from mlc.ir.diag import UNKNOWN, IRError, Loc, UserError, UserIndexError
+from mlc.ir.diag import UNKNOWN, IRError, Loc, UserAssertionError, UserError, UserIndexError
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
@@ -218,7 +218,7 @@ class Contract:
             self.run_buffers(numbers, inputs, fresh)
         if error != -1:
             site, element = divmod(error, ELEMENTS)
-            raise index_error(self.attrs["error_sites"][site], element)
+            raise site_error(self.attrs["error_sites"][site], element)
         return [r != 0 if t.dtype.is_bool else r.view(to_numpy(t.dtype)) for r, t in zip(results, self.type.results)]
 
     def run_buffers(self, numbers: list[int], inputs: list[Any], fresh: list[Any]) -> int:
@@ -313,9 +313,15 @@ def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
     return out
 
 
-def index_error(site: str, element: int) -> UserIndexError:
-    """The error of an index out of range, recorded at `file:line:col: message`."""
+ASSERTION = "assertion: "
+"""Begins the message of a site that is an assertion; the others are indices."""
+
+
+def site_error(site: str, element: int) -> UserError:
+    """The error of an assertion or an index out of range, recorded at `file:line:col: message`."""
     message, loc = _located(site)
+    if message.startswith(ASSERTION):
+        return UserAssertionError(message.removeprefix(ASSERTION), code="MLC0612", loc=loc)
     return UserIndexError(f"{message} (element {element} of the kernel)", code="MLC0340", loc=loc)
 
 

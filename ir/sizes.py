@@ -133,6 +133,17 @@ class Size:
             return NotImplemented
         return not _less(self, other)
 
+    def __bool__(self) -> bool:
+        return not is_equal(self, 0)
+
+    def __index__(self) -> int:
+        raise _unknown(f"the size {self}")
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        raise _unknown(f"the size {self}")
+
     def __str__(self) -> str:
         out = ""
         for m, c in self.terms:
@@ -354,7 +365,11 @@ def is_equal(a: Dim, b: Dim) -> bool:
 
 
 def _open_question(what: str) -> UserError:
-    return UserError(f"whether {what} is known only when the compiled function runs", code="MLC0408", loc=caller_loc(),
+    return _unknown(f"whether {what}")
+
+
+def _unknown(what: str) -> UserError:
+    return UserError(f"{what} is known only when the compiled function runs", code="MLC0408", loc=caller_loc(),
                      hint="give the sizes as numbers (dynamic=False), or compute with them as tensors")
 
 

@@ -49,7 +49,7 @@ from mlc.frontend.trace import Capture, state
 from mlc.frontend.trace import call as recorded_call
 from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, Error, UserAssertionError, UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
@@ -363,22 +363,24 @@ class Compiled:
             (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names)
             if all(t.is_static for t in types) and not self.dynamic:
                 return None
-            self._reports.append(self._report(arguments, args, keywords, recorded))
             made = self._code(recorded, arguments)
-        except Error:
+        except Exception:                                  # also of Python: what f calls may take no symbol
             return None
         finally:
             arguments.types = static
         entry: Any = made.entry("main") if made is not None else None
         known = recorded, entry, donated
+        general = General(types, entry.interface.conditions if entry is not None else (), known)
+        if not general.fits(arguments):
+            return None
         arguments.types = [t if s is None else s for s, t in zip(static, types)]
+        self._reports.append(self._report(arguments, args, keywords, recorded))
         self._variants.append(self._variant(arguments, args, keywords, recorded, [made.linked] if made else []))
         if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
                 arguments, recorded, args, keywords):
             self._add_fast_path(entry)
         arguments.types = static
-        conditions = entry.interface.conditions if entry is not None else ()
-        self._general.setdefault(self._rough_key(arguments), []).append(General(types, conditions, known))
+        self._general.setdefault(self._rough_key(arguments), []).append(general)
         self._known[self._key(arguments)] = known
         return known
 

@@ -223,6 +223,10 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
         kind, value = next(outputs)
         if kind == "result":
             return Slot(value)
+        if kind == "first":
+            raise UserTypeError(f"{name} returns an array of which only the data tell how large it is",
+                                code="MLC0574", loc=user_loc(),
+                                hint="return one of a known size, and the number of elements that count beside it")
         if type(value) not in (bool, int, float, str):
             raise UserTypeError(f"{name} returns a {type(value).__name__}", code="MLC0574", loc=user_loc(),
                                 hint="return arrays, numbers, strings, bools and None")

@@ -12,7 +12,9 @@ from mlc.dialects import func, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.core import Block, Op, Value
+from mlc.ir.sizes import symbols
 from mlc.ir.types import TensorType
+from mlc.passes.conditions import op_sizes
 
 REGIONS = (scf.For, scf.If, scf.While)
 """Operations whose regions hold kernels."""
@@ -33,13 +35,30 @@ def blocks_of(function: func.Func) -> list[Block]:
 def is_between(op: Op) -> bool:
     """Whether an operation stands between kernels whatever its operands are."""
     return not op.name.startswith("tensor.") or isinstance(
-        op, tn.Item | tn.FromScalar | tn.Extent | tn.Witness)
+        op, tn.Item | tn.FromScalar | tn.Extent | tn.Witness | tn.FailIf)
 
 
 def reads(op: Op) -> Iterator[Value]:
     """The operands of an operation and of all inside it."""
     for inner in op.walk() if op.regions else (op,):
         yield from inner.operands
+
+
+def has_size(op: Op, name: str) -> bool:
+    """Whether a size that an operation, or one inside it, has or reads depends on the symbol `name`."""
+    for inner in op.walk() if op.regions else (op,):
+        types = [v.type for v in inner.operands if isinstance(v.type, TensorType)]
+        if any(name in symbols(d) for d in (*op_sizes(inner), *(d for t in types for d in t.shape))):
+            return True
+    return False
+
+
+def following(op: Op) -> Iterator[Op]:
+    """The operations after one in its block."""
+    later = op.next
+    while later is not None:
+        yield later
+        later = later.next
 
 
 def sink(block: Block, is_free: Callable[[Op], bool]) -> None:

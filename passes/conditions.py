@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from mlc.dialects import func
+from mlc.dialects import arith, func, scf
 from mlc.dialects.tensor.base import TensorOp
+from mlc.dialects.tensor.control import Extent, bounds_in
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
+from mlc.ir.bounds import certainly_natural
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
@@ -26,14 +28,28 @@ def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Co
                     ) -> dict[Dim, str]:
     """The conditions of a function; `callees` gives the argument types and the conditions of those that it calls."""
     out: dict[Dim, str] = {}
+    bounds = bounds_in(function)
     for op in function.walk():
         if isinstance(op, func.Call) and callees is not None:
             for size, site in _of_call(op, *callees[op.callee]):
-                out.setdefault(size, site)
+                if not certainly_natural(size, bounds) and not _where_it_runs(op, size):
+                    out.setdefault(size, site)
         for size, message in _of(op):
-            if isinstance(size, Size) and not sizes.is_natural(size):
+            if isinstance(size, Size) and not certainly_natural(size, bounds) and not _where_it_runs(op, size):
                 out.setdefault(size, f"{op.loc}: {op.name}: {message}")
     return out
+
+
+def _where_it_runs(op: Op, size: Dim) -> bool:
+    """Whether a size is not negative wherever `op` runs: in a loop over N, N - 1 is not."""
+    around = op.parent_op
+    while around is not None:
+        if isinstance(around, scf.For) and isinstance(around.upper.op, Extent):
+            lower = arith.constant_value(around.lower)
+            if lower is not None and sizes.is_natural(size - (around.upper.op.value - int(lower) - 1)):
+                return True
+        around = around.parent_op
+    return False
 
 
 def _of_call(call: func.Call, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str]]:

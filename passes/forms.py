@@ -21,7 +21,7 @@ def no_composites(module: Op) -> None:
 
 
 BETWEEN = frozenset(f"tensor.{name}" for name in (
-    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness"))
+    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness", "fail_if"))
 """Operations on tensors that may stand between kernels: views, constants, and the ways to scalars and back."""
 
 

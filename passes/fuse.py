@@ -142,11 +142,17 @@ class _Fuser:
         self.max_ops = max_ops
         self.group_of: dict[Op, Group] = {}
         self.groups: list[Group] = []
+        self.witnesses: dict[str, Op] = {}           # by the size that each names, and that what follows may have
 
     def run(self) -> None:
         for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
-            if op.name.startswith("tensor.") and not any(r.uses for r in op.results):
+            if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
                 op.erase()
+            elif isinstance(op, tn.Witness) and op.bound is not None:
+                if op.result.uses or any(between.has_size(later, str(op.size)) for later in between.following(op)):
+                    self.witnesses[str(op.size)] = op
+                else:
+                    op.erase()
         for op in self.block:
             if op.terminator:
                 continue
@@ -181,7 +187,22 @@ class _Fuser:
                 work += op.operands
 
     def producers(self, op: Op) -> dict[Group, None]:
-        return dict.fromkeys(self.group_of[s] for v in between.reads(op) for s in self.sources(v))
+        """The groups of what `op` reads, through free operations, and of the witnesses of the sizes that it has."""
+        out = dict.fromkeys(self.group_of[s] for v in between.reads(op) for s in self.sources(v))
+        for name, witness in self.witnesses.items():
+            if witness is not op and self.has_size(op, name):
+                out[self.group_of[witness]] = None
+        return out
+
+    def has_size(self, op: Op, name: str) -> bool:
+        work = [op]
+        while work:
+            current = work.pop()
+            if between.has_size(current, name):
+                return True
+            work += [v.op for v in between.reads(current) if v.op is not None and v.op.parent is self.block
+                     and v.op not in self.group_of]
+        return False
 
     def start(self, op: Op) -> Group:
         kind = "outside" if is_outside(op) else next((k for t, k in _KINDS.items() if isinstance(op, t)), "pointwise")

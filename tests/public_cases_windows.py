@@ -31,6 +31,16 @@ CASES = [
     C("Tensor.scatter_reduce", F(4, 3), 0, N(4, 6, 3), F(6, 3), "amax"),
     C("Tensor.index_copy", F(4, 3), 0, K(2, 0, dtype=np.int64), F(2, 3)),
     C("Tensor.index_fill", F(4, 3), 1, K(2, 0, dtype=np.int64), 1.5),
+    # what masks pick
+    C("nonzero", N(3, 4, 5)), C("nonzero", F(3, 4), as_tuple=True), C("nonzero", N(2, 9)), C("argwhere", N(2, 3, 4)),
+    C("where", B(3, 4)), C("masked_select", F(3, 4), B(3, 4), twice=False),
+    C("masked_select", F(3, 4), B(4), twice=False), C("masked_select", F(3, 1), B(1, 4), twice=False),
+    C("unique", N(4, 3, 5)), C("unique", K(2.0, 1.0, 2.0, 0.5), constant=(0,)),
+    C("unique", N(4, 3, 5), return_inverse=True, return_counts=True), C("unique", B(7), return_counts=True),
+    C("unique_consecutive", N(2, 3, 5)), C("unique_consecutive", N(2, 9), return_inverse=True, return_counts=True),
+    C("unique_consecutive", N(2, 5, 2), dim=0), C("unique_consecutive", N(2, 2, 7), True, True, dim=1),
+    *(C("Tensor." + n, N(3, 4, 5)) for n in ("nonzero", "argwhere", "unique", "unique_consecutive")),
+    C("Tensor.masked_select", F(3, 4), B(3, 4), twice=False),
     # pooling
     C(NN + "max_pool1d", F(2, 3, 9), 3), C(NN + "max_pool1d", F(3, 9), 2, 3, 1),
     C(NN + "max_pool1d", F(2, 3, 9), 2, 1, 1, 2),

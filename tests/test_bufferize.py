@@ -13,14 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.dialects import loop, memref
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import module
 from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.core import Op, Value, at_end
+from mlc.ir.diag import IRError
 from mlc.ir.interp import run_function, start_of
-from mlc.ir.passes import Pipeline
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import evaluate
 from mlc.passes import pipeline
@@ -149,3 +152,41 @@ def symbols_of(program: Program) -> dict[str, int]:
     assert main is not None
     return {str(d): n for a, x in zip(main.regions[0].block.args, program.arguments)
             for d, n in zip(a.type.shape, x.shape) if not isinstance(d, int)}
+
+
+# -- sizes that only the data tell ------------------------------------------------------------------------------------
+NAMED = """
+  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>"""
+REFUSED = {
+    "the size k, which only the data tell, does not reach here": ("tensor<kxf32>", NAMED + """
+  %z = tensor.neg %y : tensor<kxf32>
+  func.return %z : tensor<kxf32>"""),
+    "func.func: nobody can tell before it runs that k - 1 is not negative": ("tensor<1xf32>", NAMED + """
+  %z = tensor.slice %y {starts = [0], stops = [1], steps = [1]} : (tensor<kxf32>) -> tensor<1xf32>
+  func.return %z : tensor<1xf32>"""),
+    "tensor.witness: the size k has a meaning here already": ("tensor<f32>", NAMED + """
+  %v = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %z = tensor.reduce_sum %y {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
+  func.return %z : tensor<f32>"""),
+    "tensor.iota: the size k is no size of an argument": ("tensor<f32>", """
+  %w = tensor.witness %n {size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %y = tensor.iota {axis = 0} : tensor<kxf32>
+  %z = tensor.reduce_sum %y {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
+  func.return %z : tensor<f32>"""),
+}
+
+
+@pytest.mark.parametrize("says", REFUSED)
+def test_sizes_that_do_not_reach(says: str) -> None:
+    result, body = REFUSED[says]
+    text = f"func.func @f(%x: tensor<Bxf32>, %n: tensor<i64>) -> {result} {{{body}\n}}"
+    with pytest.raises(IRError) as caught:
+        Pipeline(parse_pipeline("fix_numerics,fuse,bufferize")).run(parse_module(text))
+    assert caught.value.code == "MLC0161" and says in str(caught.value)
+
+
+def test_sizes_that_only_the_data_tell_share_memory() -> None:
+    """Vectors of such a size that do not live at once lie in one place, which holds the greatest."""
+    f = mlc.compile(lambda x: (x[x > 0].cumsum(0) + x[x > 0]).sort().values.cumsum(0).sum(), args=[mlc.spec("N")])
+    assert f.compiled.peak_bytes(N=1000) < 5 * 8 * 1000

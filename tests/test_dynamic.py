@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,33 @@ def test_a_size_that_decides_what_python_does_is_a_number() -> None:
     assert [float(g(np.ones(n, np.float32))) for n in (2, 5, 1, 7)] == [2.0, 5.0, 10.0, 7.0]
 
 
+@pytest.mark.parametrize("f", [
+    lambda x: x.sum() if x.shape[0] else x.sum() - 1,
+    lambda x: x.sum() if x.shape[0] in (1, 4) else x.sum() - 1,
+    lambda x: x.sum() if 4 not in x.shape else x.sum() - 1,
+    lambda x: x / math.sqrt(x.shape[0] + 1),
+    lambda x: x * (1 / (x.shape[0] + 1)),
+    lambda x: x * [1.0, 2.0, 3.0, 4.0, 5.0][x.shape[0]],
+    lambda x: x + np.zeros(x.shape, np.float32),
+    lambda x: (x, x.shape[0]),
+    lambda x: x.reshape(1, -1).squeeze(),
+    lambda x: x[:2],
+])
+def test_a_size_that_python_asks_for_is_a_number(f: Any) -> None:
+    compiled = mlc.compile(f)
+    for n in (3, 4, 1, 0, 2, 4):
+        found, want = compiled(rows(n)), f(mlc.tensor(rows(n)))
+        assert [type(v) for v in leaves(found)] == [type(v) for v in leaves(want)]
+        for a, b in zip(leaves(found), leaves(want), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_what_is_said_of_a_size_that_is_no_number() -> None:
+    for f in (lambda x: x.shape[0], lambda x: float(x.shape[0]), lambda x: x if x.shape[0] else 2 * x):
+        with pytest.raises(mlc.UserError, match=r"B.* known only when the compiled function runs"):
+            mlc.compile(f, args=[mlc.spec("B")])(rows(3))
+
+
 def test_dynamic_false_makes_code_for_each_size() -> None:
     f = mlc.compile(lambda x: x.sum(), dynamic=False)
     for n in (2, 3, 4):
@@ -69,6 +97,18 @@ def test_memory_is_known_before_running() -> None:
     assert f.compiled.peak_bytes(B=2 * b) > f.compiled.peak_bytes(B=b)
     with pytest.raises(mlc.UserError, match="no code whose symbolic sizes are T"):
         f.compiled.peak_bytes(T=3)
+
+
+def test_the_statistics_of_a_batch_of_any_size() -> None:
+    one, many = nn.BatchNorm1d(3), nn.BatchNorm1d(3)
+    f = mlc.compile(lambda layer, x: layer(x), args=[None, mlc.spec("B", 3)])
+    for n in (5, 2, 7):
+        np.testing.assert_array_equal(f(many, rows(n, 3)).numpy(), mlc.compile(one, dynamic=False)(rows(n, 3)).numpy())
+    before = np.asarray(many.running_var)
+    with pytest.raises(mlc.UserError, match="more than one value for each channel"):
+        f(many, rows(1, 3))
+    np.testing.assert_array_equal(np.asarray(many.running_var), before)
+    np.testing.assert_array_equal(np.asarray(one.running_var), before)
 
 
 @pytest.mark.parametrize("pairs", [pytest.param(8, id="8 pairs"),

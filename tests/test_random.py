@@ -12,6 +12,7 @@ import mlc
 from mlc import random
 from mlc.dialects.tensor.random import threefry_arrays
 from mlc.ir.diag import UserError
+from tests.fake_device import FakeDevice
 
 KEY = mlc.random.key(2024)
 COUNT = 20_000
@@ -57,6 +58,19 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", DRAWS)
 def test_eager_and_compiled_give_the_same_bits(name: str) -> None:
     assert DRAWS[name](KEY).numpy().tobytes() == mlc.compile(DRAWS[name])(KEY).numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_every_lane_and_every_turn_has_the_bits_that_its_key_has_alone(name: str) -> None:
+    keys = mlc.random.split(KEY, 3)
+    alone = np.stack([DRAWS[name](key).numpy() for key in keys])
+    for many in (mlc.vmap(DRAWS[name]), lambda keys: mlc.map(DRAWS[name], keys)):
+        assert mlc.compile(many)(keys).numpy().tobytes() == alone.tobytes()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_gpu_draws_the_same_bits(name: str, device: FakeDevice) -> None:
+    assert mlc.compile(DRAWS[name], target="cuda")(KEY).numpy().tobytes() == DRAWS[name](KEY).numpy().tobytes()
 
 
 def _normal(x: Any) -> Any:

@@ -631,6 +631,13 @@ REWRITES: list[tuple[str, str]] = [          # rule, body of a function of %x %y
                              f"({F}, tensor<i64>, tensor<i8>) -> tensor<Bx2xf32>"),
     ("dot_of_nothing", "%a = tensor.full 2.0 : tensor<3x0xf32>\n%r = tensor.dot_general %a, %a {batch = [], "
                        "contract = [[1, 1]]} : (tensor<3x0xf32>, tensor<3x0xf32>) -> tensor<3x3xf32>"),
+    ("product_with_repeated", f"%a = tensor.broadcast_to %y : {F} to tensor<BxBx3xf32>\n%r = tensor.dot_general %x, %a "
+                              "{batch = [[0, 0]], contract = [[1, 2]]} : "
+                              f"({F}, tensor<BxBx3xf32>) -> tensor<BxBxf32>"),
+    ("take_of_repeated", f"%a = tensor.broadcast_to %x : {F} to tensor<3xBx3xf32>\n"
+                         "%b = tensor.iota {axis = 0} : tensor<3x1x1xi64>\n"
+                         "%c = tensor.broadcast_to %b : tensor<3x1x1xi64> to tensor<3xBx1xi64>\n%r = tensor.take_along "
+                         "%a, %c {axis = 2} : (tensor<3xBx3xf32>, tensor<3xBx1xi64>) -> tensor<3xBx1xf32>"),
 ]
 
 

@@ -173,7 +173,8 @@ class Walker:
         if op.bound is not None:
             raise UserError(f"vmap cannot give each lane a number of rows of its own: only its data tell the size "
                             f"{op.size}", code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
-                            hint="choose by the mask instead, which keeps the size: mlc.where(mask, x, 0)")
+                            hint="choose by the mask, which keeps the size: mlc.where(mask, x, 0). What all lanes "
+                                 "share is picked before loops and conditions")
         for call in op.result.users:
             if not isinstance(call, func.Call) or not self.table[call.callee].attrs.get(RECOMPUTE):
                 raise UserError(f"the size {op.size} depends on data and would differ from lane to lane",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from mlc.dialects import func, scf
@@ -104,7 +105,7 @@ def _outlined(around: Func, block: Block) -> Func:
     terminator = block.terminator
     body = [op for op in block if op is not terminator]
     for name in _untold(around, body, [*inside, *captured]):
-        captured.append(next(a for a in around.args if name in told(a.type)))
+        captured.append(_teller(around, name))
     made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
                          private=True)
     made.loc = terminator.loc
@@ -134,9 +135,15 @@ def _tell_sizes(around: Func, op: Masked) -> None:
     for name in _untold(around, list(op.block), op.block.args):
         if any(name in told(v.type) for v in op.block.args):
             continue
-        arg = next(a for a in around.args if name in told(a.type))
+        arg = _teller(around, name)
         op.set_operands([*op.operands, arg], [1, len(op.args) + 1])
         op.block.add_arg(arg.type, arg.name)
+
+
+def _teller(around: Func, name: str) -> Value:
+    """The argument of a function that tells a size, or the witness in it."""
+    witnesses = (op.results[0] for op in around.walk() if op.binds_size)
+    return next(v for v in itertools.chain(around.args, witnesses) if name in told(v.type))
 
 
 def _is_constant(v: Value) -> bool:
@@ -176,7 +183,9 @@ def _untold(around: Func, body: Sequence[Op], told_by: Sequence[Value]) -> list[
     known = {n for v in told_by for n in told(v.type)}
     own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}
     used = {n: None for top in body for op in top.walk() for n in size_symbols(op)}
-    used |= {n: None for v in told_by if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
+    read = [v for top in body for op in top.walk() for v in op.operands]
+    values = [v for v in (*told_by, *read) if isinstance(v.type, TensorType)]
+    used |= {n: None for v in values for d in v.type.shape for n in sizes.symbols(d)}
     return [n for n in used if n not in known and n not in own]
 
 

@@ -17,10 +17,12 @@ from mlc.dialects.autodiff import bodies, control, custom
 from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.bounded import first_of, named, to_bounds
+from mlc.dialects.tensor.control import bounds_in
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, ResultType, Symbol, Value, at_end, before, located
+from mlc.ir.core import Block, Op, ResultType, Symbol, Value, after, at_end, before, located
 from mlc.ir.diag import IRError, Loc, UserError
-from mlc.ir.types import Type
+from mlc.ir.types import TensorType, Type
 
 
 class Derivative(Op):
@@ -275,7 +277,8 @@ def _captures(block: Block) -> dict[Value, list[tuple[Op, int]]]:
 def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, int]]]:
     """Compute in `backward` again what depends on no argument, rather than save it; the captures that are left.
 
-    A witness is made again from its number: the size it names is known to one function only.
+    A witness is made again from its number: the size it names is known to one function only. That of one with a bound
+    keeps its name, since what stands in `backward` has the size.
     """
     block = backward.block
     captured = _captures(block)
@@ -288,15 +291,22 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
         if any(r in free and (r in captured or any(u in needed for u in r.users)) for r in op.results):
             needed.add(op)
     first, copies = block.first, dict[Value, Value]()
+    bounded = _witnesses(forward, [*backward.walk(), *needed], captured)
     for op in forward.block:
-        if op in needed:
+        if op in needed or op in bounded:
             block.insert(op.clone(copies), first)
-    for witness in [v.op for v in captured if v.op is not None and v.op.binds_size]:
+            if op in bounded and op.operands[0] not in copies:
+                made = block.last if first is None else first.prev
+                captured.setdefault(op.operands[0], []).append((made, 0))  # type: ignore[arg-type]
+    for witness in [v.op for v in captured if v.op is not None and v.op.binds_size and v.op not in bounded]:
         name = str(witness.attrs["size"])
         fresh = sizes.sym(func.free_name(name, func.size_names(forward) | func.size_names(backward)))
         block.insert(witness.clone(copies, env={name: fresh}), first)
         captured.setdefault(witness.operands[0], []).append((copies[witness.results[0]].op, 0))  # type: ignore[arg-type]
-    for repeated in [v.op for v in captured if isinstance(v.op, tensor.BroadcastTo) and v not in copies]:
+    kept = {*copies, *forward.block.terminator.operands}
+    for repeated in forward.block:
+        if not isinstance(repeated, tensor.BroadcastTo) or repeated.result in kept or repeated.result not in captured:
+            continue
         block.insert(repeated.clone(copies), first)          # what is repeated takes less room than what comes of it
         if repeated.x not in copies:
             captured.setdefault(repeated.x, []).append((copies[repeated.result].op, 0))  # type: ignore[arg-type]
@@ -306,29 +316,53 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
     return captured
 
 
+def _witnesses(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
+    """The witnesses of a function whose sizes operations and values have, or that bound those of others."""
+    names = {n for op in ops for n in bodies.size_symbols(op)}
+    names |= {n for v in values if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
+    out: set[Op] = set()
+    for op in backwards(forward.block):
+        if isinstance(op, tensor.Witness) and op.bound is not None and str(op.size) in names:
+            out.add(op)
+            names |= sizes.symbols(op.bound)
+    return out
+
+
 def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op, int]]]) -> tuple[int, ...]:
-    """Make what backward uses of forward's values arguments of the one and results of the other."""
+    """Make what backward uses of forward's values arguments of the one and results of the other.
+
+    What has a size that only the data tell is saved in the size that this is at most.
+    """
     returned = forward.block.terminator
+    bounds = bounds_in(forward)
     results = list(returned.operands)
     position: dict[Value, int] = {}
     for i, value in enumerate((*forward.args, *results)):
         position.setdefault(value, i)
     saved: list[int] = []
     for value, uses in captured.items():
+        told = named(value.type, bounds)
+        kept = value
         if value not in position:
+            with before(returned, returned.loc.through(PASS_NAME)):
+                kept = to_bounds(value, bounds) if told else value
             position[value] = len(forward.args) + len(results)
-            results.append(value)
+            results.append(kept)
         saved.append(position[value])
-        arg = backward.block.add_arg(value.type, value.name)
+        again: Value = backward.block.add_arg(kept.type, value.name)
+        if told:
+            witnesses = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in told]
+            with after(witnesses[-1], returned.loc.through(PASS_NAME)):
+                again = first_of(again, value.type.shape)
         for op, i in uses:
-            op.set_operand(i, arg)
+            op.set_operand(i, again)
     returned.set_operands(results)
     return (*saved, *_size_arguments(forward, backward))
 
 
 def _size_arguments(forward: Func, backward: Func) -> list[int]:
     """Give backward the arguments of forward whose sizes tell it the symbols that it uses and cannot tell."""
-    told = {name for a in backward.args for name in bodies.told(a.type)}
+    told = {name for a in backward.args for name in bodies.told(a.type)} | bounds_in(backward).keys()
     missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in told}
     saved: list[int] = []
     for i, arg in enumerate(forward.args):

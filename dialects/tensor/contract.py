@@ -7,9 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, full, kind, lanes_first, rounded, shape_text
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    broadcast_to,
+    full,
+    kind,
+    lanes_first,
+    rounded,
+    shape_text,
+)
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
-from mlc.dialects.tensor.shape import Transpose, inverse, transpose
+from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -123,6 +133,32 @@ def dot_of_nothing(op: DotGeneral) -> Value | None:
     """dot_general(x, y) == full(0), where a contracted size is 0"""
     if any(op.lhs.type.shape[i] == 0 for i, _ in op.contract):
         return full(0, op.result, op.result.type.shape)
+    return None
+
+
+@rewrite(DotGeneral)
+def product_with_repeated(op: DotGeneral) -> Value | None:
+    """dot_general(x, broadcast_to(y)) == dot_general(x, y) without the batch axes along which y is repeated
+
+    So what lanes share is read once and not for each of them. Only where the axes of the result stay in order.
+    """
+    for side in (0, 1):
+        source, other = op.operands[side].op, 1 - side
+        if not isinstance(source, BroadcastTo) or op.order is not None:
+            continue
+        made = source.result.type.rank - source.x.type.rank
+        stays = tuple(pair for pair in op.batch if pair[side] >= made)
+        gone = [pair for pair in op.batch if pair[side] < made]
+        freed = [pair[other] for pair in gone]
+        in_order = op.batch == (*stays, *gone) and freed == sorted(freed) and not any(
+            a < freed[-1] for a in op.free(other)) if gone else False
+        if not in_order or (side == 0 and op.free(0)):
+            continue
+        left = [a for a in range(source.result.type.rank) if a not in [pair[side] for pair in gone]]
+        y = broadcast_to(source.x, [source.shape[a] for a in left])
+        batch, contract = (tuple((left.index(i), j) if side == 0 else (i, left.index(j)) for i, j in pairs)
+                           for pairs in (stays, op.contract))
+        return DotGeneral(y if side == 0 else op.lhs, op.rhs if side == 0 else y, batch, contract).result
     return None
 
 

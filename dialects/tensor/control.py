@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects import arith, scf
-from mlc.dialects.tensor.base import Array, TensorOp, TypedOp, cast, constant_array, kind, reshape
+from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, constant_array, kind, reshape
 from mlc.dialects.tensor.kernel import stored
 from mlc.dialects.tensor.source import check_dtype
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.printer import quote
-from mlc.ir.sizes import Dim, Size, symbol_name
+from mlc.ir.sizes import Dim, Size, symbol_name, symbols
 from mlc.ir.types import IndexType, IntType, ScalarType, TensorType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
@@ -117,17 +117,26 @@ class Extent(Op, name="tensor.extent"):
         return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
 
 
-class Witness(TensorOp, name="tensor.witness", binds_size=True):
-    """result has max(0, n) rows of 0 elements: its type names a size that only the data tell
+class Witness(SizedOp, name="tensor.witness", binds_size=True):
+    """result has min(max(0, n), bound) rows of 0 elements: its type names a size that only the data tell
 
-        %w = tensor.witness %n {size = "rows"} : (tensor<i64>) -> tensor<rowsx0xi1>
+        %w = tensor.witness %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
 
-    A function that is called with it reads the size off its argument and may make tensors of that size; where the
-    witness stands nothing else has that size. The function has memory of its own while it runs.
+    With a bound, whatever stands below the witness in its block may have that size: memory is planned for the bound.
+    What has the size stays in the block; pad it to the bound, and hand on n beside it.
+
+    Without one, only a function that is called with the witness has that size, which it reads off its argument. Such a
+    function has memory of its own while it runs.
     """
 
     n: Value
     size: Dim
+    bound: Dim | None = None
+
+    @property
+    def pure(self) -> bool:  # type: ignore[override]
+        """A witness with a bound is no value alone: what mentions its size needs it, and is no user of its result."""
+        return self.bound is None
 
     def infer(self) -> TensorType:
         type, = self.tensors()
@@ -135,18 +144,27 @@ class Witness(TensorOp, name="tensor.witness", binds_size=True):
             self.refuse(f"n is {type}, not tensor<i64>", "MLC0113")
         if symbol_name(self.size) is None:
             self.refuse(f"{self.size} is no name for a size", "MLC0116")
+        if self.bound is not None and symbol_name(self.size) in symbols(self.bound):
+            self.refuse(f"the bound {self.bound} of {self.size} depends on it", "MLC0116")
         return TensorType((self.size, 0), i1)
 
-    def ref(self, n: Any) -> Array:
-        return np.zeros((max(0, int(n)), 0), np.bool_)
+    def compute(self, size: Any, n: Any) -> Array:
+        rows = max(0, int(n))
+        return np.zeros((rows if self.bound is None else min(rows, size(self.bound)), 0), np.bool_)
 
     def interpret(self, frame: Frame) -> Any:
-        out = self.ref(frame[self.n])
+        out = self.compute(frame.size, frame[self.n])
         frame.sizes[str(self.size)] = len(out)
         return out
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [None]
+
+
+def bounds_in(function: Op) -> dict[str, Dim]:
+    """The sizes that witnesses in a function name, with what they are at most; later ones may depend on earlier ones.
+    """
+    return {str(op.size): op.bound for op in function.inside(Witness) if op.bound is not None}
 
 
 def scalar_dtype(type: IntType | IndexType) -> IntType:

@@ -21,6 +21,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
+from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType
 
@@ -113,3 +114,25 @@ def along(indices: Value, axis: int, shape: Sequence[Dim]) -> Value:
     """The indices of each lane in a row along an axis of `shape`, for all places of the other axes."""
     row = (shape[0], *(shape[axis] if a == axis else 1 for a in range(1, len(shape))))
     return broadcast_to(reshape(indices, row), shape)
+
+
+def row_of(indices: Value, axis: int) -> Value | None:
+    """What `along` was given, as [lanes, places], if it made these indices."""
+    op = indices.op
+    if not isinstance(op, tensor.BroadcastTo) or op.x.type.rank != indices.type.rank:
+        return None
+    lanes, row = indices.type.shape[0], op.x.type.shape
+    if row[0] != lanes or any(d != 1 for a, d in enumerate(row) if a not in (0, axis)):
+        return None
+    return reshape(op.x, (lanes, row[axis])) if row[axis] == indices.type.shape[axis] else None
+
+
+@rewrite(TakeAlong)
+def take_of_repeated(op: TakeAlong) -> Value | None:
+    """take_along(broadcast_to(x), indices of each lane) == take(x, indices), where all lanes have the same x"""
+    source = op.x.op
+    if op.axis == 0 or not isinstance(source, tensor.BroadcastTo) or source.x.type.shape != op.x.type.shape[1:]:
+        return None
+    if (row := row_of(op.indices, op.axis)) is None:
+        return None
+    return lanes_first(Take(source.x, row, op.axis - 1).result, op.axis - 1)

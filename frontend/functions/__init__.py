@@ -15,6 +15,7 @@ from mlc.frontend.functions import (
     neural,
     normalization,
     pooling,
+    ragged,
     random,
     reduce,
     resize,
@@ -27,7 +28,7 @@ from mlc.frontend.functions import (
 from mlc.frontend.tensor import OPERATIONS
 
 MODULES = (compare, contract, convolution, create, dynamic, elementwise, fft, grids, index, linalg, losses, neural,
-           normalization, pooling, random, reduce, resize, scan, scatter, shape, sort, trigonometry)
+           normalization, pooling, ragged, random, reduce, resize, scan, scatter, shape, sort, trigonometry)
 
 ALIASES = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.functions.shape import sliced
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import (
@@ -30,7 +31,7 @@ from mlc.frontend.operands import (
 )
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
-from mlc.frontend.trace import Tracer, as_user_error, emit, state
+from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -168,7 +169,7 @@ _diagonal = diagonal
 
 # -- x[...] -----------------------------------------------------------------------------------------------------------
 def getitem(input: Tensor, key: Any) -> Tensor:
-    """input[key]: integers, slices, None, Ellipsis, and arrays of integers, as in numpy.
+    """input[key]: integers, slices, None, Ellipsis, arrays of integers and masks, as in numpy.
 
     On a tensor that has its elements, a key without arrays is a copy that numpy makes: it computes nothing.
     """
@@ -210,12 +211,11 @@ def _static_python(k: Any) -> Any:
 def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     """One key per dimension, and None for each new one."""
     for k in keys:
-        if isinstance(k, bool | np.bool_) or (is_tensor(k) and "bool" in str(k.dtype)):
-            raise UserTypeError("a mask as an index makes a shape that depends on data, which is not there yet",
-                                code="MLC0369", hint="use mlc.where(mask, a, b), or mlc.masked_fill")
+        if isinstance(k, bool | np.bool_) or (_is_mask(k) and not k.ndim):
+            raise UserTypeError("one truth value is no index", code="MLC0369", hint="use mlc.where(condition, a, b)")
         if not (k is None or k is Ellipsis or isinstance(k, slice | Size) or is_tensor(k) or hasattr(k, "__index__")):
             raise UserTypeError(f"{type(k).__name__} is no index", code="MLC0369")
-    used = sum(1 for k in keys if k is not None and not isinstance(k, EllipsisType))
+    used = sum(k.ndim if _is_mask(k) else 1 for k in keys if k is not None and not isinstance(k, EllipsisType))
     dots = sum(1 for k in keys if isinstance(k, EllipsisType))
     if used > rank or dots > 1:
         what = f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index"
@@ -229,10 +229,14 @@ def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
     return out
 
 
+def _is_mask(k: Any) -> bool:
+    return is_tensor(k) and "bool" in str(k.dtype)
+
+
 def _static(k: Any) -> Any:
-    """A key as a hashable value: an integer, (start, stop, step), None, or "array"."""
+    """A key as a hashable value: an integer, (start, stop, step), None, "array", or "mask" for one of truth values."""
     if is_tensor(k):
-        return "array"
+        return "mask" if _is_mask(k) else "array"
     if isinstance(k, slice):
         return tuple(x if x is None or isinstance(x, Size) else plain_int(x, "slice bound")
                      for x in (k.start, k.stop, k.step))
@@ -241,9 +245,11 @@ def _static(k: Any) -> Any:
 
 @operation()
 def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> Tensor:
-    """input[keys], with `arrays` where the keys say "array"."""
+    """input[keys], with `arrays` where the keys say "array" or "mask"."""
     x = tracer(input)
-    out = _basic_part(x, keys)
+    if "mask" in keys:
+        x, keys, arrays = _without_masks(x, keys, arrays)
+    out = _basic_part(*_without_far_ones(x, keys))
     places = [i for i, k in enumerate(k for k in keys if not isinstance(k, int | Size)) if k == "array"]
     if not places:
         return out
@@ -268,6 +274,56 @@ def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> 
     k, lead = len(shape), places[0]                       # the result's dimensions stand where the arrays stood
     order = [*range(k, k + lead), *range(k), *range(k + lead, taken.ndim)]
     return permute(taken, order)
+
+
+def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
+                   ) -> tuple[Tracer, list[Any], list[Operand]]:
+    """The same index with the positions that masks pick in place of them.
+
+    A mask alone picks from its dimensions made one; beside other arrays it stands for an index into each of them.
+    """
+    alone = sum(k in ("mask", "array") for k in keys) == 1
+    out: list[Any] = []
+    found: list[Operand] = []
+    given, at = iter(arrays), 0
+    for k in keys:
+        if k != "mask":
+            out.append(k)
+            at += k is not None
+            found += [next(given)] if k == "array" else []
+            continue
+        mask = tracer(next(given))
+        covered = x.shape[at: at + mask.ndim]
+        if mask.shape != covered:
+            raise UserIndexError(f"a mask of shape {_listing(mask.shape)} picks from dimensions {at} to "
+                                 f"{at + mask.ndim - 1} of shape {_listing(covered)}", code="MLC0366")
+        positions = picked(mask)
+        if alone:
+            x = reshape(x, [*x.shape[:at], sizes.product(covered), *x.shape[at + mask.ndim:]])
+        found += [positions] if alone else coordinates(positions, covered)
+        at += 1 if alone else mask.ndim
+        out += ["array"] * (1 if alone else mask.ndim)
+    return x, out, found
+
+
+def _without_far_ones(x: Tracer, keys: Sequence[Any]) -> tuple[Tracer, list[Any]]:
+    """The same index without integers along dimensions whose sizes only data tell: these are looked up when it runs."""
+    rest: list[Any] = []
+    for k in keys:
+        at = sum(other is not None for other in rest)
+        if isinstance(k, int) and _told_by_data(x.shape[at]):
+            x = take(x, number(k, i64), at)
+        else:
+            rest.append(k)
+    return x, rest
+
+
+def _told_by_data(n: Dim) -> bool:
+    return not sizes.symbols(n).isdisjoint(current().root.named)
+
+
+def _listing(shape: Sequence[Dim]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
 
 
 def _adjacent(keys: Sequence[Any]) -> bool:
@@ -328,6 +384,22 @@ def _length(start: Any, stop: Any, step: int) -> Any:
     return (start - stop - step - 1) // -step
 
 
+def _place(k: int | Size, n: Dim) -> Dim:
+    """Where a bound of a slice lies in a dimension of n elements, of which only data tell the number."""
+    if isinstance(k, Size) or k == 0:
+        return k
+    return _at_most(k, n) if k > 0 else n - _at_most(-k, n)
+
+
+def _at_most(x: Dim, n: Dim) -> Dim:
+    """min(x, n), told by data as n is."""
+    counts = current().counts
+
+    def smaller() -> Dim:
+        return counts.new(current().local(tracer(E.minimum(tracer(x), tracer(n)))), n)
+    return counts.once(("at most", x, n), smaller)
+
+
 def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
     """A slice as in `range(start, stop, step)`, within a dimension of n."""
     start, stop, step = key
@@ -338,11 +410,14 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
         first, last, by = slice(start, stop, step).indices(n)
         empty = 0 if not n else min(first, n - 1)
         return (first, last, by) if (last - first) * by > 0 else (empty, empty, by)
+    if step > 0 and _told_by_data(n):
+        begin, end = _place(start or 0, n), n if stop is None else _place(stop, n)
+        return begin if end == n or begin == 0 else _at_most(begin, end), end, step
     if step < 0 and (start is not None or stop is not None):
         raise UserError(f"a slice with a negative step and bounds needs a size that is known, found {n}",
                         code="MLC0365")
     if step < 0:
         return n - 1, -1, step
-    low: Dim = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
-    high: Dim = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
+    low: Any = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
+    high = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
     return low, high, step

@@ -104,7 +104,7 @@ def squeeze(input: Operand, dim: Dims = None) -> Tensor:
     x = tracer(input)
     chosen = range(x.ndim) if dim is None else [
         axis(d, x.ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
-    return to_shape(x, [d for i, d in enumerate(x.shape) if i not in chosen or d != 1])
+    return to_shape(x, [d for i, d in enumerate(x.shape) if i not in chosen or not sizes.is_equal(d, 1)])
 
 
 @operation()

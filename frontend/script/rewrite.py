@@ -320,6 +320,9 @@ class _Rewriter(ast.NodeTransformer):
         if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             name = "same" if isinstance(node.ops[0], ast.Eq) else "differs"
             return _place(_runtime(name, self.visit(node.left), self.visit(node.comparators[0])), node)
+        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            found = _runtime("among", self.visit(node.left), self.visit(node.comparators[0]))
+            return _place(found if isinstance(node.ops[0], ast.In) else ast.UnaryOp(ast.Not(), found), node)
         if len(node.ops) == 1 or _binds(*node.comparators[1:]):
             return self.generic_visit(node)  # type: ignore[return-value]
         cheap = all(map(_is_cheap, node.comparators))

@@ -83,7 +83,7 @@ def same(a: Any, b: Any) -> Any:
     """`a == b`, which of sizes with symbols has to be known."""
     if isinstance(a, Size) or isinstance(b, Size):
         return isinstance(a, int | Size) and isinstance(b, int | Size) and sizes.is_equal(a, b)
-    if isinstance(a, tuple) and isinstance(b, tuple) and any(isinstance(x, Size) for x in (*a, *b)):
+    if isinstance(a, tuple) and isinstance(b, tuple) and (_sized(a) or _sized(b)):
         return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
     return a == b
 
@@ -92,6 +92,17 @@ def differs(a: Any, b: Any) -> Any:
     """`a != b`"""
     sized = isinstance(a, Size | tuple) or isinstance(b, Size | tuple)
     return not same(a, b) if sized and not is_tensor(a) and not is_tensor(b) else a != b
+
+
+def among(x: Any, items: Any) -> Any:
+    """`x in items`"""
+    if isinstance(items, tuple | list | set | frozenset | dict | range) and (_sized(x) or _sized(items)):
+        return any(same(x, y) for y in items)
+    return x in items
+
+
+def _sized(x: Any) -> bool:
+    return isinstance(x, Size) or (isinstance(x, tuple) and any(isinstance(d, Size) for d in x))
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------

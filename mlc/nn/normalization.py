@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mlc.dialects import tensor as T
 from mlc.frontend.functions import create, neural, normalization
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.ir import sizes
+from mlc.ir.core import located
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim, Size
 from mlc.nn.module import Module
 
 
@@ -92,6 +96,15 @@ class _Tracking(Module):
             raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "
                             f"{len(x.shape)}", code="MLC0364", loc=user_loc())
 
+    def check_count(self, count: Dim) -> None:
+        """The variance is not that of one value; of a size with symbols, the compiled function checks it."""
+        message = f"{type(self).__name__} in training needs more than one value for each channel"
+        if isinstance(count, Size):
+            with located(user_loc()):
+                T.FailIf(T.Item(tracer(E.eq(tracer(count), 1)).value).result, message)
+        elif count == 1:
+            raise UserError(message, code="MLC0363", loc=user_loc())
+
     def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
         """Move the running statistics by a part of the way toward those of a batch."""
         assert self.running_mean is not None and self.running_var is not None
@@ -110,9 +123,7 @@ class _BatchNorm(_Tracking):
         of_batch = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
             axes = tuple(a for a in range(len(x.shape)) if a != 1)
-            if math.prod(n for n in (x.shape[a] for a in axes) if isinstance(n, int)) == 1:
-                raise UserError(f"{type(self).__name__} in training needs more than one value for each channel",
-                                code="MLC0363", loc=user_loc())
+            self.check_count(sizes.product([x.shape[a] for a in axes]))
             wide = x.float() if x.dtype.itemsize < 4 else x
             assert self.num_batches_tracked is not None
             self.num_batches_tracked = self.num_batches_tracked + 1

@@ -21,6 +21,9 @@ position of the donated input whose buffer it takes, or -1), `error_sites`, `con
 negative: the caller sees to it), `condition_sites`, `work`, `temporaries` (bytes of all values in the arena) and
 `arena` (its bytes), and a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them
 include what its callees need, but for callees whose sizes only the data tell: those have memory of the heap.
+
+A size that only the data tell and that has a bound (`tensor.witness`) is known below its witness. What has it lies in
+the arena, in as many bytes as it may take at most; views of it are made where the number is read.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,10 @@ from mlc.dialects import arith, func, memref, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func, Return
+from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, to_buffer
 from mlc.ir import sizes
+from mlc.ir.bounds import most
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
@@ -76,6 +78,7 @@ class Bufferizer:
         if function.is_public and not all(isinstance(t, TensorType) for t in (*interface.inputs, *interface.results)):
             function.fail("only functions of tensors are called from outside", code="MLC0160")
         names = symbols_of([t for t in inputs if isinstance(t, TensorType)])
+        self.bounds = bounds_in(function)
         self.check(names)
         bound = {str(op.size): op for op in function.inside(tn.Witness)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
@@ -84,6 +87,7 @@ class Bufferizer:
             if sizes.symbols(size) & bound.keys():
                 function.fail(f"nobody can tell before it runs that {size} is not negative: {site}", code="MLC0161")
         work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
+        work = None if work is None else most(work, self.bounds)
         if work is not None and sizes.symbols(work) & bound.keys():
             work = None
         self.life = Lifetimes(function, {name: c.overwrites for name, c in self.callees.items()})
@@ -92,15 +96,19 @@ class Bufferizer:
         self.add_arguments(names, old_args, returned, aliases)
         self.calls = calls
         arenas = {op: sizes.substitute(self.callees[op.callee].arena, env) for op, env in calls.items()}
-        self.heap_bytes = {op: size for op, size in arenas.items() if sizes.symbols(size) & bound.keys()}
-        self.arena_bytes = {op: 0 if op in self.heap_bytes else size for op, size in arenas.items()}
-        self.plan = Plan(self.life, self.given, self.arena_bytes)
+        planned = {op: most(size, self.bounds) for op, size in arenas.items()}
+        self.arena_bytes = {op: 0 if size is None or sizes.symbols(size) & bound.keys() else size
+                            for op, size in planned.items()}
+        self.heap_bytes = {op: size for op, size in arenas.items() if size != 0 and self.arena_bytes[op] == 0}
+        self.plan = Plan(self.life, self.given, self.arena_bytes, self.bounds)
         temporaries = self.plan.temporaries
         for op, env in calls.items():
             if op not in self.heap_bytes:
-                temporaries = temporaries + sizes.substitute(self.callees[op.callee].temporaries, env)
+                own = most(sizes.substitute(self.callees[op.callee].temporaries, env), self.bounds)
+                temporaries = temporaries + (self.arena_bytes[op] if own is None else own)
         arena = self.lay_out()
         self.rewrite_block(block, [self.given.get(v) for v in returned])
+        self.first.erase()
         block.erase_args(range(len(old_args)))
         function.attrs.pop("donate", None)
         if function.is_public:
@@ -112,19 +120,39 @@ class Bufferizer:
                       conditions)
 
     def check(self, names: Sequence[str]) -> None:
-        """Sizes are told by arguments, and callees have been bufferized, so nothing calls itself."""
-        for op in self.function.walk():
-            if isinstance(op, tn.Witness):
-                continue                                 # only calls use its size, and their results have others
-            if unknown := {n for d in op_sizes(op) for n in sizes.symbols(d)} - set(names):
-                op.fail(f"the size {', '.join(sorted(unknown))} is no size of an argument", code="MLC0161")
-            if isinstance(op, func.Call) and op.callee not in self.callees:
-                op.fail(f"@{op.callee} calls itself through this call, so nothing bounds the memory that it needs",
-                        code="MLC0162")
+        """Sizes are told by arguments or by witnesses above, and callees have been bufferized, so nothing calls itself.
+        """
+        work = [(self.block, set(names))]
+        while work:
+            block, told = work.pop()
+            for op in block:
+                self.check_sizes(op, told)
+                if isinstance(op, func.Call) and op.callee not in self.callees:
+                    op.fail(f"@{op.callee} calls itself through this call, so nothing bounds the memory that it needs",
+                            code="MLC0162")
+                work += [(inner, set(told)) for region in op.regions for inner in region.blocks]
+        self.check_sizes(self.block.terminator, set(names), self.block.terminator.operands)
         for block in between.blocks_of(self.function):
             if not all(between.hands_over_its_own(block.terminator)):
                 block.terminator.fail("hands over a tensor that no operation of its own gives", code="MLC0162",
                                       hint="run fuse")
+
+    def check_sizes(self, op: Op, told: set[str], values: Sequence[Value] = ()) -> None:
+        """An operation and `values` have sizes that are `told` there; a witness with a bound tells one more."""
+        found: Iterable[Dim] = [*op_sizes(op), *(d for v in values if isinstance(v.type, TensorType)
+                                                 for d in v.type.shape)]
+        if isinstance(op, tn.Witness):                   # of one without a bound only calls use the size
+            found = () if op.bound is None else (op.bound,)
+        if unknown := {n for d in found for n in sizes.symbols(d)} - told:
+            names = ", ".join(sorted(unknown))
+            if unknown & self.bounds.keys():
+                op.fail(f"the size {names}, which only the data tell, does not reach here", code="MLC0161",
+                        hint="it is known below its witness in the same block; pad what leaves that block to the bound")
+            op.fail(f"the size {names} is no size of an argument", code="MLC0161")
+        if isinstance(op, tn.Witness) and op.bound is not None:
+            if str(op.size) in told:
+                op.fail(f"the size {op.size} has a meaning here already", code="MLC0161")
+            told.add(str(op.size))
 
     def donations(self, returned: Sequence[Value]) -> list[int]:
         """For each result, the donated argument whose buffer it can take: its last reader writes it in place."""
@@ -174,11 +202,12 @@ class Bufferizer:
         self.errors = block.add_arg(MemRefType((1,), i64), "errors")
         self.sizes = SizeBuilder(self.symbols)
         self.first_symbols = frozenset(names)
-        self.numbers = tuple(self.symbols.values())
-        self.kernel_symbols = kernel_names(names)
-        self.renamed = {a: sizes.sym(b) for a, b in zip(names, self.kernel_symbols) if a != b}
+        every = [*names, *self.bounds]
+        self.in_kernels = dict(zip(every, kernel_names(every)))
+        self.renamed = {a: sizes.sym(b) for a, b in self.in_kernels.items() if a != b}
         assert block.first is not None
-        self.first = block.first
+        self.first: Op = arith.Constant.make([], {"value": 0}, [index], loc=block.first.loc)
+        block.insert(self.first, block.first)            # sizes stand before it: what was first may be replaced
 
     def lay_out(self) -> Dim:
         """Give every slot its offset, and make the views of the arena; the arena's size."""
@@ -189,20 +218,25 @@ class Bufferizer:
             offsets[slot] = total
             total = total + slot.bytes
         self.buffers: dict[Value, Value] = {}
+        self.later: dict[Value, Value] = {}             # values of sizes that only the data tell, and where they lie
         self.arenas: dict[func.Call, Value] = dict.fromkeys(self.calls, self.arena)
         with before(self.first):
             for v, slot in plan.in_slot.items():
-                self.buffers[v] = self.view_of_arena(offsets[slot], v.type.shape, buffer_type(v.type))
-                self.buffers[v].name = v.name
+                if any(self.is_bound(d) for d in v.type.shape):
+                    self.later[v] = self.sizes.value(offsets[slot])
+                else:
+                    self.buffers[v] = self.view_of_arena(self.sizes.value(offsets[slot]), v)
             for call, slot in plan.arena_of.items():
                 self.arenas[call] = memref.View(self.arena, self.sizes.value(offsets[slot]),
                                                 (self.sizes.value(self.arena_bytes[call]),),
                                                 MemRefType((None,), i8)).result
         return total
 
-    def view_of_arena(self, offset: Dim, shape: Sequence[Dim], type: MemRefType) -> Value:
-        dynamic = tuple(self.sizes.value(d) for d in shape if not isinstance(d, int))
-        return memref.View(self.arena, self.sizes.value(offset), dynamic, type).result
+    def view_of_arena(self, offset: Value, v: Value) -> Value:
+        dynamic = tuple(self.size(d) for d in v.type.shape if not isinstance(d, int))
+        view = memref.View(self.arena, offset, dynamic, buffer_type(v.type)).result
+        view.name = v.name
+        return view
 
     # -- rewriting ------------------------------------------------------------------------------------------------
     def buffer(self, v: Value) -> Value:
@@ -220,18 +254,28 @@ class Bufferizer:
         return not sizes.symbols(size) <= self.first_symbols
 
     def size(self, size: Dim) -> Value:
-        """The index value of a size, which reaches the whole function."""
+        """The index value of a size. It reaches the whole function, unless only the data tell it."""
+        if self.is_bound(size):
+            return SizeBuilder(self.symbols).value(size)
         with before(self.first):
             return self.sizes.value(size)
 
+    def kernel_sizes(self) -> tuple[tuple[Value, ...], tuple[str, ...]]:
+        """The sizes that kernels here may use: their numbers, and their names in kernels."""
+        known = [n for n in self.symbols if n in self.in_kernels]
+        return tuple(self.symbols[n] for n in known), tuple(self.in_kernels[n] for n in known)
+
     def rewrite_block(self, block: Block, waiting: Sequence[Value | None]) -> None:
         """Rewrite the operations of a block, which hands over in the buffers `waiting`, and forget those of tensors."""
+        around = set(self.symbols)
         for op in list(block):
             with before(op):
                 if op.terminator:
                     self.end(op, waiting)
                 else:
                     self.rewrite(op)
+        for name in self.symbols.keys() - around:
+            del self.symbols[name]
         for old in reversed([o for o in block if any(isinstance(r.type, TensorType) for r in o.results)]):
             old.erase()
 
@@ -279,8 +323,9 @@ class Bufferizer:
         else:
             op.regions = ()
             body.parent = None
-        new = Kernel(ins, outs, self.numbers, self.errors if found else None, body, (),
-                     symbols=self.kernel_symbols, label=op.label, unfused=op.unfused)
+        numbers, symbols = self.kernel_sizes()
+        new = Kernel(ins, outs, numbers, self.errors if found else None, body, (), symbols=symbols, label=op.label,
+                     unfused=op.unfused)
         new.attrs["site"] = self.sites.first[op]
 
     def copy(self, type: TensorType, source: Value, target: Value) -> None:
@@ -288,8 +333,8 @@ class Bufferizer:
         block = Block([type.with_shape(tuple(sizes.substitute(d, self.renamed) for d in type.shape))])
         with at_end(block):
             Yield(tuple(block.args))
-        Kernel((source,), (target,), self.numbers, None, Region(block), (),
-               symbols=self.kernel_symbols, label="copy")
+        numbers, symbols = self.kernel_sizes()
+        Kernel((source,), (target,), numbers, None, Region(block), (), symbols=symbols, label="copy")
 
     def call(self, op: func.Call) -> None:
         """Pass symbols, inputs, results, a piece of the arena and the error record."""
@@ -360,7 +405,14 @@ class Bufferizer:
         """Memory of as many rows as the number says, and of no bytes; the index value of the size, from here on."""
         number = arith.IndexCast(memref.Load(self.buffer(op.n), ()).result, index).result
         rows = arith.MaxSI(number, arith.constant(0, index)).result
+        if op.bound is not None:
+            rows = arith.MinSI(rows, self.size(op.bound)).result
         self.symbols[str(op.size)] = rows
+        for v, offset in list(self.later.items()):
+            used = {n for d in v.type.shape for n in sizes.symbols(d)}
+            if str(op.size) in used and used <= self.symbols.keys():
+                self.buffers[v] = self.view_of_arena(offset, v)
+                del self.later[v]
         return memref.View(self.arena, arith.constant(0, index), (rows,), buffer_type(op.result.type)).result
 
     def constant(self, op: tn.Constant) -> Value:

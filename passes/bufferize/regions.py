@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mlc.dialects import scf
-from mlc.ir.core import Block, Op, Region, Value
-from mlc.ir.types import TensorType
+from mlc.dialects import arith, func, memref, scf
+from mlc.dialects import tensor as tn
+from mlc.ir.core import Block, Op, Region, Value, before
+from mlc.ir.types import TensorType, i64
 
 if TYPE_CHECKING:
     from mlc.passes.bufferize.function import Bufferizer
@@ -30,13 +31,25 @@ def rewrite_if(b: Bufferizer, op: scf.If) -> None:
 
 
 def rewrite_while(b: Bufferizer, op: scf.While) -> None:
-    before, after = op.before.block, op.after.block
-    _start(b, op.init, before.args)
-    handed_on, again = [None, *_buffers(b, after.args)], _buffers(b, before.args)
-    for block, waiting in ((before, handed_on), (after, again)):
+    test, after = op.before.block, op.after.block
+    asserts = any(isinstance(inner, tn.FailIf) or (isinstance(inner, func.Call) and b.sites.reached[inner.callee])
+                  for inner in op.walk())
+    _start(b, op.init, test.args)
+    handed_on, again = [None, *_buffers(b, after.args)], _buffers(b, test.args)
+    for block, waiting in ((test, handed_on), (after, again)):
         b.rewrite_block(block, waiting)
         _drop_tensors(block)
+    if asserts:
+        _stop_at_errors(b, test.terminator)
     _replace(op, _scalars(op.init))
+
+
+def _stop_at_errors(b: Bufferizer, condition: Op) -> None:
+    """Leave a loop in which an assertion has failed: it may have said that the loop comes to an end."""
+    with before(condition):
+        record = memref.Load(b.errors, (b.size(0),)).result
+        fine = arith.CmpI("eq", record, arith.constant(-1, i64)).result
+        condition.set_operand(0, arith.AndI(condition.operands[0], fine).result)
 
 
 def _start(b: Bufferizer, init: Sequence[Value], carried: Sequence[Value]) -> None:

@@ -278,11 +278,11 @@ example python:
     mlc.einsum("ij,jk->iz", mlc.zeros(2, 3), mlc.zeros(3, 2))
 fix: name each dimension by a letter, and in the result only letters of operands, each once.
 
-MLC0369 This is no index, or makes a shape that depends on data.
+MLC0369 This is no index.
 example python:
     import mlc
     mlc.zeros(3)["a"]
-fix: index with integers, slices, None, ... and integer tensors; choose by a mask with mlc.where.
+fix: index with integers, slices, None, ..., integer tensors and masks; choose by one truth value with mlc.where.
 
 MLC0370 This is no random key.
 A key is a tensor of two uint32. A row of a tensor of keys is one.

@@ -105,3 +105,39 @@ func.func @doubled(%x: tensor<2xf32>) -> tensor<2xf32> {
   func.return %r : tensor<2xf32>
 }
 // run: @doubled([1, 2]) == [32, 64]
+// -----
+// what must not happen, checked in a branch and in a loop; where it does is an error, see test_script
+func.func @checked(%x: tensor<i64>) -> tensor<i64> {
+  %zero = tensor.full 0 : tensor<i64>
+  %0 = tensor.compare lt, %x, %zero : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  %bad = tensor.item %0 : (tensor<i1>) -> i1
+  tensor.fail_if %bad {message = "x is \"negative\""} : i1
+  %1 = tensor.item %x : (tensor<i64>) -> i64
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %top = arith.index_cast %1 : i64 to index
+  scf.for %i = %c0 to %top step %c1 {
+    %2 = tensor.from_scalar %i : index to tensor<i64>
+    %3 = tensor.compare ge, %2, %x : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    %4 = tensor.item %3 : (tensor<i1>) -> i1
+    tensor.fail_if %4 {message = "out of reach"} : i1
+  }
+  func.return %x : tensor<i64>
+}
+// run: @checked(3) == 3
+// -----
+// a size that the data tell, at most B; what has it stands below
+func.func @first(%x: tensor<Bxf32>, %n: tensor<i64>) -> (tensor<f32>, tensor<i64>) {
+  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
+  %i = tensor.iota {axis = 0} : tensor<kxf32>
+  %z = tensor.mul %y, %i : tensor<kxf32>
+  %s = tensor.reduce_sum %z {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
+  %k = tensor.size "k" : tensor<i64>
+  func.return %s, %k : tensor<f32>, tensor<i64>
+}
+// run: @first([1, 2, 3], 2) == (2, 2)
+// run: @first([1, 2, 3], 0) == (0, 0)
+// run: @first([1, 2, 3], 9) == (8, 3)
+// run: @first([1, 2, 3], -1) == (0, 0)
+// run: @first([], 1) == (0, 0)

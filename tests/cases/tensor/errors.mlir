@@ -46,3 +46,9 @@ func.func @f(%i: index) {
   %0 = tensor.from_scalar %i : index to tensor<i32>  // error: error[MLC0113]: tensor.from_scalar: index makes no tensor of i32
   func.return
 }
+
+// -----
+func.func @f(%n: tensor<i64>) -> tensor<kx0xi1> {
+  %0 = tensor.witness %n {bound = "k + 1", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>  // error: error[MLC0116]: tensor.witness: the bound k + 1 of k depends on it
+  func.return %0 : tensor<kx0xi1>
+}

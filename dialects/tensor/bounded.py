@@ -1,0 +1,46 @@
+"""tensor, bounded: values whose sizes only the data tell, in the larger form that may leave the witness's block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mlc.dialects.tensor.shape import Slice, pad
+from mlc.ir.bounds import Bounds, most
+from mlc.ir.core import Value
+from mlc.ir.diag import IRError
+from mlc.ir.sizes import Dim, symbols
+from mlc.ir.types import TensorType, Type
+
+
+def named(type: Type, bounds: Bounds) -> list[str]:
+    """The sizes that have bounds and that a type depends on, in order."""
+    return list(dict.fromkeys(n for d in _shape(type) for n in sorted(symbols(d)) if n in bounds))
+
+
+def to_bounds(x: Value, bounds: Bounds) -> Value:
+    """x with zeros after its elements, up to what each size is at most."""
+    return up_to(x, [_greatest(d, bounds) for d in x.type.shape])
+
+
+def up_to(x: Value, shape: Sequence[Dim]) -> Value:
+    """x with zeros after its elements, up to the sizes of `shape`."""
+    high = tuple(n - d for n, d in zip(shape, x.type.shape))
+    return pad(x, (0,) * len(high), high, (0,) * len(high))
+
+
+def first_of(x: Value, shape: Sequence[Dim]) -> Value:
+    """The first elements of x along each axis, as many as `shape` says: undoes to_bounds."""
+    if x.type.shape == tuple(shape):
+        return x
+    return Slice(x, (0,) * len(shape), tuple(shape), (1,) * len(shape)).result
+
+
+def _greatest(size: Dim, bounds: Bounds) -> Dim:
+    found = most(size, bounds)
+    if found is None:
+        raise IRError(f"nobody can tell before it runs how large the size {size} is at most", code="MLC0161")
+    return found
+
+
+def _shape(type: Type) -> Iterator[Dim]:
+    return iter(type.shape if isinstance(type, TensorType) else ())

@@ -1,0 +1,116 @@
+"""Sizes that only the data tell, such as how many elements a mask picks, in functions that are being recorded.
+
+Such a size is a symbol that a `tensor.witness` names, promised to be at most some other size. Tensors of that size are
+used as any other where they are made. What leaves a function has the size that is the promise, and beside it goes the
+number; whoever called takes the first elements, which are that many. So what is compiled has sizes that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from mlc.dialects import func
+from mlc.dialects import tensor as T
+from mlc.dialects.tensor.bounded import first_of, named, to_bounds
+from mlc.frontend.devices import Held
+from mlc.ir import sizes
+from mlc.ir.bounds import most
+from mlc.ir.core import Block, Value
+from mlc.ir.diag import Loc, UserError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import i64
+
+if TYPE_CHECKING:
+    from mlc.frontend.trace import Trace
+
+R = TypeVar("R")
+Cuts = tuple[tuple[int, int], ...]
+"""(axis, number of the result that says how many elements along it there are)."""
+
+
+class Counts:
+    """The sizes of one recorded function that only its data tell: the witness of each, by name."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.witnesses: dict[str, T.Witness] = {}
+        self._made: dict[Any, tuple[Block, Any]] = {}
+
+    def new(self, n: Value, bound: Dim, name: str = "rows") -> sizes.Size:
+        """A size of which `n` is the number, at most `bound`."""
+        root = self.trace.root
+        given = {s for arg in root.block.args for d in arg.type.shape for s in sizes.symbols(d)}
+        name = func.free_name(name, given | root.named)
+        root.named.add(name)
+        size = sizes.sym(name)
+        self.witnesses[name] = T.Witness(n, size, bound)
+        return size
+
+    def once(self, key: Any, make: Callable[[], R]) -> R:
+        """What `make` gives, the same again for an equal key: sizes that are known to be equal have one name."""
+        trace = self.trace
+        block, found = self._made.get(key, (None, None))
+        if block not in (trace.block, *trace.regions):
+            found = make()
+            self._made[key] = trace.regions[-1] if trace.regions else trace.block, found
+        return found  # type: ignore[return-value]
+
+    @property
+    def bounds(self) -> dict[str, Dim]:
+        return {name: w.bound for name, w in self.witnesses.items() if w.bound is not None}
+
+    # -- leaving the function -----------------------------------------------------------------------------------------
+    def padded(self, values: Sequence[Value]) -> tuple[list[Value], dict[str, Value]]:
+        """Values as they leave the function, and the numbers of the sizes that they have, by name."""
+        bounds = self.bounds
+        names = dict.fromkeys(n for v in values for n in named(v.type, bounds))
+        return [to_bounds(v, bounds) for v in values], {n: T.Size(sizes.sym(n), i64).result for n in names}
+
+    def cut(self, values: Sequence[Value]) -> tuple[list[Value], dict[int, Cuts]]:
+        """Values as they leave the outermost function, numbers of sizes after them, and of which values these cut
+        which axes."""
+        bounds = self.bounds
+        found: dict[Dim, int] = {}
+        cuts: dict[int, Cuts] = {}
+        for i, v in enumerate(values):
+            which = [(axis, d) for axis, d in enumerate(v.type.shape) if any(n in bounds for n in sizes.symbols(d))]
+            if which:
+                cuts[i] = tuple((axis, found.setdefault(d, len(values) + len(found))) for axis, d in which)
+        return [*(to_bounds(v, bounds) for v in values), *(T.Size(d, i64).result for d in found)], cuts
+
+
+def refuse(values: Sequence[Value], counts: Counts, name: str, loc: Loc) -> None:
+    """UserError if values that a function returns to a transformation have sizes that only its data tell."""
+    for v in values:
+        for size in named(v.type, counts.bounds):
+            raise UserError(f"{name} returns a {v.type}, and only its data tell the size {size}", code="MLC0614",
+                            loc=loc, notes=(f"the size comes from {counts.witnesses[size].loc}",),
+                            hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
+
+
+def again(counts: Counts, inner: Counts, numbers: Mapping[str, Value], values: Sequence[Value],
+          shapes: Sequence[Sequence[Dim]]) -> list[Value]:
+    """What a call returned, in the sizes that it had inside: `shapes` in names of the callee."""
+    if not numbers:
+        return list(values)
+    names: dict[str, Dim] = {}
+    for name, n in numbers.items():
+        bound = most(sizes.sym(name), inner.bounds)
+        assert bound is not None, "a size is at most its bound"
+        names[name] = counts.new(n, bound)
+    return [first_of(v, [sizes.substitute(d, names) for d in shape]) for v, shape in zip(values, shapes)]
+
+
+def first_elements(results: Sequence[Held], number: int, cuts: Cuts) -> Held:
+    """A result of a compiled function without what stands after its elements."""
+    array = results[number]
+    shape = list(array.shape)
+    for axis, count in cuts:
+        known = results[count]
+        shape[axis] = int(known if isinstance(known, np.ndarray) else known.numpy())
+    if not isinstance(array, np.ndarray):
+        return array.first(tuple(shape))
+    return np.ascontiguousarray(array[tuple(map(slice, shape))])

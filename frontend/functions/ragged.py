@@ -1,0 +1,177 @@
+"""Functions whose results have as many elements as the data say: what a mask picks, what differs from the rest.
+
+How many there are is a size that is told when the code runs (frontend/counts.py). Equal masks pick equally many, so
+`x[mask] + y[mask]` fits. No derivative goes to a mask or to positions; values are picked by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.operands import axis, boolean, broadcast_shapes, broadcast_to, cast, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, current, emit
+from mlc.ir import sizes
+from mlc.ir.core import Value
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Dim
+from mlc.ir.types import i64
+from mlc.passes.cse import attribute_key
+
+DEPTH = 8
+"""How far back two masks are compared."""
+
+
+def picked(mask: Tracer) -> Tracer:
+    """The positions where a mask holds, in its elements in row-major order, ascending."""
+    trace = current()
+    return trace.counts.once(_computed(trace.local(mask), DEPTH),
+                             lambda: _positions(reshape(mask, [sizes.product(mask.shape)])))
+
+
+def _positions(mask: Tracer) -> Tracer:
+    """Each position goes to the place that the number of those before it says, all others to one after the end."""
+    total, = mask.shape
+    ones = cast(mask, i64)
+    trace = current()
+    count = trace.local(tracer(R.sum(ones)))
+    rank = emit(T.Cumulative, ones, "sum", 0) - 1
+    rows = trace.counts.new(count, total)
+    place = E.where(mask, rank, tracer(total))
+    line = emit(T.Iota, (total,), 0, i64)
+    room = emit(T.Full, 0, (total + 1,), i64)
+    placed = emit(T.Scatter, room, tracer(place), line, 0, "set")
+    return emit(T.Slice, placed, (0,), (rows,), (1,))  # type: ignore[no-any-return]
+
+
+def _computed(value: Value, depth: int) -> Hashable:
+    """Equal for values that are computed in the same way from the same values."""
+    op = value.op
+    if depth == 0 or op is None or op.regions or not op.pure or isinstance(op, T.Constant):
+        return id(value)
+    attrs = tuple((k, attribute_key(v)) for k, v in sorted(op.attrs.items()) if v is not None)
+    return type(op), attrs, op.results.index(value), tuple(_computed(v, depth - 1) for v in op.operands)
+
+
+def coordinates(positions: Tracer, shape: Sequence[Dim]) -> tuple[Tracer, ...]:
+    """The indices along each axis of `shape` that positions in row-major order stand for."""
+    out = []
+    for i, n in enumerate(shape):
+        later = sizes.product(shape[i + 1:])
+        at = positions if later == 1 else tracer(E.floor_divide(positions, later if isinstance(later, int)
+                                                                else tracer(later)))
+        out.append(at if i == 0 else tracer(E.remainder(at, n if isinstance(n, int) else tracer(n))))
+    return tuple(out)
+
+
+def _where_not_zero(input: Operand) -> tuple[Tracer, tuple[Dim, ...]]:
+    mask = boolean(input)
+    return picked(mask), mask.shape
+
+
+@operation()
+def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not 0, a row of them for each; with as_tuple, those along each axis"""
+    positions, shape = _where_not_zero(input)
+    if as_tuple:
+        return coordinates(positions, shape or (1,))
+    columns = [reshape(c, [*c.shape, 1]) for c in coordinates(positions, shape)]
+    if not columns:
+        return emit(T.Full, 0, (*positions.shape, 0), i64)
+    return emit(T.Concat, tuple(columns), 1) if len(columns) > 1 else columns[0]
+
+
+@operation()
+def argwhere(input: Operand) -> Tensor:
+    """The indices of the elements that are not 0, a row of them for each"""
+    return nonzero(input)  # type: ignore[no-any-return]
+
+
+@operation()
+def where(condition: Operand, input: Operand = None, other: Operand = None) -> Any:
+    """input where the condition holds, other elsewhere; of a condition alone, the indices where it holds, by axes"""
+    if input is None and other is None:
+        return nonzero(condition, as_tuple=True)
+    if input is None or other is None:
+        raise UserTypeError("needs both input and other, or none of them", code="MLC0353")
+    return E.where(condition, input, other)
+
+
+@operation()
+def masked_select(input: Operand, mask: Operand) -> Tensor:
+    """The elements where the mask holds, a vector; input and mask are broadcast to one shape"""
+    x, m = tracer(input), tracer(mask)
+    if not m.type.dtype.is_bool:
+        raise UserTypeError(f"the mask is of {m.dtype}, expected mlc.bool", code="MLC0362",
+                            hint="compare it: mask != 0")
+    shape = broadcast_shapes(x.shape, m.shape)
+    flat = reshape(broadcast_to(x, shape), [sizes.product(shape)])
+    return emit(T.Take, flat, picked(broadcast_to(m, shape)), 0)  # type: ignore[no-any-return]
+
+
+# -- what differs ------------------------------------------------------------------------------------------------------
+def _groups(x: Tracer, at: int, inverse: bool, counts: bool) -> list[Tracer]:
+    """Of each run of equal slices along an axis the first; to which run each belongs; how long each is."""
+    n = x.shape[at]
+    line = emit(T.Iota, (n,), 0, i64)
+    before = emit(T.Take, x, tracer(E.maximum(line - 1, 0)), at)
+    differs = E.ne(x, before)
+    others = [a for a in range(x.ndim) if a != at]
+    if others:
+        differs = R.any(differs, others)
+    new = tracer(E.logical_or(differs, E.eq(line, 0)))
+    first = picked(new)
+    out = [emit(T.Take, x, first, at)]
+    number_of = emit(T.Cumulative, cast(new, i64), "sum", 0) - 1
+    if inverse:
+        out.append(number_of)
+    if counts:
+        zeros, ones = emit(T.Full, 0, first.shape, i64), emit(T.Full, 1, (n,), i64)
+        out.append(emit(T.Scatter, zeros, number_of, ones, 0, "add"))
+    return out
+
+
+def _given(out: list[Tracer]) -> Any:
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+@operation()
+def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """The different elements in ascending order, with return_inverse where each element of input is among them, with
+    return_counts how often each occurs; NaN differs from NaN
+    """
+    if dim is not None:
+        raise UserError(f"dim = {dim}: different slices are not found here, only different elements", code="MLC0360",
+                        hint="mlc.unique_consecutive takes a dim, of slices that are in order")
+    x = tracer(input)
+    flat = reshape(x, [sizes.product(x.shape)])
+    order = emit(T.ArgSort, flat if not x.type.dtype.is_bool else cast(flat, i64), 0, False)
+    out = _groups(emit(T.Take, flat, order, 0), 0, return_inverse, return_counts)
+    if return_inverse:
+        place = emit(T.Scatter, emit(T.Full, 0, flat.shape, i64), order, out[1], 0, "set")
+        out[1] = reshape(place, x.shape)
+    return _given(out)
+
+
+@operation()
+def unique_consecutive(input: Operand, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
+    """Of equal elements that follow each other the first, or of equal slices along `dim`; with return_inverse to which
+    each one belongs, with return_counts how many there are of each
+    """
+    x = tracer(input)
+    shape = x.shape
+    if dim is None or not x.ndim:
+        at, x = 0, reshape(x, [sizes.product(shape)])
+    else:
+        at = axis(dim, x.ndim)
+    out = _groups(x, at, return_inverse, return_counts)
+    if return_inverse and dim is None:
+        out[1] = reshape(out[1], shape)
+    return _given(out)

@@ -1,0 +1,120 @@
+"""What sizes are at most and at least, where some of their symbols are known to be at most something.
+
+A number that only the data tell may be promised to be at most `bound`. Sizes made of it have no number before the
+program runs, but a greatest one: memory is planned for that, and what holds of the least one holds always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mlc.ir import sizes
+from mlc.ir.sizes import Dim, Monomial, Quotient, is_natural, sym, symbols
+
+Bounds = Mapping[str, Dim]
+"""Symbols with what each is at most: a size in symbols without a bound and in those that stand before it."""
+
+
+def most(x: Dim, bounds: Bounds) -> Dim | None:
+    """What x is at most, in symbols without bounds; None if nothing is known."""
+    out: Dim | None = x
+    for name in reversed(list(bounds)):
+        if out is not None:
+            out = _without(out, name, bounds[name])
+    return out
+
+
+def least(x: Dim, bounds: Bounds) -> Dim | None:
+    """What x is at least, in symbols without bounds; None if nothing is known."""
+    found = most(-x, bounds)
+    return None if found is None else -found
+
+
+def certainly_natural(x: Dim, bounds: Bounds) -> bool:
+    """Whether x is not negative, whatever numbers its symbols stand for."""
+    found = least(x, bounds), least(_by_remainders(x), bounds)
+    return any(size is not None and is_natural(size) for size in found)
+
+
+def _by_remainders(x: Dim) -> Dim:
+    """x, with b * (a floordiv b) written as a - a mod b, for numbers b."""
+    if isinstance(x, int):
+        return x
+    total: Dim = 0
+    for monomial, coefficient in x.terms:
+        term: Dim = coefficient
+        for atom, power in monomial:
+            factor = _atom(atom)
+            for _ in range(power):
+                whole = isinstance(atom, Quotient) and atom.op == "floordiv" and isinstance(atom.den, int)
+                if whole and isinstance(term, int) and term % atom.den == 0:  # type: ignore[union-attr]
+                    term = term // atom.den * (atom.num - atom.num % atom.den)  # type: ignore[union-attr]
+                else:
+                    term = term * factor
+        total = total + term
+    return total
+
+
+def _without(x: Dim, name: str, bound: Dim) -> Dim | None:
+    """What x is at most where 0 <= name <= bound, without that symbol: each term by itself."""
+    if isinstance(x, int) or name not in symbols(x):
+        return x
+    total: Dim = 0
+    for monomial, coefficient in x.terms:
+        if not any(name in symbols(_atom(a)) for a, _ in monomial):
+            total = total + sizes.Size(((monomial, coefficient),)) if monomial else total + coefficient
+            continue
+        found = _greatest(monomial, name, bound) if coefficient > 0 else _smallest(monomial, name, bound)
+        if found is None:
+            return None
+        total = total + coefficient * found
+    return total
+
+
+def _greatest(monomial: Monomial, name: str, bound: Dim) -> Dim | None:
+    if (alone := _alone(monomial, name)) is not None:
+        num = _without(alone.num, name, bound)
+        return None if num is None else num // alone.den
+    if not _is_product_of_naturals(monomial):
+        return None
+    out: Dim = 1
+    for atom, power in monomial:
+        found: Dim | None = bound if atom == name else _atom(atom)
+        if isinstance(atom, Quotient) and name in symbols(_atom(atom)):
+            found = _greatest_quotient(atom, name, bound)
+        if found is None:
+            return None
+        for _ in range(power):
+            out = out * found
+    return out
+
+
+def _smallest(monomial: Monomial, name: str, bound: Dim) -> Dim | None:
+    if (alone := _alone(monomial, name)) is not None:
+        num = _without(-alone.num, name, bound)
+        return None if num is None else -num // alone.den
+    return 0 if _is_product_of_naturals(monomial) else None
+
+
+def _alone(monomial: Monomial, name: str) -> Quotient | None:
+    """The quotient that a monomial is, if it grows with its numerator alone, whatever the sign of that is."""
+    (atom, power), *rest = monomial
+    is_alone = isinstance(atom, Quotient) and atom.op == "floordiv" and power == 1 and not rest
+    return atom if is_alone and name not in symbols(atom.den) else None  # type: ignore[union-attr, return-value]
+
+
+def _is_product_of_naturals(monomial: Monomial) -> bool:
+    return all(isinstance(a, str) or is_natural(_atom(a)) for a, _ in monomial)
+
+
+def _greatest_quotient(atom: Quotient, name: str, bound: Dim) -> Dim | None:
+    """Of num floordiv den or num mod den; where it is computed at all, den is at least 1."""
+    if atom.op == "mod":
+        den = _without(atom.den, name, bound)
+        return None if den is None else den - 1
+    num = _without(atom.num, name, bound)
+    return num if num is None or name in symbols(atom.den) else num // atom.den
+
+
+def _atom(atom: str | Quotient) -> Dim:
+    return sym(atom) if isinstance(atom, str) else sizes.Size(((((atom, 1),), 1),))
