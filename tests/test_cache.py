@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import mlc
-import mlc.api as api
+from mlc import code
 from mlc.backends import cache, compile_many, versions
 from mlc.backends import target as targets
 from mlc.backends.cache import Store
@@ -51,7 +51,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a new process would, know no code."""
-    monkeypatch.setattr(api, "_cache", {})
+    monkeypatch.setattr(code, "_cache", {})
     monkeypatch.setattr(compile_many, "_memory", {})
 
 

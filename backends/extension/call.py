@@ -298,7 +298,7 @@ class _Call(CheckedCall):
         place = a.shift_right(record, ELEMENTS.bit_length() - 1)
         where = a.load(I64, a.at(a.address_of(a.unit.constant(offsets.tobytes())), a.mul(place, a.i64(8))))
         a.store(a.and_(record, a.i64(ELEMENTS - 1)), self.found)
-        kinds = np.array(asserted or [0], dtype=np.int64)
+        kinds = np.array(asserted or [False], dtype=np.int64)
         is_assertion = a.load(I64, a.at(a.address_of(a.unit.constant(kinds.tobytes())), a.mul(place, a.i64(8))))
         exception = a.select(a.compare("ne", is_assertion, a.i64(0)), error(a, "AssertionError"),
                              error(a, "IndexError"))
