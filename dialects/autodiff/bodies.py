@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from mlc.dialects import func, scf
 from mlc.dialects.autodiff.activity import has_cotangent
@@ -59,6 +59,22 @@ def body_call(block: Block) -> func.Call:
 def leading(op: Op) -> int:
     """How many arguments a body takes before what is carried: the counter of a `for`."""
     return 1 if isinstance(op, scf.For) else 0
+
+
+def while_of(op: scf.While, start: Sequence[Value], turn: Callable[[Sequence[Value]], Sequence[Value]]) -> scf.While:
+    """A `while` that goes on as `op` does, by the first of the values it carries; `turn` makes the next ones."""
+    types = tuple(v.type for v in start)
+    first, second = Block(types), Block(types)
+    mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
+    with at_end(first, builder.loc):
+        for inner in op.before.block:
+            if inner.terminator:
+                scf.Condition(mapping.get(inner.operands[0], inner.operands[0]), tuple(first.args))
+            else:
+                inner.insert_clone(mapping)
+    with at_end(second, builder.loc):
+        scf.Yield(tuple(turn(second.args)))
+    return scf.While(tuple(start), Region(first), Region(second), types)
 
 
 def _is_call(block: Block) -> bool:

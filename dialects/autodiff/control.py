@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from mlc.dialects import arith, func, scf, tensor
 from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, has_cotangent
-from mlc.dialects.autodiff.bodies import bodies, body_call, is_control, leading
+from mlc.dialects.autodiff.bodies import bodies, body_call, is_control, leading, while_of
 from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
 from mlc.dialects.autodiff.lanes import Yield as MaskedYield
 from mlc.dialects.func import Func
@@ -403,21 +403,11 @@ def _count(op: scf.For) -> Value:
 
 def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
     """The results of a loop that also counts its turns, and their number."""
-    types = [*(v.type for v in op.init), TensorType((), i64)]
-    first, second = Block(types), Block(types)
-    mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
-    with at_end(first, builder.loc):
-        for inner in op.before.block:
-            if inner.terminator:
-                scf.Condition(mapping.get(inner.operands[0], inner.operands[0]), tuple(first.args))
-            else:
-                inner.insert_clone(mapping)
-    mapping = dict(zip(op.after.block.args, second.args))
-    with at_end(second, builder.loc):
-        results = body_call(op.after.block).insert_clone(mapping).results
-        scf.Yield((*results, second.args[-1] + size_tensor(1, i64)))
-    zero = size_tensor(0, i64)
-    found = scf.While((*op.init, zero), Region(first), Region(second), tuple(types)).results
+    def turn(values: Sequence[Value]) -> list[Value]:
+        mapping: dict[Value, Value] = dict(zip(op.after.block.args, values))
+        return [*body_call(op.after.block).insert_clone(mapping).results, values[-1] + size_tensor(1, i64)]
+
+    found = while_of(op, [*op.init, size_tensor(0, i64)], turn).results
     return found, found[-1]
 
 

@@ -211,7 +211,7 @@ class _Forward:
         else:
             raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc,
                             notes=(f"the derivative is asked for at {self.asked}",),
-                            hint="pass its operand through stop_gradient if it is to count as a constant")
+                            hint="pass its operand through stop_gradient, x.detach(), if it is to count as a constant")
         return following
 
     def tangent(self, v: Value) -> Value:
@@ -295,18 +295,7 @@ class _Forward:
                 scf.Yield(tuple(turn([loop.counter], loop.carried)))
             out = loop.results
         else:
-            types = [v.type for v in start]
-            first, second = Block(types), Block(types)
-            mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
-            with at_end(first, builder.loc):
-                for inner in op.before.block:
-                    if inner.terminator:
-                        scf.Condition(mapping.get(inner.operands[0], inner.operands[0]), tuple(first.args))
-                    else:
-                        inner.insert_clone(mapping)
-            with at_end(second, builder.loc):
-                scf.Yield(tuple(turn([], second.args)))
-            out = scf.While(tuple(start), Region(first), Region(second), tuple(types)).results
+            out = bodies.while_of(op, start, lambda values: turn([], values)).results
         return list(out[:count]), dict(zip(carried, out[count:]))
 
     def masked(self, op: Masked, push: Push, function: Pushed | None) -> tuple[list[Value], dict[int, Value]]:

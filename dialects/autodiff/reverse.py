@@ -244,7 +244,7 @@ def _apply(op: Op, rule: Rule | None, cotangents: Sequence[Value | None],
         return rule(*cotangents)
     if not has_vjp(op):
         raise UserError(f"{op.name} has no derivative", code="MLC0130", loc=op.loc, notes=(_asked(asked),),
-                        hint="pass its operand through stop_gradient if it is to count as a constant")
+                        hint="pass its operand through stop_gradient, x.detach(), if it is to count as a constant")
     return zip(op.operands, op.vjp(*(_given(ct, r.type) for ct, r in zip(cotangents, op.results))))
 
 
