@@ -16,10 +16,10 @@ from collections.abc import Callable, Sequence
 
 from mlc.dialects import arith, func, scf, tensor
 from mlc.dialects.autodiff import lanes
-from mlc.dialects.autodiff.batch_walk import POSITIONS, Flagged, Scope, Walk, Walker, as_tensor, batched_type
+from mlc.dialects.autodiff.batch_walk import POSITIONS, Flagged, Scope, Walk, Walker, batched_type
 from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
 from mlc.dialects.tensor.base import compare, full, select
-from mlc.dialects.tensor.control import as_condition, scalar_dtype
+from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
 from mlc.dialects.tensor.source import int_range
 from mlc.ir.core import Block, Op, Region, Value, at_end
 from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index
@@ -70,7 +70,7 @@ class Batcher(Walker):
             return                               # values alone are the effects of what stands inside
         (_, own_lower), (_, own_upper), (step, own_step) = bounds
         kind = op.lower.type
-        first, end, by = (v if own else as_tensor(v) for v, own in bounds)
+        first, end, by = (v if own else from_scalar(v) for v, own in bounds)
         if own_step or (own_lower and not is_one(op.step)):
             together, step = False, arith.constant(1, kind)
             count: Value = tensor.FloorDiv(end - first + by - full(1, by), by).result
@@ -91,7 +91,7 @@ class Batcher(Walker):
             return (yield from self.block(op.block, inner))
 
         with at_end(loop.block):
-            number = as_tensor(loop.counter)
+            number = from_scalar(loop.counter)
             counts = self.live(compare("lt", number, count), scope)
             if together and own_lower:
                 counts = both(counts, compare("ge", number, first))

@@ -19,7 +19,7 @@ from mlc.dialects.autodiff.activity import RECOMPUTE
 from mlc.dialects.autodiff.lanes import Masked, beside
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
-from mlc.dialects.tensor.control import for_loop, from_index, scalar_dtype
+from mlc.dialects.tensor.control import for_loop, from_index, from_scalar, scalar_dtype
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.shape import pad
 from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
@@ -141,7 +141,7 @@ class Walker:
         if is_batched:
             return value
         if not isinstance(value.type, TensorType):
-            value = as_tensor(value)
+            value = from_scalar(value)
         return broadcast_to(value, (self.lanes, *value.type.shape))
 
     # -- operations ---------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Walker:
             assert builder.block is not None
             builder.block.insert(made)
             return made.results[0]
-        return map_elements([v if isinstance(v.type, TensorType) else as_tensor(v) for v, _ in flagged], body)
+        return map_elements([v if isinstance(v.type, TensorType) else from_scalar(v) for v, _ in flagged], body)
 
     def _witness(self, op: tensor.Witness, scope: Scope) -> None:
         """The tapes of a derivative have at least the rows that are used: for all lanes those of the longest."""
@@ -236,11 +236,6 @@ def resized(x: Value, type: IntType, unsigned: bool) -> Value:
     if x.type.width > type.width:
         return arith.TruncI(x, type).result
     return (arith.ExtUI if unsigned else arith.ExtSI)(x, type).result
-
-
-def as_tensor(x: Value) -> Value:
-    """A scalar as a tensor of no dimensions."""
-    return tensor.FromScalar(x, scalar_dtype(x.type)).result
 
 
 def spared(x: Value, rows: int) -> Value:

@@ -28,7 +28,7 @@ from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
 from mlc.dialects.autodiff.lanes import Yield as MaskedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
-from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index
+from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index, from_scalar, turns_of
 from mlc.dialects.tensor.source import size as size_tensor
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
@@ -141,28 +141,8 @@ def forward_half(op: Op, activity: Activity, made: Mapping[Request, Halves], tab
         copy = op.insert_clone({})
         return copy.results, lambda *cts: []
     turns = _Turns(op, passages[0], halves[0])
-    count = _turns(op) if isinstance(op, scf.For) else None
+    count = turns_of(op) if isinstance(op, scf.For) else None
     return _taped(op, turns, count) if count is not None else _repeated(op, turns, function)
-
-
-def _turns(op: scf.For) -> Dim | None:
-    """How often a loop turns, if that is a number or a size."""
-    lower, upper, step = (_known(v) for v in (op.lower, op.upper, op.step))
-    if lower is None or upper is None or not isinstance(step, int) or step <= 0:
-        return None
-    span = upper - lower
-    if isinstance(span, int):
-        return max(0, -(-span // step))
-    if not sizes.is_natural(span):
-        return None
-    return span if step == 1 else (span + (step - 1)) // step
-
-
-def _known(bound: Value) -> Dim | None:
-    if isinstance(bound.op, tensor.Extent):
-        return bound.op.value
-    value = arith.constant_value(bound)
-    return None if value is None else int(value)
 
 
 # -- if ---------------------------------------------------------------------------------------------------------------
@@ -255,9 +235,7 @@ def _or_zeros(ct: Value | None, type: Type) -> Value:
 
 def as_tensor(v: Value) -> Value:
     """A scalar as a tensor, which can be saved in a tape."""
-    if isinstance(v.type, TensorType):
-        return v
-    return from_index(v) if v.type == index else tensor.FromScalar(v, v.type).result
+    return v if isinstance(v.type, TensorType) else from_scalar(v)
 
 
 def as_scalar(v: Value, type: Type) -> Value:

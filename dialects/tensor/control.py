@@ -19,7 +19,7 @@ from mlc.dialects.tensor.kernel import stored
 from mlc.dialects.tensor.source import check_dtype
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.printer import quote
-from mlc.ir.sizes import Dim, Size, symbol_name, symbols
+from mlc.ir.sizes import Dim, Size, is_natural, symbol_name, symbols
 from mlc.ir.types import IndexType, IntType, ScalarType, TensorType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
@@ -189,6 +189,30 @@ def as_index(x: Dim | Value) -> Value:
 def from_index(i: Value) -> Value:
     """An index as a tensor<i64> of no dimensions."""
     return FromScalar(i, i64).result
+
+
+def from_scalar(x: Value) -> Value:
+    """A scalar as a tensor of no dimensions."""
+    return FromScalar(x, scalar_dtype(x.type)).result
+
+
+def turns_of(loop: scf.For) -> Dim | None:
+    """How often a loop turns, if that is a number or a size."""
+    lower, upper, step = (_known(v) for v in (loop.lower, loop.upper, loop.step))
+    if lower is None or upper is None or not isinstance(step, int) or step <= 0:
+        return None
+    span = upper - lower
+    if isinstance(span, int):
+        return max(0, -(-span // step))
+    return (span + (step - 1)) // step if is_natural(span) else None
+
+
+def _known(bound: Value) -> Dim | None:
+    """A loop's bound as a number or size, if it is one."""
+    if isinstance(bound.op, Extent):
+        return bound.op.value
+    value = arith.constant_value(bound)
+    return None if value is None else int(value)
 
 
 def as_condition(x: Value) -> Value:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mlc.dialects import arith, func, scf
+from mlc.dialects import func, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.dialects.tensor.control import turns_of
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
-from mlc.ir.core import Block, Value
+from mlc.ir.core import Block
 from mlc.ir.interp import ASSERTION
 from mlc.ir.sizes import Dim
 from mlc.passes.between import REGIONS
@@ -87,21 +88,8 @@ def _of_regions(op: scf.For | scf.If | scf.While, of_call: Callable[[func.Call],
     total: Dim = sum((n for n in inner if n is not None), 0)
     if isinstance(op, scf.If):
         return total
-    lower, upper, step = (_known(v) for v in (op.lower, op.upper, op.step))
-    if lower is None or upper is None or not isinstance(step, int) or step <= 0:
-        return UNBOUNDED
-    span = upper - lower
-    if isinstance(span, int):
-        return total * max(0, -(-span // step))
-    return total * ((span + (step - 1)) // step) if sizes.is_natural(span) else UNBOUNDED
-
-
-def _known(bound: Value) -> Dim | None:
-    """A loop's bound as a number or size, if it is one."""
-    if isinstance(bound.op, tn.Extent):
-        return bound.op.value
-    value = arith.constant_value(bound)
-    return None if value is None else int(value)
+    turns = turns_of(op)
+    return UNBOUNDED if turns is None else total * turns
 
 
 def _of_kernel(kernel: Kernel) -> Dim:
