@@ -17,6 +17,7 @@ from mlc.frontend.derivatives import run_now
 from mlc.frontend.eager import strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
+from mlc.frontend.symint import plain_sizes
 from mlc.frontend.trace import Tracer, as_user_error, captured, current, emit, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
@@ -128,6 +129,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 # -- what they and Python's own loops share ---------------------------------------------------------------------------
 def bound(x: Any, site: Site) -> Value:
     """A bound of a loop as an index."""
+    x = plain_sizes(x)
     with located(site.loc):
         try:
             if isinstance(x, Size):
@@ -156,7 +158,7 @@ def row(x: Tracer, at: Tracer, length: Dim) -> Tracer:
 
 
 def _length(rows: list[Tracer], paths: list[str], length: Any, site: Site) -> Dim:
-    found: Dim | None = length
+    found: Dim | None = plain_sizes(length)
     for x, path in zip(rows, paths):
         if not x.shape:
             raise UserTypeError(f"{site.what}: {path} is {x.type}, which has no elements to go through",

@@ -16,7 +16,7 @@ from mlc.dialects import tensor as T
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
-from mlc.frontend.trace import Tracer, as_tracer, emit
+from mlc.frontend.trace import Tracer, as_tracer, current, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -153,6 +153,19 @@ def axes(dim: Dims, rank: int) -> tuple[int, ...]:
 def size(x: Any, what: str = "size") -> Dim:
     """A size: an integer or a symbolic size."""
     return x if isinstance(x, Size) else plain_int(x, what)
+
+
+def need(n: Dim, message: str) -> None:
+    """UserError unless n >= 0: now, where the compiled function is called, or, of what only its data tell, as it runs.
+    """
+    if isinstance(n, int):
+        if n < 0:
+            raise UserError(message, code="MLC0363")
+    elif sizes.symbols(n) & current().root.named:
+        negative = emit(T.Compare, "lt", emit(T.Size, n, i64), number(0, i64))
+        T.FailIf(T.Item(current().local(negative)).result, message)
+    else:
+        T.ConstrainSize(n, message)
 
 
 def shape_of(x: Any) -> tuple[Dim, ...]:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend import eager
 from mlc.frontend.location import user_loc
+from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import as_user_error, check_call, state
 from mlc.ir.core import builder
@@ -66,7 +67,8 @@ class Operation:
         saved, builder.loc = builder.loc, loc
         state.in_operation = True
         try:
-            return self.body(*args, **keywords)
+            named = {n: plain_sizes(x) for n, x in keywords.items()}
+            return symbolic_sizes(self.body(*map(plain_sizes, args), **named))
         except Error as error:
             raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
         except TypeError:

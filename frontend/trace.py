@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,13 +24,14 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.counts import Counts, Cuts, again, refuse
 from mlc.frontend.devices import CPU, Held
 from mlc.frontend.dtypes import DType, of_ir
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.symint import Refusal, plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_held
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
 from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
-from mlc.ir.sizes import Size
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, from_numpy
 
 
@@ -53,7 +55,11 @@ class Tracer(Tensor):
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        return self.value.type.shape  # type: ignore[no-any-return]
+        """The sizes: as the IR has them for this package, as a program may ask about them for the user."""
+        found: tuple[Dim, ...] = self.value.type.shape
+        if all(isinstance(d, int) for d in found) or is_ours(sys._getframe(1).f_globals.get("__name__", "")):
+            return found
+        return tuple(map(symbolic, found))
 
     @property
     def dtype(self) -> DType:
@@ -70,8 +76,12 @@ class Tracer(Tensor):
         raise UserError("within a recorded function nothing moves: it runs where its arguments are", code="MLC0337",
                         loc=user_loc(), hint='pass arguments that are there, or mlc.compile(f, target="cuda")')
 
+    def size(self, dim: int | None = None) -> Any:
+        found = tuple(map(symbolic, self.value.type.shape))
+        return found if dim is None else found[dim]
+
     def numel(self) -> Any:
-        return sizes.product(self.shape)
+        return symbolic(sizes.product(self.value.type.shape))
 
     @property
     def held(self) -> Held:
@@ -79,7 +89,7 @@ class Tracer(Tensor):
         self._unknown("its elements are")
 
     def _unknown(self, what: str, hint: str = "") -> NoReturn:
-        raise UserError(f"a {self.type} is being recorded, and {what} only known when the compiled function runs",
+        raise refusal(f"a {self.type} is being recorded, and {what} only known when the compiled function runs",
                         code="MLC0350", loc=user_loc(), notes=(f"the value comes from {origin(self)}",),
                         hint=hint or "return it and look at the result, or run this function outside mlc.compile and "
                                      "mlc.grad")
@@ -120,6 +130,30 @@ class Tracer(Tensor):
         return repr(self)
 
 
+def refusal(message: str, **more: Any) -> UserError:
+    """The error of what cannot be recorded. The program may catch it, and go another way than Python would: then the
+    recording fails with it at its end."""
+    return refused(UserError(message, **more))
+
+
+def refused(error: UserError) -> UserError:
+    if state.trace is not None and state.trace.root.refused is None:
+        state.trace.root.refused = error
+    return error
+
+
+@contextmanager
+def attempt() -> Iterator[None]:
+    """Within, what is refused may be recorded in another way."""
+    root = current().root
+    before = root.refused
+    try:
+        yield
+    except UserError:
+        root.refused = before
+        raise
+
+
 class Capture:
     """How Python's own control flow is recorded: set by mlc/api.py, which knows frontend/script."""
 
@@ -127,6 +161,8 @@ class Capture:
     """The function that records what this one does."""
     way_out: Callable[[], str] = staticmethod(lambda: "")
     """What to do where the user's line asks a tensor in a way that is not recorded; "" if that is nothing special."""
+    reached: Callable[..., Any]
+    """What functions and values reach, as it is now: frontend/script/reach.py."""
 
 
 def captured(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,6 +182,7 @@ class _State(threading.local):
 
 
 state = _State()
+Refusal.note = staticmethod(refused)
 
 
 class Trace:
@@ -385,7 +422,7 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
             return trace.local(x)
         if isinstance(x, tuple) and x and isinstance(x[0], Tracer):
             return tuple(trace.local(t) for t in x)
-        return x
+        return plain_sizes(x)
 
     out = cls(*map(unwrap, args), **{k: unwrap(v) for k, v in attrs.items()})
     if trace.root.named:

@@ -35,7 +35,7 @@ def blocks_of(function: func.Func) -> list[Block]:
 def is_between(op: Op) -> bool:
     """Whether an operation stands between kernels whatever its operands are."""
     return not op.name.startswith("tensor.") or isinstance(
-        op, tn.Item | tn.FromScalar | tn.Extent | tn.Witness | tn.FailIf)
+        op, tn.Item | tn.FromScalar | tn.Extent | tn.Witness | tn.FailIf | tn.ConstrainSize)
 
 
 def reads(op: Op) -> Iterator[Value]:

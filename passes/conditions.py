@@ -1,4 +1,4 @@
-"""What must hold of the sizes of a call, beyond what argument types say: an analysis for bufferize.
+"""What must hold of the sizes of a call, beyond what argument types say: an analysis for constrain_sizes and bufferize.
 
 Sizes with symbols are polynomials. That `x[:10]` lies within N elements, that `N - 3` is not negative and that nothing
 is divided by zero only a call can tell, so whoever calls compiled code checks it first: below, nothing else would.
@@ -7,36 +7,44 @@ is divided by zero only a call can tell, so whoever calls compiled code checks i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from mlc.dialects import arith, func, scf
+from mlc.dialects import arith, func, scf, tensor
+from mlc.dialects.autodiff import Derivative, Vmap
 from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.control import Extent, bounds_in
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.bounds import certainly_natural
 from mlc.ir.core import Op
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, Type, bind_symbols
 
-Conditions = Mapping[Dim, str]
-"""Sizes that must not be negative, each with what is wrong where one is, as `file:line:col: message`."""
+Conditions = Mapping[Dim, tuple[str, Loc]]
+"""Sizes that must not be negative, each with what is wrong where one is, and the place of what needs it."""
+
+CALLS = (func.Call, Derivative, Vmap)
+"""Operations that run a function on arguments whose sizes they know."""
 
 
-def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Conditions]] | None = None
-                    ) -> dict[Dim, str]:
+def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Conditions]] = MappingProxyType({})
+                    ) -> dict[Dim, tuple[str, Loc]]:
     """The conditions of a function; `callees` gives the argument types and the conditions of those that it calls."""
-    out: dict[Dim, str] = {}
+    out: dict[Dim, tuple[str, Loc]] = {}
     bounds = bounds_in(function)
+
+    def need(op: Op, size: Dim, message: str, loc: Loc) -> None:
+        if isinstance(size, Size) and not certainly_natural(size, bounds) and not _where_it_runs(op, size):
+            out.setdefault(size, (message, loc))
+
     for op in function.walk():
-        if isinstance(op, func.Call) and callees is not None:
-            for size, site in _of_call(op, *callees[op.callee]):
-                if not certainly_natural(size, bounds) and not _where_it_runs(op, size):
-                    out.setdefault(size, site)
+        if isinstance(op, CALLS) and op.callee in callees:
+            for size, message, loc in _of_call(op, *callees[op.callee]):
+                need(op, size, message, loc)
         for size, message in _of(op):
-            if isinstance(size, Size) and not certainly_natural(size, bounds) and not _where_it_runs(op, size):
-                out.setdefault(size, f"{op.loc}: {op.name}: {message}")
+            need(op, size, message, op.loc)
     return out
 
 
@@ -52,29 +60,40 @@ def _where_it_runs(op: Op, size: Dim) -> bool:
     return False
 
 
-def _of_call(call: func.Call, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str]]:
+def _of_call(call: Op, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str, Loc]]:
     """What a callee needs, of the sizes at one call."""
-    env = bind_symbols(inputs, [v.type for v in call.args])
-    for size, site in conditions.items():
+    env = bind_symbols(inputs, _argument_types(call, len(inputs)))
+    for size, (message, loc) in conditions.items():
         here = sizes.substitute(size, env)
         told = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
-        site = f"{site} ({told} in this call)" if told else site
+        message = f"{message} ({told} in this call)" if told else message
         if isinstance(here, int) and here < 0:
-            raise UserError(f"@{call.callee} cannot be called with these sizes: {site}", code="MLC0328",
-                            loc=call.loc)
+            raise UserError(f"@{call.attrs['callee']} cannot be called with these sizes: {loc}: {message}",
+                            code="MLC0328", loc=call.loc)
         if isinstance(here, Size) and not sizes.is_natural(here):
-            yield here, site
+            yield here, message, loc
+
+
+def _argument_types(call: Op, count: int) -> list[Type]:
+    """The types that the arguments of a callee have at a call of it: of `vmap`, those of one batch element."""
+    types = [v.type for v in call.operands][:count]                # cotangents and tangents come after the primals
+    if not isinstance(call, Vmap):
+        return types
+    return [t.with_shape(t.shape[1:]) if i in call.batched and isinstance(t, TensorType) else t
+            for i, t in enumerate(types)]
 
 
 def _of(op: Op) -> Iterator[tuple[Dim, str]]:
     """The conditions of one operation; those that another needs before it can be evaluated come first."""
     for size in op_sizes(op):
         for atom in sizes.quotients(size):
-            yield atom.den - 1, f"the size {size} divides by {atom.den}, which is not positive"
+            yield atom.den - 1, f"{op.name}: the size {size} divides by {atom.den}, which is not positive"
+    if isinstance(op, tensor.ConstrainSize):
+        yield op.size, op.message
     if isinstance(op, TensorOp):
-        yield from op.conditions()
+        yield from ((size, f"{op.name}: {message}") for size, message in op.conditions())
     for type in [] if isinstance(op, Kernel) else tensor_types(op):          # its results are those of its body
-        yield from ((d, f"the size {d} is negative") for d in type.shape)
+        yield from ((d, f"{op.name}: the size {d} is negative") for d in type.shape)
 
 
 def op_sizes(op: Op) -> Iterator[Size]:

@@ -21,7 +21,8 @@ def no_composites(module: Op) -> None:
 
 
 BETWEEN = frozenset(f"tensor.{name}" for name in (
-    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness", "fail_if"))
+    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness", "fail_if",
+    "constrain_size"))
 """Operations on tensors that may stand between kernels: views, constants, and the ways to scalars and back."""
 
 

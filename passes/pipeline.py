@@ -20,6 +20,7 @@ Rows = tuple[tuple[str, str, str], ...]
 """Of each pass the level it belongs to, its name with options, and why it stands here."""
 
 SHARED: Rows = (
+    ("tensor", "constrain_sizes", "what a call's sizes have to be, told by the operations that the user wrote"),
     ("tensor", "grad", "derivatives are taken of what the user wrote, composites whole, so their own rules apply"),
     ("tensor", "inline", "what stands in one function is simplified and fused together; large equal parts stay one"),
     ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
@@ -56,6 +57,7 @@ GPU: Rows = (
 ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *CPU), "gpu": (*SHARED, *GPU)}
 ORDER = ORDERS["cpu"]
 BEFORE: tuple[tuple[str, str, str], ...] = (
+    ("constrain_sizes", "canonicalize", "an operation that is rewritten takes its condition along"),
     ("grad", "decompose", "composites carry their own derivatives"),
     ("decompose", "fix_numerics", "only primitives have an order of summation"),
     ("inline", "fuse", "a call is no operation of a kernel"),

@@ -156,7 +156,7 @@ func.func @f(%x: tensor<(2*N)xf32>) -> tensor<(2*N - 5)xf32> {
 def test_sizes_of_a_call_are_the_callers() -> None:
     module = parse_module(CALLS)
     g, f = module.inside(Func)
-    site, = size_conditions(f, {"g": ([a.type for a in g.args], size_conditions(g))}).values()
+    (site, _), = size_conditions(f, {"g": ([a.type for a in g.args], size_conditions(g))}).values()
     assert site.endswith("does not lie within size S (S = 2*N in this call)")
 
 

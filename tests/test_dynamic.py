@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.ir.diag import UserError
 from mlc.passes import fix_numerics
 
 
@@ -18,18 +20,15 @@ def rows(*shape: int) -> Any:
 
 
 def test_the_second_size_leads_to_code_for_all() -> None:
-    recorded = []
-
     @mlc.compile
     def f(x: Any, w: Any) -> Any:
-        recorded.append(x.shape)
         return mlc.softmax(x @ w, dim=1)
 
     w = rows(3, 4)
     for n in (5, 6, 1, 0, 9, 5):
         want = mlc.softmax(mlc.tensor(rows(n, 3)) @ w, dim=1).numpy()
         np.testing.assert_array_equal(f(rows(n, 3), w).numpy(), want)
-    assert len(recorded) == 2 and len(set(f.compiled.signatures)) == 2
+    assert f.report().startswith("f: 2 specialisations") and len(set(f.compiled.signatures)) == 2
 
 
 def test_all_sizes_at_once_and_what_they_have_to_be() -> None:
@@ -76,6 +75,58 @@ def test_a_size_that_python_asks_for_is_a_number(f: Any) -> None:
         assert [type(v) for v in leaves(found)] == [type(v) for v in leaves(want)]
         for a, b in zip(leaves(found), leaves(want), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def without_source(body: str) -> Any:
+    """f(x, y) as typed at a prompt: its source is not at hand."""
+    scope: dict[str, Any] = {"mlc": mlc, "operator": operator}
+    exec(f"def f(x, y):\n    {body}", scope)  # noqa: S102
+    return scope["f"]
+
+
+@pytest.mark.parametrize("body", [
+    "return x + y if x.shape[0] == y.shape[0] else x * 100",
+    "return x * {2: 10, 3: 20}.get(x.shape[0], 100)",
+    "return x * len({x.shape[0], y.shape[0]})",
+    "return x * len(f'{x.shape}')",
+    "return x * (10 if operator.eq(x.shape[0], 3) else 1)",
+    "return x * [*range(9)].index(x.shape[0])",
+    "return x * (x.shape[0] in (3, 4))",
+    "return x * (x.shape == (3,)) + (x.size(0) > 2.5)",
+    "return x * max(x.shape[0], 3) / x.shape[0] + x.numel() ** 2",
+    "return x[5:][-2:]",
+    "return x.sum() / x[2:].shape[0]",
+    "return mlc.zeros_like(x[:3])",
+    "return x[: x.shape[0] // 2] * x.shape[0]",
+])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_every_size_as_without_compiling(body: str, dynamic: bool | None) -> None:
+    f = without_source(body)
+    compiled = mlc.compile(f, dynamic=dynamic)
+    for n, m in ((5, 5), (3, 3), (4, 4), (4, 1), (2, 2), (1, 1), (7, 7), (8, 8)):
+        x, y = (np.arange(1, k + 1, dtype=np.float32) for k in (n, m))
+        want = f(mlc.tensor(x), mlc.tensor(y))
+        np.testing.assert_allclose(compiled(x, y).numpy(), want.numpy(), rtol=1e-6, err_msg=f"{n}, {m}")
+
+
+@pytest.mark.parametrize("f", [lambda x: x.amax(0), lambda x: x.argmax(0), lambda x: x.median(), lambda x: x.max()])
+def test_nothing_has_no_greatest_element_whatever_the_code(f: Any) -> None:
+    compiled = mlc.compile(f, dynamic=True)
+    for n in (3, 5):
+        compiled(np.ones(n, np.float32))
+    with pytest.raises(UserError, match="of no elements is not defined"):
+        compiled(np.ones(0, np.float32))
+
+
+def test_an_error_about_a_size_may_not_be_caught() -> None:
+    def f(x: Any) -> Any:
+        try:
+            return x * 2 if x.shape[0] == 3 else x
+        except UserError:
+            return x * 100
+
+    compiled = mlc.compile(f, dynamic=True)
+    assert [compiled(np.ones(n, np.float32)).tolist()[0] for n in (2, 3, 4)] == [1, 2, 1]
 
 
 def test_what_is_said_of_a_size_that_is_no_number() -> None:

@@ -6,7 +6,7 @@ named functions that a pass may take apart (composite.py; activation, along_axis
 
 from mlc.dialects.tensor.activation import Elu, Gelu, LeakyRelu, LogSigmoid, Relu, Silu, Softplus
 from mlc.dialects.tensor.along_axis import ArgMax, ArgMin, LogSoftmax, LogSumExp, OneHot, Softmax
-from mlc.dialects.tensor.assertion import FailIf
+from mlc.dialects.tensor.assertion import ConstrainSize, FailIf
 from mlc.dialects.tensor.attention import Attention
 from mlc.dialects.tensor.binary import Add, And, Div, FloorDiv, Maximum, Minimum, Mul, Or, Pow, Rem, Shl, Shr, Sub, Xor
 from mlc.dialects.tensor.compare import Cast, Compare, Select
@@ -59,14 +59,14 @@ from mlc.dialects.tensor.window import Pick, Place, Windows
 
 __all__ = [
     "Abs", "Add", "And", "ArgMax", "ArgMin", "ArgSort", "Atan", "Attention", "BinaryCrossEntropy", "BroadcastTo",
-    "Cast", "Ceil", "Cholesky", "Compare", "Composite", "Concat", "Constant", "Convolution", "Cos", "CrossEntropy",
-    "Cumulative", "Dft", "Div", "DotGeneral", "DynamicSlice", "DynamicUpdateSlice", "Eigh", "Elu", "Erf", "ErfInv",
-    "Exp", "Exp2", "Expm1", "Extent", "FailIf", "Floor", "FloorDiv", "FromScalar", "Full", "Gelu", "Iota", "IsNan",
-    "Item", "L1Loss", "LayerNorm", "LeakyRelu", "Log", "Log1p", "Log2", "LogCumSumExp", "LogSigmoid", "LogSoftmax",
-    "LogSumExp", "LogicalNot", "Lu", "Map", "MatrixExp", "MaxPool", "Maximum", "Mean", "Minimum", "MseLoss", "Mul",
-    "Neg", "OneHot", "Or", "Pad", "Pick", "Pinv", "Place", "Pow", "Qr", "RandomBits", "Reciprocal", "ReduceAll",
-    "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse", "RmsNorm",
-    "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl", "Shr", "Sigmoid", "Sign", "Silu",
-    "Sin", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt", "Standardize", "StopGradient", "Sub", "Svd",
+    "Cast", "Ceil", "Cholesky", "Compare", "Composite", "Concat", "Constant", "ConstrainSize", "Convolution", "Cos",
+    "CrossEntropy", "Cumulative", "Dft", "Div", "DotGeneral", "DynamicSlice", "DynamicUpdateSlice", "Eigh", "Elu",
+    "Erf", "ErfInv", "Exp", "Exp2", "Expm1", "Extent", "FailIf", "Floor", "FloorDiv", "FromScalar", "Full", "Gelu",
+    "Iota", "IsNan", "Item", "L1Loss", "LayerNorm", "LeakyRelu", "Log", "Log1p", "Log2", "LogCumSumExp", "LogSigmoid",
+    "LogSoftmax", "LogSumExp", "LogicalNot", "Lu", "Map", "MatrixExp", "MaxPool", "Maximum", "Mean", "Minimum",
+    "MseLoss", "Mul", "Neg", "OneHot", "Or", "Pad", "Pick", "Pinv", "Place", "Pow", "Qr", "RandomBits", "Reciprocal",
+    "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse",
+    "RmsNorm", "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl", "Shr", "Sigmoid", "Sign",
+    "Silu", "Sin", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt", "Standardize", "StopGradient", "Sub", "Svd",
     "Take", "TakeAlong", "Tanh", "Transpose", "TriangularSolve", "Var", "Windows", "Witness", "Xor",
 ]

@@ -1,4 +1,4 @@
-"""tensor, assertions: what must not happen, checked where the program says so."""
+"""tensor, assertions: what must not happen, checked where the program says so, and what sizes have to be."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from mlc.dialects.tensor.control import Item
 from mlc.dialects.tensor.reduce import ReduceAny
 from mlc.ir.core import Op, Value
-from mlc.ir.diag import UserAssertionError
+from mlc.ir.diag import UserAssertionError, UserError
+from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, i1
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
-    from mlc.ir.sizes import Dim
 
 
 class FailIf(Op, name="tensor.fail_if", pure=False):
@@ -41,4 +41,28 @@ class FailIf(Op, name="tensor.fail_if", pure=False):
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
         """An error where one lane has one."""
         FailIf(Item(ReduceAny(operands[0], (0,)).result).result, self.message)
+        return []
+
+
+class ConstrainSize(Op, name="tensor.constrain_size", pure=False):
+    """size >= 0, or an error with this message before anything of the function runs
+
+        tensor.constrain_size {message = "tensor.slice: 5:N:1 does not lie within size N", size = "N - 5"}
+
+    What an operation needs of the sizes of arguments stands here by itself, so it holds also where rewriting has taken
+    the operation away: whoever wrote `x[5:]` and read only its shape relied on it.
+    """
+
+    size: Dim
+    message: str
+    format = "attr-dict"
+
+    def infer(self) -> tuple[Type, ...]:
+        if isinstance(self.size, int) and self.size < 0:
+            raise UserError(self.message, code="MLC0328", loc=self.loc)
+        return ()
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        if frame.size(self.size) < 0:
+            raise UserError(self.message, code="MLC0328", loc=self.loc)
         return []

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import axes, axis, boolean, cast, floating, is_tensor, kind, reshape, tracer
+from mlc.frontend.operands import axes, axis, boolean, cast, floating, is_tensor, kind, need, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -36,8 +36,8 @@ def _reduce(cls: Any, x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
 
 
 def _not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
-    if 0 in [x.shape[i] for i in over]:
-        raise UserError(f"the {name} of no elements is not defined", code="MLC0363")
+    for i in over:
+        need(x.shape[i] - 1, f"the {name} of no elements is not defined")
 
 
 @operation()

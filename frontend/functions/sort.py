@@ -13,7 +13,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import ValuesAndIndices, float_only
 from mlc.frontend.functions.shape import narrow
-from mlc.frontend.operands import axis, broadcast_to, cast, plain_int, reshape, together, tracer
+from mlc.frontend.operands import axis, broadcast_to, cast, need, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -106,8 +106,7 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
         flat = reshape(x, [sizes.product(x.shape)])
         return _median(flat, 0, False, ignore).values
     x, at = _line(x, dim)
-    if x.shape[at] == 0:
-        raise UserError("the median of no elements is not defined", code="MLC0363")
+    need(x.shape[at] - 1, "the median of no elements is not defined")
     middle: Any = (_count(x, at) - 1) // 2
     position = broadcast_to(reshape(tracer(middle), [1] * x.ndim), [1 if i == at else d for i, d in enumerate(x.shape)])
     if R.is_float(x):
@@ -141,8 +140,7 @@ def _quantile(input: Operand, q: Operand, dim: int | None, keepdim: bool, how: s
     part = cast(tracer(q), x.type.dtype)
     if part.ndim > 1:
         raise UserError(f"q has {part.ndim} dimensions, expected at most 1", code="MLC0364")
-    if x.shape[at] == 0:
-        raise UserError("the quantile of no elements is not defined", code="MLC0363")
+    need(x.shape[at] - 1, "the quantile of no elements is not defined")
     values = tracer(sort(x, at).values)
     nans = R.sum(E.isnan(x), at, keepdim=True)
     last = cast(tracer(_count(x, at) - 1 - (nans if ignore else 0)), x.type.dtype)
@@ -193,8 +191,7 @@ def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: boo
 def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
     """(values, indices) of the most frequent element along `dim`, or the smallest of them; the last index it has"""
     x, at = _line(tracer(input), dim)
-    if x.shape[at] == 0:
-        raise UserError("the mode of no elements is not defined", code="MLC0363")
+    need(x.shape[at] - 1, "the mode of no elements is not defined")
     values, order = sort(x, at)
     here = reshape(tracer(values), [*x.shape[: at + 1], 1, *x.shape[at + 1:]])
     there = reshape(tracer(values), [*x.shape[:at], 1, *x.shape[at:]])

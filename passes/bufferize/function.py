@@ -83,9 +83,12 @@ class Bufferizer:
         bound = {str(op.size): op for op in function.inside(tn.Witness)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
         conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
-        for size, site in conditions.items():
+        for size, (message, loc) in conditions.items():
             if sizes.symbols(size) & bound.keys():
-                function.fail(f"nobody can tell before it runs that {size} is not negative: {site}", code="MLC0161")
+                function.fail(f"nobody can tell before it runs that {size} is not negative: {loc}: {message}",
+                              code="MLC0161")
+        for constraint in list(function.inside(tn.ConstrainSize)):
+            constraint.erase()                             # the interface has it
         work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
         work = None if work is None else most(work, self.bounds)
         if work is not None and sizes.symbols(work) & bound.keys():
@@ -438,7 +441,8 @@ class Bufferizer:
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
                            "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
         if conditions:
-            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(conditions.values())}
+            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(
+                f"{loc}: {message}" for message, loc in conditions.values())}
         if not isinstance(temporaries, int):
             function.attrs["temporaries"] = str(temporaries)
 

@@ -1,0 +1,166 @@
+"""Symbolic sizes as the user's program sees them: `x.shape[0]` of a tensor that is being recorded for many sizes.
+
+The IR compares sizes by their structure, where "not provably equal" is one of the answers. A program wants the truth.
+What it is given, a `SymInt`, answers only questions that have one answer for all sizes; any other is a UserError that
+names the symbols, upon which `generalize` records the function again with these sizes as numbers. So no comparison, no
+look-up in a dict or set and no text decides silently for one size what holds for another, whoever makes it: the user's
+own line, an operator function, or the C code of a container.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mlc.frontend.location import is_ours, user_loc
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim, Size
+
+
+class Refusal:
+    """Who is told of what is refused: set by frontend/trace.py."""
+
+    note: Callable[[UserError], UserError] = staticmethod(lambda error: error)
+
+
+@contextmanager
+def asked() -> Iterator[None]:
+    """Within, a size is asked what only the compiled function will know, for which the recording may not go on."""
+    try:
+        yield
+    except UserError as error:
+        raise Refusal.note(error) from None
+
+
+class SymInt(Size):
+    """A size that a program may compute with, and may ask what holds for every number that it stands for."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, float) and other.is_integer():
+            other = int(other)
+        if isinstance(other, Size | int | np.integer):
+            with asked():
+                return sizes.is_equal(plain(self), plain(other) if isinstance(other, Size) else int(other))
+        return NotImplemented if not isinstance(other, float) else False
+
+    def __hash__(self) -> int:
+        self._unknown("the hash of")                       # a dict or set would compare it with numbers by this
+
+    def __add__(self, other: Dim) -> Any: return _result(Size.__add__(self, other))
+    def __sub__(self, other: Dim) -> Any: return _result(Size.__sub__(self, other))
+    def __rsub__(self, other: int) -> Any: return _result(Size.__rsub__(self, other))
+    def __neg__(self) -> Any: return _result(Size.__neg__(self))
+    def __mul__(self, other: Dim) -> Any: return _result(Size.__mul__(self, other))
+    def __floordiv__(self, other: Dim) -> Any: return _result(Size.__floordiv__(self, other))
+    def __rfloordiv__(self, other: int) -> Any: return _result(Size.__rfloordiv__(self, other))
+    def __mod__(self, other: Dim) -> Any: return _result(Size.__mod__(self, other))
+    def __rmod__(self, other: int) -> Any: return _result(Size.__rmod__(self, other))
+    def __pos__(self) -> SymInt: return self
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    @asked()
+    def __bool__(self) -> bool: return Size.__bool__(self)
+    @asked()
+    def __lt__(self, other: Any) -> bool: return Size.__lt__(self, _bound(other, math.ceil))
+    @asked()
+    def __ge__(self, other: Any) -> bool: return Size.__ge__(self, _bound(other, math.ceil))
+    @asked()
+    def __gt__(self, other: Any) -> bool: return Size.__gt__(self, _bound(other, math.floor))
+    @asked()
+    def __le__(self, other: Any) -> bool: return Size.__le__(self, _bound(other, math.floor))
+
+    def __index__(self) -> int: self._unknown("the number of")
+
+    __int__ = __float__ = __index__  # type: ignore[assignment]
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._unknown("the quotient of") if isinstance(other, int | float | Size) else NotImplemented
+
+    __rtruediv__ = __truediv__
+
+    def __divmod__(self, other: Dim) -> Any:
+        return self // other, self % other
+
+    def __pow__(self, power: Any) -> Any:
+        if type(power) is not int or not 0 <= power <= 8:
+            self._unknown(f"the power {power!r} of")
+        out: Any = 1
+        for _ in range(power):
+            out = out * self
+        return out
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def __str__(self) -> str:
+        return self._text(Size.__str__(self))
+
+    def __repr__(self) -> str:
+        return self._text(Size.__str__(self))
+
+    def __format__(self, spec: str) -> str:
+        return self._text(format(Size.__str__(self), spec))
+
+    def _text(self, text: str) -> str:
+        """Its symbols, for messages of this package; a program would take them for the number's digits."""
+        frame = sys._getframe(2)
+        if not is_ours(frame.f_globals.get("__name__", "")):
+            self._unknown("the text of")
+        return text
+
+    def _unknown(self, what: str) -> NoReturn:
+        raise Refusal.note(UserError(
+            f"{what} the size {plain(self)} is known only when the compiled function runs", code="MLC0408",
+            loc=user_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors"))
+
+
+def plain(x: Size) -> Size:
+    """The size as the IR has it."""
+    return Size(x.terms)
+
+
+def symbolic(x: Dim) -> Dim:
+    """A size as the user's program has it."""
+    return SymInt(x.terms) if isinstance(x, Size) else x
+
+
+def plain_sizes(x: Any) -> Any:
+    """An argument of an operation with the IR's sizes in place of the program's, in sequences and slices too."""
+    if isinstance(x, SymInt):
+        return plain(x)
+    if type(x) in (tuple, list):
+        return type(x)(map(plain_sizes, x)) if any(map(_may_hold, x)) else x
+    if type(x) is slice:
+        return slice(plain_sizes(x.start), plain_sizes(x.stop), plain_sizes(x.step))
+    return x
+
+
+def symbolic_sizes(x: Any) -> Any:
+    """A result of an operation as the user's program has it: sizes, and tuples and lists of them."""
+    if isinstance(x, Size):
+        return symbolic(x)
+    if type(x) in (tuple, list) and any(isinstance(d, Size) for d in x):
+        return type(x)(map(symbolic_sizes, x))
+    return x
+
+
+def _bound(x: Any, round: Callable[[float], int]) -> Any:
+    """A float as the integer that a size is compared with in its place."""
+    return round(x) if isinstance(x, float) and math.isfinite(x) else x
+
+
+def _may_hold(x: Any) -> bool:
+    return isinstance(x, SymInt) or type(x) in (tuple, list, slice)
+
+
+def _result(x: Any) -> Any:
+    return symbolic(x) if isinstance(x, Size) else x
