@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import datetime
+import random
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from mlc.dialects.tensor import control
 from mlc.frontend import control as functions
@@ -14,8 +18,9 @@ from mlc.frontend.carries import Site, is_array
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.script import changes
+from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, current
+from mlc.frontend.trace import Tracer, current, refusal
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
@@ -33,10 +38,13 @@ class Steps:
     known: Callable[[], Iterable[Any]] | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        raise UserError("a tensor says how many steps this takes, so only a `for` loop can go through it",
-                        code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
+        if self.known is not None:
+            return iter(self.known())
+        raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
+                      code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
 
-    __len__ = __getitem__ = __iter__
+    def __len__(self) -> int:
+        return len(list(self))
 
 
 def steps(x: Any) -> Steps | None:
@@ -83,10 +91,47 @@ def replaced(f: Any) -> Any:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")
         return None
+    if isinstance(f, types.BuiltinFunctionType | types.MethodType) and _differs_each_time(f):
+        name = f"{getattr(f.__self__, '__name__', type(f.__self__).__name__)}.{f.__name__}"
+        raise refusal(f"{name}() is called while the function is recorded: what it gives now would be the same in "
+                      "every call", code="MLC0616", loc=user_loc(),
+                      hint="call it outside and pass what it gives; for random numbers pass a key to mlc.random")
+    if isinstance(f, types.MethodDescriptorType) and f.__name__ in changes.MUTATORS:
+        return lambda x, *args, **keywords: replaced_method(f, x)(*args, **keywords)
     try:
         return _REPLACED.get(f)
     except TypeError:
         return None
+
+
+def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType) -> bool:
+    """Whether a function of Python or numpy is asked for what it does not know from its arguments: time or chance."""
+    owner = f.__self__
+    if isinstance(owner, types.ModuleType):
+        return (owner.__name__ == "time" and f.__name__.removesuffix("_ns") in _CLOCKS) or f is input
+    if isinstance(owner, type):
+        return issubclass(owner, datetime.date) and f.__name__ in ("now", "today", "utcnow")
+    return isinstance(owner, random.Random | np.random.RandomState | np.random.Generator)
+
+
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+
+
+def replaced_method(f: Any, x: Any) -> Any:
+    """The method f of x, as `x.f` would be called."""
+    bound = f.__get__(x)
+    return replaced(bound) or bound
+
+
+def _setattr(x: Any, name: str, *value: Any) -> None:
+    """setattr or delattr"""
+    changes.check(x, f"a {type(x).__name__} is changed by setattr() or delattr()")
+    setattr(x, name, *value) if value else delattr(x, name)
+
+
+def _isinstance(x: Any, kind: Any) -> bool:
+    """A size with symbols is an integer, as it is in a plain run."""
+    return isinstance(0 if isinstance(x, Size) else x, kind)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -98,7 +143,8 @@ def _tensor(x: Any) -> Tracer:
         return tracer(x)
 
 
-def _range(*args: Any) -> Any:
+def _range(*given: Any) -> Any:
+    args = [plain_sizes(x) for x in given]
     if not any(map(_is_tensor, args)) or len(args) > 3 or not args:
         return range(*args)
     start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
@@ -150,7 +196,7 @@ def _reversed(x: Any) -> Any:
 
 def _len(x: Any) -> Any:
     """A size of a tensor as the symbol that it is."""
-    return x.shape[0] if isinstance(x, Tracer) and x.shape else len(x)
+    return x.size(0) if isinstance(x, Tracer) and x.shape else len(x)
 
 
 def _next(iterator: Any, *default: Any) -> Any:
@@ -162,7 +208,7 @@ def _print(*args: Any, **keywords: Any) -> None:
     if current().in_region:
         raise UserError("print() in a loop or branch that depends on a tensor would print once, while it is recorded",
                         code="MLC0608", loc=user_loc(), hint="return what you want to see")
-    print(*args, **keywords)
+    print(*(plain_sizes(x) for x in args), **keywords)
 
 
 def _converted(plain: Any, dtype: str) -> Callable[..., Any]:
@@ -195,6 +241,6 @@ def _least(which: str) -> Callable[..., Any]:
 
 _REPLACED: dict[Any, Any] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, print: _print,
-    next: _next, min: _least("min"), max: _least("max"),
+    setattr: _setattr, delattr: _setattr, isinstance: _isinstance, next: _next, min: _least("min"), max: _least("max"),
     int: _converted(int, "int64"), float: _converted(float, "float64"), bool: _converted(bool, "bool"),
 }

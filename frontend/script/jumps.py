@@ -135,6 +135,9 @@ class _Jumps:
 
     def loop(self, s: Any, rest: list[ast.stmt], around: _Around) -> list[ast.stmt]:
         self.count += 1
+        going = _going(s, self.count)
+        if is_endless(s):
+            s.test = ast.copy_location(ast.Constant(True), s.test)
         stop, number = f"_mlc_break_{self.count}", self.count
         returns = any(isinstance(x, ast.Return) for x in statements(s.body))
         original, orelse = copy.deepcopy(s.body), s.orelse
@@ -146,6 +149,14 @@ class _Jumps:
             s.body = [_assign(inside.skip, ast.Constant(False), s), *self.block(original, inside)]
         s.stops = [stop] * inside.breaks + [RETURNED] * returns
         out = [_assign(stop, ast.Constant(False), s)] * inside.breaks + [s]
+        if going is not None:
+            out.insert(0, going)
+            again = [copy.deepcopy(going)]
+            for flag in s.stops:
+                again = [_unless(flag, [], again, s)]
+            s.body += again
+        if is_endless(s) and not inside.breaks:
+            rest = orelse = []                             # it ends by `return` alone
         if orelse:
             rest = [_unless(stop, [], orelse, s), *rest] if inside.breaks else [*orelse, *rest]
         if not returns:
@@ -153,6 +164,31 @@ class _Jumps:
         self.needs_flag = around.needs_skip = True
         skips = [_assign(around.skip, ast.Constant(True), s)] if around.skip not in ("", RETURNED) else []
         return [*out, _unless(RETURNED, skips, self.block(rest, around), s)] if rest or skips else out
+
+
+def _going(loop: Any, number: int) -> ast.stmt | None:
+    """The test of a `while` that assigns variables as a statement, which sets the flag that the loop then tests.
+
+        while (s := f(x)) < 20: ...     ->     going = (s := f(x)) < 20
+                                               while going: ...; going = (s := f(x)) < 20
+    """
+    if not isinstance(loop, ast.While) or not any(isinstance(n, ast.NamedExpr) for n in ast.walk(loop.test)):
+        return None
+    flag = f"_mlc_going_{number}"
+    out = _assign(flag, loop.test, loop.test)
+    loop.test = ast.copy_location(ast.Name(flag, ast.Load()), loop.test)
+    return out
+
+
+def is_endless(s: ast.stmt) -> bool:
+    """Whether the test of a loop is a constant that is true: then only a jump leaves it."""
+    return isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
+
+
+def _breaks(body: Sequence[ast.stmt]) -> bool:
+    """Whether a `break` of the loop with this body stands in it."""
+    return any(isinstance(s, ast.Break) or (not isinstance(s, (*SCOPES, *LOOPS)) and any(map(_breaks, blocks(s))))
+               or (isinstance(s, LOOPS) and _breaks(s.orelse)) for s in body)
 
 
 def _jumps(body: Sequence[ast.stmt], in_loop: bool = False) -> bool:
@@ -170,6 +206,8 @@ def _goes_on(body: Sequence[ast.stmt]) -> bool:
         if isinstance(s, ast.If) and s.orelse and not _goes_on(s.body) and not _goes_on(s.orelse):
             return False
         if isinstance(s, ast.With) and not _goes_on(s.body):
+            return False
+        if is_endless(s) and not _breaks(s.body):  # type: ignore[attr-defined]
             return False
     return True
 

@@ -150,6 +150,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        node.body = [self.visit(s) if isinstance(s, ast.FunctionDef) else s for s in node.body]
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
@@ -186,7 +187,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count += 1
         n, written = self.count, self.written(node.body, node.orelse)
         functions, variables = self.state(node, written)
-        test = self.visit(node.test)
+        test = self.test(node.test)
         then = self.part(f"_mlc_then_{n}", self.block(node.body), written)
         otherwise = self.part(f"_mlc_else_{n}", self.block(node.orelse), written)
         call = _runtime("if_", test, _name(then.name), _name(otherwise.name), variables, _constant(self.handlers > 0))
@@ -196,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count += 1
         n, written = self.count, self.written(node.body, node.test)
         functions, variables = self.state(node, written)
-        goes_on = self.visit(node.test)
+        goes_on = self.test(node.test)
         if stops := jumps.stops_of(node):
             goes_on = _runtime("and_", _runtime("not_", self.any(stops)), _thunk(goes_on), _constant(False))
         test = self.part(f"_mlc_test_{n}", [_place(ast.Return(goes_on), node.test)], stores(node.test))
@@ -209,7 +210,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count += 1
         n, written = self.count, self.written(node.body, node.target)
         functions, variables = self.state(node, written)
-        assign = _place(ast.Assign([node.target], _name("_mlc_item")), node.target)
+        assign = _place(ast.Assign([self.visit(node.target)], _name("_mlc_item")), node.target)
         body = self.part(f"_mlc_body_{n}", [assign, *self.block(node.body)], written, "_mlc_item")
         stops = jumps.stops_of(node)
         stop: ast.expr = _thunk(self.any(stops)) if stops else ast.Constant(None)
@@ -234,6 +235,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_With(self, node: ast.With) -> ast.With:
         for item in node.items:
             item.context_expr = self.visit(item.context_expr)
+            item.optional_vars = self.visit(item.optional_vars) if item.optional_vars is not None else None
         node.body = self.block(node.body)
         return node
 
@@ -246,7 +248,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = _thunk(self.visit(node.msg)) if node.msg is not None else ast.Constant(None)
-        return _place(ast.Expr(_runtime("assert_", self.visit(node.test), message)), node.test)
+        guarded = _constant(self.handlers > 0)
+        return _place(ast.Expr(_runtime("assert_", self.test(node.test), message, guarded)), node.test)
 
     def visit_Raise(self, node: ast.Raise) -> Body:
         return [ast.Expr(_runtime("raises")), self.generic_visit(node)]  # type: ignore[list-item]
@@ -259,33 +262,28 @@ class _Rewriter(ast.NodeTransformer):
                 out += [ast.Expr(self.visit(ast.copy_location(_name(target.id), target))),
                         ast.Assign([ast.Name(target.id, ast.Store())], undefined)]
             else:
-                out += [*self.change(target), ast.Delete([self.visit(target)])]
+                out.append(ast.Delete([self.visit(target)]))
         return out
 
-    def visit_Assign(self, node: ast.Assign) -> Body:
-        changes = [c for target in node.targets for c in self.change(target)]
-        return [*changes, self.generic_visit(node)]  # type: ignore[list-item]
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt | Body:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is None:
             return ast.Pass()
-        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+        return self.generic_visit(ast.copy_location(ast.Assign([node.target], node.value), node))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Body:
-        changes = self.change(node.target)
+        grows: Body = []
         if isinstance(node.target, ast.Name):
-            changes = [ast.Expr(_runtime("grows", _name(node.target.id)))]
-        return [*changes, self.generic_visit(node)]  # type: ignore[list-item]
+            grows = [ast.Expr(_runtime("grows", self.visit(ast.copy_location(_name(node.target.id), node.target))))]
+        return [*grows, self.generic_visit(node)]  # type: ignore[list-item]
 
-    def change(self, target: ast.expr) -> Body:
-        """Tell the runtime of an assignment to a part of an object that is reached by names alone."""
-        parts = [target] if not isinstance(target, ast.Tuple | ast.List) else target.elts
-        out: Body = []
-        for t in parts:
-            if isinstance(t, ast.Attribute | ast.Subscript) and all(
-                    isinstance(n, ast.Name | ast.Attribute | ast.Load) for n in ast.walk(t.value)):
-                out.append(ast.Expr(_runtime("changes", _loaded(t.value), _constant(getattr(t, "attr", None)))))
-        return out
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> ast.expr:
+        """The runtime is told of an assignment to a part of an object."""
+        self.generic_visit(node)
+        if not isinstance(node.ctx, ast.Load):
+            node.value = _place(_runtime("changed", node.value, _constant(getattr(node, "attr", None))), node.value)
+        return node
+
+    visit_Subscript = visit_Attribute
 
     # -- expressions ----------------------------------------------------------------------------------------------
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -293,11 +291,15 @@ class _Rewriter(ast.NodeTransformer):
             return node
         return _place(_runtime("use", _name(node.id), _constant(node.id)), node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+    def test(self, node: ast.expr) -> ast.expr:
+        """An expression of which only the truth is asked for: operands of `and` and `or` need not be of one kind."""
+        return self.visit_BoolOp(node, True) if isinstance(node, ast.BoolOp) else self.visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp, truth: bool = False) -> ast.expr:
         plain = [_is_cheap(x) for x in node.values]
         if _binds(*node.values[1:]):
             return self.generic_visit(node)  # type: ignore[return-value]
-        values = [self.visit(x) for x in node.values]
+        values = [_place(_runtime("truths", self.test(x)), x) if truth else self.visit(x) for x in node.values]
         out = values[-1]
         which = "and_" if isinstance(node.op, ast.And) else "or_"
         for i in range(len(values) - 2, -1, -1):
@@ -307,22 +309,16 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)  # type: ignore[return-value]
-        return _place(_runtime("not_", self.visit(node.operand)), node)
+        return _place(_runtime("not_", self.test(node.operand)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         if _binds(node.body, node.orelse):
             return self.generic_visit(node)  # type: ignore[return-value]
         free = _is_free(node.body) and _is_free(node.orelse)
-        return _place(_runtime("choose", self.visit(node.test), _thunk(self.visit(node.body)),
+        return _place(_runtime("choose", self.test(node.test), _thunk(self.visit(node.body)),
                                _thunk(self.visit(node.orelse)), _constant(free)), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        if len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            name = "same" if isinstance(node.ops[0], ast.Eq) else "differs"
-            return _place(_runtime(name, self.visit(node.left), self.visit(node.comparators[0])), node)
-        if len(node.ops) == 1 and isinstance(node.ops[0], ast.In | ast.NotIn):
-            found = _runtime("among", self.visit(node.left), self.visit(node.comparators[0]))
-            return _place(found if isinstance(node.ops[0], ast.In) else ast.UnaryOp(ast.Not(), found), node)
         if len(node.ops) == 1 or _binds(*node.comparators[1:]):
             return self.generic_visit(node)  # type: ignore[return-value]
         cheap = all(map(_is_cheap, node.comparators))
@@ -346,14 +342,6 @@ class _Rewriter(ast.NodeTransformer):
 
 def _tuple(names: Sequence[str], context: ast.expr_context) -> ast.expr:
     return ast.Tuple([ast.Name(n, context) for n in names], context)
-
-
-def _loaded(node: ast.expr) -> ast.expr:
-    """An expression of names and attributes, to be read once more."""
-    if isinstance(node, ast.Attribute):
-        return ast.Attribute(_loaded(node.value), node.attr, ast.Load())
-    assert isinstance(node, ast.Name)
-    return _name(node.id)
 
 
 def _place(node: N, at: ast.AST) -> N:

@@ -21,16 +21,14 @@ from mlc.frontend.script.jumps import VALUE
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
-from mlc.frontend.trace import Tracer, current, note, state
+from mlc.frontend.trace import Tracer, attempt, current, note, refusal, state
 from mlc.frontend.tree import AttributeTree
-from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
-from mlc.ir.sizes import Size
 from mlc.ir.types import i64
 
-__all__ = ["UNDEFINED", "Variables", "and_", "assert_", "callee", "captured", "chain", "changes", "choose", "differs",
-           "for_", "grows", "if_", "not_", "or_", "raises", "same", "use", "way_out", "while_"]
+__all__ = ["UNDEFINED", "Variables", "and_", "assert_", "callee", "captured", "chain", "changed", "choose", "for_",
+           "grows", "if_", "not_", "or_", "raises", "truths", "use", "way_out", "while_"]
 
 Names = tuple[str, ...]
 State = tuple[Any, ...]
@@ -53,16 +51,17 @@ def use(value: Any, name: str) -> Any:
     return value
 
 
-def changes(x: Any, attribute: str | None) -> None:
-    """An assignment to this attribute of x follows, or to an element. Buffers of modules are carried."""
+def changed(x: R, attribute: str | None) -> R:
+    """x, to whose attribute or to an element of which an assignment follows. Buffers of modules are carried."""
     if not (isinstance(x, AttributeTree) and attribute in x._buffers):
         python_state.check(x, f"a {type(x).__name__} is changed")
+    return x
 
 
 def grows(x: Any) -> None:
     """`x += ...` follows."""
     if isinstance(x, python_state.CONTAINERS):
-        changes(x, None)
+        changed(x, None)
 
 
 def is_tensor(x: Any) -> bool:
@@ -76,33 +75,6 @@ def decided(test: Any) -> bool:
     if state.trace is not None and carries.is_array(test):
         note("value", f"a tensor from outside is {found}, and the function was recorded for that")
     return found
-
-
-# -- sizes ------------------------------------------------------------------------------------------------------------
-def same(a: Any, b: Any) -> Any:
-    """`a == b`, which of sizes with symbols has to be known."""
-    if isinstance(a, Size) or isinstance(b, Size):
-        return isinstance(a, int | Size) and isinstance(b, int | Size) and sizes.is_equal(a, b)
-    if isinstance(a, tuple) and isinstance(b, tuple) and (_sized(a) or _sized(b)):
-        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b))
-    return a == b
-
-
-def differs(a: Any, b: Any) -> Any:
-    """`a != b`"""
-    sized = isinstance(a, Size | tuple) or isinstance(b, Size | tuple)
-    return not same(a, b) if sized and not is_tensor(a) and not is_tensor(b) else a != b
-
-
-def among(x: Any, items: Any) -> Any:
-    """`x in items`"""
-    if isinstance(items, tuple | list | set | frozenset | dict | range) and (_sized(x) or _sized(items)):
-        return any(same(x, y) for y in items)
-    return x in items
-
-
-def _sized(x: Any) -> bool:
-    return isinstance(x, Size) or (isinstance(x, tuple) and any(isinstance(d, Size) for d in x))
 
 
 # -- expressions ------------------------------------------------------------------------------------------------------
@@ -119,6 +91,11 @@ def truth(x: Tracer, what: str) -> Tracer:
 
 def not_(x: Any) -> Any:
     return OPERATIONS["logical_not"](truth(x, "`not`")) if is_tensor(x) else not x
+
+
+def truths(x: Any) -> Any:
+    """An operand of `and` or `or` where only its truth is asked for: a bool, or a tensor."""
+    return x if is_tensor(x) else bool(x)
 
 
 def and_(a: Any, b: Thunk, cheap: bool) -> Any:
@@ -204,7 +181,7 @@ class Variables:
 def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded: bool) -> None:
     if not is_tensor(test):
         return then() if decided(test) else otherwise()  # type: ignore[no-any-return]
-    site, names = _site("the `if`", variables, guarded), variables.names
+    site, names = _site("the `if`", variables.names, guarded), variables.names
     before = variables.get()
     wanted = [i for i, n in enumerate(names) if n in variables.live]
     left: list[State] = []
@@ -235,7 +212,7 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
         if not decided(going):
             return
         body()
-    loop = _Loop(_site("the `while` loop", variables, guarded), variables)
+    loop = _Loop(_site("the `while` loop", variables.names, guarded), variables)
     note("while", loop.site.what)
     with python_state.region(sys._getframe(1)):
         loop.run(test, body)
@@ -243,9 +220,9 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
 
 def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variables: Variables, guarded: bool) -> None:
     if (steps := builtin.steps(iterable)) is not None:
-        loop = _Loop(_site(LOOP, variables, guarded), variables)
+        loop = _Loop(_site(LOOP, variables.names, guarded), variables)
         try:
-            with python_state.region(sys._getframe(1)):
+            with attempt(), python_state.region(sys._getframe(1)):
                 loop.over(steps, body, stop)
             return note("for", LOOP)
         except UserError as error:
@@ -259,7 +236,7 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
-            site, items = _site(LOOP, variables, guarded), list(pending)
+            site, items = _site(LOOP, variables.names, guarded), list(pending)
             with python_state.region(sys._getframe(1)):
                 return _rest(items, isinstance(iterable, range), body, stop, variables, site)
         if stopped:
@@ -273,10 +250,12 @@ def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop:
     """
     if counts and len(items) > 1:
         try:
-            _Loop(site, variables).over(builtin.counted(items), body, stop)
+            with attempt():
+                _Loop(site, variables).over(builtin.counted(items), body, stop)
             return note("for", f"{site.what}, after its first step")
-        except Exception:
-            pass                                           # it needs the numbers, or is wrong, as what follows is then
+        except UserError as error:                         # it needs the numbers
+            if error.code not in UNRECORDED:
+                raise
     every = Variables(variables.get, variables.put, variables.names, tuple({*variables.live, *variables.head}), ())
     for item in items:
         if_(not_(stop()), functools.partial(body, item), lambda: None, every, False)
@@ -362,28 +341,26 @@ def _only(site: Site, which: Sequence[int]) -> Site:
                                            for i in which))
 
 
-def _site(what: str, variables: Variables, guarded: bool) -> Site:
+def _site(what: str, names: Names, guarded: bool) -> Site:
     """Where a construct on tensors stands; UserError if that is within `try`."""
     loc = user_loc()
     if guarded:
-        error = UserError(f"{what} stands within `try` and depends on a tensor: what it raises only the compiled "
-                          "function would know", code="MLC0610", loc=loc,
-                          hint="move it out of the `try`, or write both cases as values with mlc.where")
-        current().root.refused = error                     # this `try` may catch it
-        raise error
-    return Site(what, loc, variables.names)
+        raise refusal(f"{what} stands within `try` and depends on a tensor: what it raises only the compiled function "
+                      "would know", code="MLC0610", loc=loc,
+                      hint="move it out of the `try`, or write both cases as values with mlc.where")
+    return Site(what, loc, names)
 
 
 def raises() -> None:
     """A `raise` follows."""
     if state.trace is not None and current().in_region:
-        raise UserError("this `raise` depends on a tensor: whether it happens only the compiled function will know",
-                        code="MLC0611", loc=user_loc(), hint="use `assert condition, message`")
+        raise refusal("this `raise` depends on a tensor: whether it happens only the compiled function will know",
+                      code="MLC0611", loc=user_loc(), hint="use `assert condition, message`")
 
 
-def assert_(test: Any, message: Thunk | None) -> None:
+def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
     if is_tensor(test):
-        site = Site("the `assert`", user_loc(), ())
+        site = _site("the `assert`", (), guarded)
         note("assert", site.what)
         bad = carries.condition(not_(test), site)
         with located(site.loc):
