@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -82,6 +83,19 @@ class Kernel:
         return self.structure.unflatten(leaves)
 
 
+_watching: list[Callable[[str, Any], None]] = []
+
+
+@contextmanager
+def watched(watch: Callable[[str, Any], None]) -> Iterator[None]:
+    """Within, `watch` is told the name and the result of every operation."""
+    _watching.append(watch)
+    try:
+        yield
+    finally:
+        _watching.remove(watch)
+
+
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """The value of an operation on arrays, computed now."""
     call = Call(op, args, keywords)
@@ -94,7 +108,10 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         with compiling:
             kernel = _find(call)
     try:
-        return kernel.run(call.arrays, call.given)
+        result = kernel.run(call.arrays, call.given)
+        for watch in _watching:
+            watch(op.name, result)
+        return result
     except Error as error:                                 # the kernel may have been made for another line
         if isinstance(error, UserError):
             error.loc = user_loc()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,7 @@ from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
-from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
+from mlc.frontend.trace import Capture, Trace, Tracer, as_user_error, captured, check_call, refusal
 from mlc.ir import sizes
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
@@ -201,12 +202,13 @@ class Recorded:
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
-                 donated: Sequence[int] = ()) -> Recorded:
+                 donated: Sequence[int] = (), reached: Any = None) -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
     names    of the leaves that are arrays
     lifts    whether arrays that the function reaches by itself become arguments rather than constants
     donated  numbers of the arrays whose memory the results may take
+    reached  what the function reaches by itself, which it may not change
     """
     loc = user_loc()
     trace = Trace("main", lifts=lifts)
@@ -219,8 +221,11 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name_of(f), args, keywords)
     buffers = Buffers(args, keywords)
+    around = [Capture.reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
+    around += [reached] if reached is not None else []
     with trace.recording():
-        out, structure = tree.flatten(captured(f)(*args, **keywords))
+        with unchanged(around, name_of(f), loc):
+            out, structure = tree.flatten(captured(f)(*args, **keywords))
         results: list[Tracer] = []
         outputs: list[tuple[str, Any]] = []
         try:
@@ -249,6 +254,22 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     if names:
         trace.function.attrs["arg_names"] = tuple(names)
     return Recorded(trace, structure, outputs, trace.lifted, assigned)
+
+
+@contextmanager
+def unchanged(around: Sequence[Any], name: str, loc: Loc) -> Iterator[None]:
+    """Within, a function is recorded that may change nothing of what is `around`: all of that is afterwards as before.
+    """
+    try:
+        yield
+        path = next((path for reached in around if (path := reached.change()) is not None), None)
+    finally:
+        for reached in around:
+            reached.restore()
+    if path is not None:
+        raise refusal(f"{name} changes {path}, which was there before: while it is recorded that happens "
+                      "once, not in each call", code="MLC0615", loc=loc,
+                      hint="return the new value, or make it a buffer of a module that is passed (register_buffer)")
 
 
 def _identifier(path: str) -> str:

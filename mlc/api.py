@@ -30,6 +30,7 @@ from mlc.frontend.generalize import Axis, fits, record_for_sizes
 from mlc.frontend.location import user_loc
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
 from mlc.frontend.script import runtime
+from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import (
     Arguments,
@@ -49,7 +50,7 @@ from mlc.frontend.trace import Capture, state
 from mlc.frontend.trace import call as recorded_call
 from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import BackendError, Error, InternalError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
@@ -119,13 +120,23 @@ def native_entries() -> int:
 
 Capture.function = staticmethod(runtime.captured)
 Capture.way_out = staticmethod(runtime.way_out)
+Capture.reached = Reached
 
 
-Known = tuple["Recorded | None", "Entry | None", tuple[int, ...]]
-"""What was recorded, its code, and the numbers of donated arrays; nothing is recorded of what runs as Python."""
+Known = tuple["Recorded", "Entry | None", tuple[int, ...]]
+"""What was recorded, its code if there is anything to compute, and the numbers of donated arrays."""
 
 SHAPES_KNOWN = 1024
 """Shapes for which the code is found at once."""
+
+STATES_KNOWN = 8
+"""States of what a function reaches by itself, such as a model in training and not, whose code is kept."""
+
+
+class Checks:
+    """Whether all calls of compiled functions are compared with plain Python: what `mlc run --check` asks for."""
+
+    every_call = False
 
 
 @dataclass(frozen=True)
@@ -161,6 +172,22 @@ class Variant:
     images: list[Image | DeviceImage]
 
 
+class Tables:
+    """What has been compiled of a function while it reached the same: its closure, globals, and what they hold.
+
+    known     the code by all that it depends on
+    general   code for many sizes, by all that is known but sizes
+    seen      the sizes of the first call that had none
+    """
+
+    def __init__(self, reached: Reached) -> None:
+        self.reached = reached
+        self.known: dict[Any, Known] = {}
+        self.general: dict[Any, list[General]] = {}
+        self.seen: dict[Any, list[tuple[int, ...]]] = {}
+        self.variants: list[Variant] = []
+
+
 class Compiled:
     """A function that runs as native code, made when it is first called with arguments of new types.
 
@@ -171,8 +198,9 @@ class Compiled:
 
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
-                 matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> None:
-        self.dynamic = dynamic
+                 matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
+                 check: bool = False) -> None:
+        self.dynamic, self.check = dynamic, check
         self.where, self.target = _target(target)
         self.fallback = fallback
         self._reports: list[Report] = []
@@ -198,10 +226,8 @@ class Compiled:
         if both := sorted(self.donate & self.static):
             raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
         self.specs = self._specifications(known, args)
-        self._known: dict[Any, Known] = {}
-        self._general: dict[Any, list[General]] = {}       # code for many sizes, by all that is known but sizes
-        self._seen: dict[Any, list[tuple[int, ...]]] = {}  # the sizes of the first call that had none
-        self._variants: list[Variant] = []
+        self._tables: list[Tables] = []                    # the last that was used comes first
+        self._python: set[Any] = set()                     # the arguments for which it runs as Python
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
         _functions.add(self)
@@ -236,15 +262,43 @@ class Compiled:
         if state.trace is not None:
             return recorded_call(name_of(self.f), self.f, *args, **keywords)
         arguments = self._take_apart(args, keywords)
+        if self.check or Checks.every_call:
+            return self._checked(arguments, args, keywords)
+        return self._run(arguments, args, keywords)
+
+    def _checked(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        """The call, after the same in plain Python; InternalError where they differ."""
+        from mlc import checked
+        plain, compiled = checked.plain_run(self.f, arguments), checked.Run()
+        arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in arguments.arrays]
         try:
-            found = self._known.get(self._key(arguments))
+            compiled.result = self._run(arguments, args, keywords)
+        except InternalError:
+            raise
+        except Error as error:
+            compiled.error = error
+        compiled.buffers = checked.buffers_of((args, keywords))
+        module = None
+        if compiled.error is None:
+            module = self._record(arguments, args, keywords)[0].trace.module
+        checked.compare(name_of(self.f), plain, compiled, module, arrays)
+        if compiled.error is not None:
+            raise compiled.error
+        return compiled.result
+
+    def _run(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        try:
+            if self._key(arguments) in self._python:
+                return self.f(*args, **keywords)
+            tables = self._current()
+            found = tables.known.get(self._key(arguments))
         except TypeError:
             raise self._unhashable(arguments, args, keywords) from None
         if found is None:
-            found = self._compile(arguments, args, keywords)
-        recorded, entry, donated = found
-        if recorded is None:
+            found = self._compile(tables, arguments, args, keywords)
+        if found is None:
             return self.f(*args, **keywords)
+        recorded, entry, donated = found
         if entry is None:
             return recorded.result(())
         try:
@@ -260,6 +314,15 @@ class Compiled:
             consume(arguments.given, donated, user_loc(), name_of(self.f))
         recorded.assign((args, keywords), results)
         return recorded.result(results)
+
+    def _current(self) -> Tables:
+        """What has been compiled for all that the function reaches as it is now."""
+        if self._tables and self._tables[0].reached.holds():
+            return self._tables[0]
+        with self._lock:
+            found = next((t for t in self._tables if t.reached.holds()), None) or Tables(Reached({"": self.f}))
+            self._tables = [found, *(t for t in self._tables if t is not found)][:STATES_KNOWN]
+            return found
 
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
         if self.static:
@@ -285,40 +348,39 @@ class Compiled:
             return [wanted]
         return [s if isinstance(s, Spec) else None for s in tree.matching_leaves(structure, wanted)]
 
-    def _compile(self, arguments: Arguments, args: tuple[Any, ...],
-                 keywords: dict[str, Any]) -> Known:
+    def _compile(self, tables: Tables, arguments: Arguments, args: tuple[Any, ...],
+                 keywords: dict[str, Any]) -> Known | None:
+        """The code for some arguments, made if need be; None if they are for Python."""
         with self._lock:
-            if (found := self._known.get(self._key(arguments)) or self._fitting(arguments)) is not None:
+            if (found := tables.known.get(self._key(arguments)) or self._fitting(tables, arguments)) is not None:
                 return found
-            if axes := self._varying(arguments, args, keywords):
-                if (found := self._compile_for_sizes(axes, arguments, args, keywords)) is not None:
+            if axes := self._varying(tables, arguments, args, keywords):
+                if (found := self._compile_for_sizes(tables, axes, arguments, args, keywords)) is not None:
                     return found
             try:
-                recorded, donated = self._record(arguments, args, keywords)
+                recorded, donated = self._record(arguments, args, keywords, tables.reached)
             except UserError as error:
                 if not self.fallback or error.code not in UNRECORDED:
                     raise
                 self._reports.append(self._report(arguments, args, keywords, error=error))
-                self._known[self._key(arguments)] = python = None, None, ()
-                return python
+                self._python.add(self._key(arguments))
+                return None
             self._reports.append(self._report(arguments, args, keywords, recorded))
             made = self._code(recorded, arguments)
             entry: Any = made.entry("main") if made is not None else None
             images = [made.linked] if made is not None else []
-            self._variants.append(self._variant(arguments, args, keywords, recorded, images))
-            self._known[self._key(arguments)] = known = recorded, entry, donated
-            if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
-                    arguments, recorded, args, keywords):
-                self._add_fast_path(entry)
+            tables.variants.append(self._variant(arguments, args, keywords, recorded, images))
+            tables.known[self._key(arguments)] = known = recorded, entry, donated
+            self._add_fast_path(tables, entry, arguments, recorded, args, keywords)
             return known
 
-    def _fitting(self, arguments: Arguments) -> Known | None:
+    def _fitting(self, tables: Tables, arguments: Arguments) -> Known | None:
         """Code for many sizes that serves these, which is then known for them."""
-        for general in self._general.get(self._rough_key(arguments), ()):
+        for general in tables.general.get(self._rough_key(arguments), ()):
             if general.fits(arguments):
-                if len(self._known) >= SHAPES_KNOWN:
-                    self._known = {k: v for k, v in self._known.items() if v is not general.known}
-                self._known[self._key(arguments)] = general.known
+                if len(tables.known) >= SHAPES_KNOWN:
+                    tables.known = {k: v for k, v in tables.known.items() if v is not general.known}
+                tables.known[self._key(arguments)] = general.known
                 return general.known
         return None
 
@@ -331,7 +393,8 @@ class Compiled:
             out.append((part[0], len(part[1])) if is_sized else part)
         return tuple(out), arguments.device
 
-    def _varying(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Axis]:
+    def _varying(self, tables: Tables, arguments: Arguments, args: tuple[Any, ...],
+                 keywords: dict[str, Any]) -> list[Axis]:
         """The axes whose sizes shall be symbols: all with `dynamic`, else those that differ from an earlier call's.
 
         The arrays of modules keep their sizes.
@@ -339,7 +402,7 @@ class Compiled:
         if self.dynamic is False or (self.dynamic is None and self.where is not None):
             return []
         shapes = [tuple(a.shape) for a in arguments.arrays]
-        before = self._seen.setdefault(self._rough_key(arguments), shapes)
+        before = tables.seen.setdefault(self._rough_key(arguments), shapes)
         held: list[bool] = []                              # per leaf: whether it belongs to a module
         for name, x in roots(self.names, args, keywords):
             count = 1 if name in self.static else len(tree.leaves(x))
@@ -349,7 +412,7 @@ class Compiled:
                 if arguments.types[i] is None and not arguments.weak[i] and not own[i]
                 and (self.dynamic or n != before[i][axis])]
 
-    def _compile_for_sizes(self, axes: list[Axis], arguments: Arguments, args: tuple[Any, ...],
+    def _compile_for_sizes(self, tables: Tables, axes: list[Axis], arguments: Arguments, args: tuple[Any, ...],
                            keywords: dict[str, Any]) -> Known | None:
         """Code for many sizes; None where there is none, and the error is the one for these sizes."""
         static = list(arguments.types)
@@ -357,7 +420,7 @@ class Compiled:
 
         def record(types: list[TensorType]) -> tuple[Recorded, tuple[int, ...]]:
             arguments.types = [t if s is None else s for s, t in zip(static, types)]
-            return self._record(arguments, args, keywords)
+            return self._record(arguments, args, keywords, tables.reached)
 
         try:
             (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names)
@@ -375,13 +438,11 @@ class Compiled:
             return None
         arguments.types = [t if s is None else s for s, t in zip(static, types)]
         self._reports.append(self._report(arguments, args, keywords, recorded))
-        self._variants.append(self._variant(arguments, args, keywords, recorded, [made.linked] if made else []))
-        if self._on_cpu(arguments) and entry is not None and self.dispatcher is not None and self._is_flat(
-                arguments, recorded, args, keywords):
-            self._add_fast_path(entry)
+        tables.variants.append(self._variant(arguments, args, keywords, recorded, [made.linked] if made else []))
+        self._add_fast_path(tables, entry, arguments, recorded, args, keywords)
         arguments.types = static
-        self._general.setdefault(self._rough_key(arguments), []).append(general)
-        self._known[self._key(arguments)] = known
+        tables.general.setdefault(self._rough_key(arguments), []).append(general)
+        tables.known[self._key(arguments)] = known
         return known
 
     def _report(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
@@ -443,7 +504,7 @@ class Compiled:
     def variants(self) -> list[Variant]:
         """What has been compiled for the bound module as it is now."""
         now = self._bound_key()
-        return [v for v in self._variants if v.bound == now]
+        return [v for v in self._current().variants if v.bound == now]
 
     def prepare(self, args: Sequence[Any], keywords: dict[str, Any], targets: Sequence[str] = ()) -> Variant:
         """The code for arguments like these (arrays or specifications), made without running it; for machines of these
@@ -478,12 +539,18 @@ class Compiled:
         return (not keywords and not any(arguments.weak) and len(arguments.arrays) == len(args)
                 and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
 
-    def _add_fast_path(self, entry: Entry) -> None:
+    def _add_fast_path(self, tables: Tables, entry: Any, arguments: Arguments, recorded: Recorded,
+                       args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Let calls like this one go past this class, as long as variables are all that the function reaches."""
+        variables = tables.reached.variables
+        if (not self._on_cpu(arguments) or entry is None or self.dispatcher is None or variables is None
+                or self.check or Checks.every_call or not self._is_flat(arguments, recorded, args, keywords)):
+            return
         from mlc.backends.cpu.callable import add_fast_path
-        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, name_of(self.f)))
+        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, name_of(self.f)), variables)
 
-    def _record(self, arguments: Arguments, args: tuple[Any, ...],
-                keywords: dict[str, Any]) -> tuple[Recorded, tuple[int, ...]]:
+    def _record(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
+                reached: Reached | None = None) -> tuple[Recorded, tuple[int, ...]]:
         donated, slots = [], iter(arguments.slots)
         number = 0
         for name, x in roots(self.names, args, keywords):
@@ -492,7 +559,8 @@ class Compiled:
                     donated += [number] if name in self.donate else []
                     number += 1
         names = paths_of(self.names, arguments, args, keywords)
-        return record_entry(self.f, arguments, names, donated=donated), tuple(donated)
+        reached = reached or Reached({"": self.f})
+        return record_entry(self.f, arguments, names, donated=donated, reached=reached), tuple(donated)
 
     def _unhashable(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> UserTypeError:
         every = [path for name, x in roots(self.names, args, keywords) for path in tree.paths(x, name)]
@@ -510,7 +578,7 @@ class Compiled:
         `numbers` are for the sizes that are symbols. Of several codes it is that whose symbols are these. Loops of
         which only the data tell how often they turn may take more for their derivatives, while these run.
         """
-        interfaces = [e.interface for _, e, _ in self._known.values() if e is not None]
+        interfaces = [e.interface for _, e, _ in self._all() if e is not None]
         if not interfaces and all(n in self.specs for n in self.names):
             interfaces = [i for image in self.prepare([self.specs[n] for n in self.names], {}).images
                           for i in image.interfaces.values()]
@@ -533,6 +601,9 @@ class Compiled:
         from mlc.backends.target import GPUS
         return Lowered(module, level, None if on_cpu else self.target or GPUS["cuda:sm_90"], self.precision)
 
+    def _all(self) -> list[Known]:
+        return [known for tables in self._tables for known in tables.known.values()]
+
     @property
     def compiled(self) -> Compiled:
         """This object, also when asked of the callable that `mlc.compile` returns for it."""
@@ -541,19 +612,19 @@ class Compiled:
     @property
     def signatures(self) -> list[str]:
         """The types that code has been made for so far."""
-        return [str(e.interface.type) for _, e, _ in self._known.values() if e is not None]
+        return [str(e.interface.type) for _, e, _ in self._all() if e is not None]
 
     @property
     def entries(self) -> list[Entry]:
         """The compiled functions made so far; each counts its calls."""
-        return [e for _, e, _ in self._known.values() if e is not None]
+        return [e for _, e, _ in self._all() if e is not None]
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """As a function's: found on an instance, it takes that as its first argument."""
         return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
-        return f"<mlc.compile({name_of(self.f)}), {len(self._known)} signatures>"
+        return f"<mlc.compile({name_of(self.f)}), {len(self._all())} signatures>"
 
 
 def _target(text: str | None) -> tuple[str | None, Target | None]:
@@ -575,7 +646,8 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
 
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
-            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> Compiled:
+            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
+            check: bool = False) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -599,14 +671,18 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
             once for 16 terms; all others as "ieee". "ieee": by fused multiply-add, so with the same bits everywhere.
             "tf32": as None, and of float32 by tensor cores too, which take 10 bits after the point of each factor, for
             sums of a multiple of 8 terms
+    check   run f as plain Python too in every call, op by op, and compare: InternalError MLC0903 names the first line
+            that gives something else. `mlc run --check` asks for that of all functions, and checks every pass besides
 
-    What f reaches by itself (globals, closures, attributes of an object that is no mlc.nn.Module) is read when f is
-    recorded; later changes of it are not seen.
+    What f reaches by itself (closures, globals, attributes, elements of containers and of numpy arrays) is part of what
+    is compiled. Each call looks whether it is still the same, and if not f is recorded again; code for the last eight
+    states is kept. What is passed as an argument costs less. f itself may not change what was there before it was
+    called, but for the buffers of modules among its arguments: UserError MLC0615.
 
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
     """
-    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic)
+    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher

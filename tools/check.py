@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc import rounding
 from mlc.ir.core import Op
 from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
@@ -21,7 +22,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import files, inputs, rounding
+from mlc.tools import files, inputs
 
 Array = np.ndarray[Any, Any]
 

@@ -153,8 +153,9 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 @contextmanager
 def checking() -> Iterator[Any]:
-    """Within, whatever mlc compiles is checked on the arrays of its first call."""
+    """Within, whatever mlc compiles is checked on the arrays of its first call, and each call against plain Python."""
     from mlc import code
+    from mlc.api import Checks
     made = list[CheckedExecutable]()
     original = code.executable
 
@@ -163,6 +164,7 @@ def checking() -> Iterator[Any]:
         return made[-1]
 
     code.executable = executable
+    Checks.every_call = True
 
     def line() -> str:
         entries = [entry for one in made for entry in one.checked.values()]
@@ -174,6 +176,7 @@ def checking() -> Iterator[Any]:
         yield line
     finally:
         code.executable = original
+        Checks.every_call = False
 
 
 class CheckedExecutable:

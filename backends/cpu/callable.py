@@ -12,6 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable as Function
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from types import MethodType
@@ -22,13 +23,16 @@ import numpy as np
 from mlc.backends.cpu import layout, runtime
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, Unit
-from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Callable, Scratch, offset
+from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
 from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.load import Library
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.types import to_numpy
+
+Variable = tuple[Any, str | None, Any]
+"""A dict and a key, or a cell and None, and the value it holds."""
 
 MAX_VALUES = 256
 """Functions of more arguments and results have no wrapper: compiling one would take longer than a second of slow calls
@@ -65,12 +69,14 @@ class SlowCallable:
 
 
 def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
-                  tensor_type: type | None = None, payload: str = "_array", consumed: Any = None) -> Any:
+                  tensor_type: type | None = None, payload: str = "_array", consumed: Any = None,
+                  bindings: Sequence[Variable] = ()) -> Any:
     """A callable that runs `entry` on positional arrays, and `slow_path` on whatever else it is called with.
 
     result       "tensor": results are instances of `tensor_type`; "ndarray": they are numpy arrays
     tensor_type  instances are also taken as arguments; its slot `payload` holds a numpy array
     consumed     takes the array's place in a tensor that was donated
+    bindings     variables that must hold these values, in each call that does not take the slow path
     `fast_path` of the callable says "yes", or why every call takes the slow path.
     """
     if result not in ("tensor", "ndarray") or (result == "tensor" and tensor_type is None):
@@ -86,8 +92,11 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
                                condition_sites=("",) * len(interface.conditions)),
                        tensor_type is not None, result == "tensor")
-    made = _new(slow_path, entry.fail, consumed, (*keep, library))
+    rows = (Binding * (len(bindings) + 1))(*(Binding(id(place), None if key is None else id(key), id(value))
+                                             for place, key, value in bindings))
+    made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
     fields = Callable.from_address(id(made))
+    fields.bindings = ctypes.addressof(rows) if bindings else None
     fields.function = entry.address
     fields.array_type = id(np.ndarray)
     fields.tensor_type = id(tensor_type) if tensor_type is not None else None
@@ -111,7 +120,7 @@ def make_dispatcher(slow_path: Function[..., Any]) -> Any:
 
 
 def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_type: type | None = None,
-                  payload: str = "_array", consumed: Any = None) -> str:
+                  payload: str = "_array", consumed: Any = None, bindings: Sequence[Variable] = ()) -> str:
     """Let a dispatcher run `entry` where its guards hold, before what it tries so far; "yes", or why it does not.
 
     Only for an entry that means the same as the slow path for every call that passes the guards.
@@ -127,7 +136,7 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
             following, depth = following.slow_path, depth + 1
         if depth >= MAX_FAST_PATHS:
             return f"the function has {depth} signatures with a fast path already"
-        made = make_callable(entry, before, result, tensor_type, payload, consumed)
+        made = make_callable(entry, before, result, tensor_type, payload, consumed, bindings)
         if isinstance(made, SlowCallable):
             return made.fast_path
         fields = Callable.from_address(id(dispatcher))

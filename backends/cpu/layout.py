@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import types
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 # CPython 3.11 to 3.14 on 64 bits, with the global lock.
 OB_TYPE = 8
+CELL_CONTENTS = 16
 VECTORCALL_OFFSET_FLAG = 1 << 63
 """Bit of `nargsf`: the callee may use the slot before the arguments."""
 
@@ -32,6 +34,9 @@ def problem() -> str | None:
         return "this build of Python lays objects out differently (free-threaded, 32 bits, or tracing references)"
     if not numpy_functions():
         return "numpy's table of C functions is not where it is expected"
+    cell = types.CellType(sys)
+    if _word(id(cell) + CELL_CONTENTS) != id(sys):
+        return "cells of closures are laid out differently"
     for sample in (np.zeros((2, 3), np.float32), np.zeros((4, 0, 1), np.int8)[::2], np.array(1.5), np.arange(6)[1::2],
                    np.broadcast_to(np.zeros(1, np.complex128), (2, 2)), np.zeros(3, ">i4")):
         if not _reads_right(sample):

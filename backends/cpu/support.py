@@ -21,6 +21,7 @@ SIGNATURES: dict[str, Signature] = {
     "PyObject_Vectorcall": (PTR, (PTR, PTR, I64, PTR)),
     "Py_IncRef": (None, (PTR,)),
     "Py_DecRef": (None, (PTR,)),
+    "PyDict_GetItem": (PTR, (PTR, PTR)),
     "PyTuple_New": (PTR, (I64,)),
     "PyTuple_SetItem": (I32, (PTR, I64, PTR)),
     "PyLong_FromLongLong": (PTR, (I64,)),
@@ -56,12 +57,19 @@ class Callable(ctypes.Structure):
         ("new_from_descr", ctypes.c_void_p), ("set_base_object", ctypes.c_void_p),
         ("calls", ctypes.c_void_p), ("all_calls", ctypes.c_void_p),
         ("pool", ctypes.c_void_p),                # free `Scratch`es
+        ("bindings", ctypes.c_void_p),            # `Binding`s that must hold, up to one without a place; or none at all
         ("dtypes", ctypes.c_void_p * len(DTYPES)),
     ]
 
 
 OWNED = ("slow_path", "on_error", "consumed", "keep")
 """The fields that are references."""
+
+
+class Binding(ctypes.Structure):
+    """A variable that the compiled function reached when it was recorded: a key of a dict, or, without one, a cell."""
+
+    _fields_ = [("place", ctypes.c_void_p), ("key", ctypes.c_void_p), ("value", ctypes.c_void_p)]
 
 
 class Scratch(ctypes.Structure):
@@ -109,6 +117,34 @@ def fitting_array(unit: Unit, tensors: bool) -> None:
     a.ret(found)
     a.start(refused)
     a.ret(a.null)
+
+
+def bindings_hold(unit: Unit) -> None:
+    """bindings_hold(self): whether every variable that the callable depends on holds what it did."""
+    a = Assembler(unit, "bindings_hold", [PTR], I1)
+    self, = a.args
+    loop, row, of_dict, of_cell = a.block(PTR), a.block(), a.block(), a.block()
+    found, following, done = a.block(PTR), a.block(), a.block(I1)
+    first = a.load(PTR, self, offset(Callable, "bindings"))
+    a.branch(a.is_null(first), done, loop, (a.true,), (first,))
+    a.start(loop)
+    at, = loop.args
+    place = a.load(PTR, at, offset(Binding, "place"))
+    a.branch(a.is_null(place), done, row, (a.true,))
+    a.start(row)
+    key = a.load(PTR, at, offset(Binding, "key"))
+    a.branch(a.is_null(key), of_cell, of_dict)
+    a.start(of_dict)
+    a.goto(found, a.call("PyDict_GetItem", place, key))
+    a.start(of_cell)
+    a.goto(found, a.load(PTR, place, layout.CELL_CONTENTS))
+    a.start(found)
+    same = a.compare("eq", found.args[0], a.load(PTR, at, offset(Binding, "value")))
+    a.branch(same, following, done, (), (a.false,))
+    a.start(following)
+    a.goto(loop, a.at(at, a.i64(ctypes.sizeof(Binding))))
+    a.start(done)
+    a.ret(done.args[0])
 
 
 def consume(unit: Unit) -> None:

@@ -34,6 +34,7 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
     wrap     whether results become tensors
     """
     unit = Unit(support.SIGNATURES)
+    support.bindings_hold(unit)
     support.fitting_array(unit, tensors)
     if tensors:
         support.consume(unit)
@@ -71,6 +72,7 @@ class _Wrapper(CheckedCall):
             a.store(a.null, self.made, 8 * k)
 
         self.check_count()
+        self.need(a.call("bindings_hold", self.self))
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()

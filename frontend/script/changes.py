@@ -12,8 +12,9 @@ from types import FrameType
 from typing import Any
 
 from mlc.frontend.location import user_loc
+from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import current, state
+from mlc.frontend.trace import current, refusal, state
 from mlc.ir.diag import UserError
 
 CONTAINERS = (list, dict, set, bytearray, deque)
@@ -38,12 +39,18 @@ class region:
     def __init__(self, frame: FrameType) -> None:
         self.variables = dict(frame.f_locals), frame.f_globals
         self.loc = user_loc()
+        self.reached = Reached(self.variables[0], variables=False, buffers=False)
 
     def __enter__(self) -> None:
         _around.functions.append(self.variables)
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         _around.functions.pop()
+        if kind is None and (path := self.reached.change()) is not None:
+            self.reached.restore()
+            raise refusal(f"{path} is changed in a loop or branch that depends on a tensor: while it is recorded that "
+                          "happens once, not as often as it will run", code="MLC0608", loc=self.loc,
+                          hint="carry what changes in variables of the function, and assign the object after the loop")
         if kind is not None and issubclass(kind, RecursionError) and not _around.functions:
             raise UserError("functions call each other without end from here: which call is the last one, only "
                             "tensors say", code="MLC0613", loc=self.loc, hint="write a loop") from None
@@ -55,8 +62,8 @@ def check(x: Any, how: str) -> None:
         return
     if isinstance(x, Tensor | types.ModuleType) or not _reached(x):
         return
-    raise UserError(f"{how} in a loop or branch that depends on a tensor: while it is recorded that happens once, not "
-                    "as often as it will run", code="MLC0608", loc=user_loc(), hint=_way_out(x))
+    raise refusal(f"{how} in a loop or branch that depends on a tensor: while it is recorded that happens once, not as "
+                  "often as it will run", code="MLC0608", loc=user_loc(), hint=_way_out(x))
 
 
 def _way_out(x: Any) -> str:

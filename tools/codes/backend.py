@@ -169,4 +169,9 @@ MLC0902 Native code gives other results than the interpreter.
 example text:
     error[MLC0902]: native code of @main differs from its meaning: result 0 is 2.0 in place of 1.0 at [0]
 fix: report it, with the file that was left.
+
+MLC0903 A compiled function gives something else than the same function run as plain Python, op by op.
+example text:
+    error[MLC0903]: compiled step is not what Python gives: result[0] is 8.0 in place of 20.0 at [0] (3 of 3 differ)
+fix: report it, with the program; the note names the first line whose value differs, where one does.
 '''

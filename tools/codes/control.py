@@ -5,9 +5,9 @@ MLC0600 A value computed inside of a loop or branch is used outside of it.
 A branch may not run, and a loop runs often: what they compute leaves them only as their result.
 example python:
     import mlc
-    kept = []
     @mlc.compile
     def f(x):
+        kept = []
         mlc.cond(x > 0, lambda: kept.append(x + 1), lambda: None)
         return kept[0]
     f(mlc.tensor(1.0))
@@ -142,4 +142,25 @@ example python:
     import mlc
     mlc.vmap(lambda x, y: (x * 2, y[y > 0]), in_axes=(0, None), out_axes=(0, None))(mlc.ones(3), mlc.ones(2))
 fix: reduce it in the function, or keep the size and choose by the mask with mlc.where.
+
+MLC0615 A function that is compiled changes something that was there before: a global, an attribute, a list.
+It is recorded once and then called often; in plain Python every call would change it.
+example python:
+    import mlc
+    class Counter(mlc.nn.Module):
+        def __init__(self):
+            self.calls = 0
+        def forward(self, x):
+            self.calls += 1
+            return x
+    mlc.compile(Counter())(mlc.ones(3))
+fix: return the new value, or make it a buffer of a module that is passed: register_buffer.
+
+MLC0616 A function that is compiled asks for the time, for a random number or for input.
+It is recorded once, and every call would get what that moment gave.
+example python:
+    import time
+    import mlc
+    mlc.compile(lambda x: x + time.time())(mlc.ones(3))
+fix: call it outside and pass what it gives; for random numbers pass a key to the functions of mlc.random.
 '''

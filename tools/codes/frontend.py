@@ -174,7 +174,7 @@ MLC0351 A value of a function that was recorded is used after it.
 example python:
     import mlc, numpy as np
     kept = []
-    mlc.compile(lambda x: kept.append(x) or x + 1)(np.ones(3, np.float32))
+    mlc.grad(lambda x: kept.append(x) or x.sum())(np.ones(3, np.float32))
     kept[0] + 1
 fix: return it from the function instead of storing it.
 

@@ -1,0 +1,186 @@
+"""A compiled function beside plain Python: the program is run op by op as well, and the first line that differs named.
+
+The levels of the IR are compared with each other by tools/check.py. What that cannot see is what the recorder made of
+the program, which sizes and values it took for given, what the call did around the code, and how what a function
+reaches has changed since: all of it is in the difference between a call of compiled code and a run of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mlc import rounding
+from mlc.frontend import eager, tree
+from mlc.frontend.devices import Held
+from mlc.frontend.location import user_loc
+from mlc.frontend.signature import Arguments
+from mlc.frontend.tensor import Tensor, wrap
+from mlc.ir.core import Op
+from mlc.ir.diag import Error, InternalError, Loc
+from mlc.ir.interp import Interpreter, run_function
+from mlc.passes import grad
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCES = {"float16": (1e-2, 1e-4), "bfloat16": (3e-2, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-7, 1e-8)}
+"""Relative and absolute, by dtype: every operation of a program rounds its result, compiled code of several one."""
+
+
+@dataclass
+class Run:
+    """What a call did: its result, or the error, and the values that its operations gave, line by line."""
+
+    result: Any = None
+    error: Exception | None = None
+    values: list[tuple[Loc, str, list[Array]]] = field(default_factory=list)
+    buffers: list[Any] = field(default_factory=list)
+
+
+def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
+    """Run the function as plain Python on tensors of its own; numbers stay numbers."""
+    out, given = Run(), iter(zip(arguments.arrays, arguments.given, arguments.weak))
+    leaves = [_own(*next(given)) if slot else x.value if isinstance(x, tree.Static) else x
+              for x, slot in zip(arguments.leaves, arguments.slots)]
+    own, named = arguments.structure.unflatten(leaves)
+
+    def watch(name: str, result: Any) -> None:
+        arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
+        out.values.append((user_loc(), name, arrays))
+
+    with eager.watched(watch):
+        try:
+            out.result = f(*own, **named)
+        except Exception as error:
+            out.error = error
+    out.buffers = buffers_of((own, named))
+    return out
+
+
+def compare(name: str, plain: Run, compiled: Run, module: Op | None, arrays: Sequence[Any]) -> None:
+    """InternalError where a call of compiled code did anything else than the plain run.
+
+    module, arrays   what was recorded and what it was called with, to find the line and how much rounding explains
+    """
+    if (message := _difference(plain, compiled)) is None:
+        return
+    notes = []
+    if module is not None and plain.error is None:
+        if compiled.error is None and _is_rounding(plain, compiled, module, arrays):
+            return
+        if line := first_difference(plain, module, arrays):
+            notes.append(line)
+    raise InternalError(f"compiled {name} is not what Python gives: {message}", code="MLC0903", loc=user_loc(),
+                        notes=tuple(notes)) from plain.error
+
+
+def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
+    """Whether roundings within the program, each moved a little, carry its results as far apart as these are."""
+    results = run_function(module, "main", [np.array(a) for a in arrays])
+    slack = rounding.spread(module, "main", arrays, results)
+    pairs = [[np.asarray(x.numpy()).astype(np.float64) for x in tree.leaves((run.result, run.buffers))
+              if isinstance(x, Tensor)] for run in (plain, compiled)]
+    if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
+        return False
+    with np.errstate(all="ignore"):
+        return all(np.all((np.abs(a - b) <= s) | (a == b) | (np.isnan(a) & np.isnan(b)))
+                   for a, b, s in zip(*pairs, slack))
+
+
+def _difference(plain: Run, compiled: Run) -> str | None:
+    if plain.error is not None or compiled.error is not None:
+        if _kind(plain.error) == _kind(compiled.error):
+            return None
+        said = [f"{type(e).__name__}: {e.message if isinstance(e, Error) else e}" if e is not None else "a result"
+                for e in (compiled.error, plain.error)]
+        return f"{said[0]} in place of {said[1]}"
+    returned = [id(x) for x in tree.leaves(plain.result)]
+    assigned = [i for i, x in enumerate(plain.buffers) if id(x) not in returned]         # others come with the result
+    pairs: list[tuple[str, Any, Any]] = [("result", compiled.result, plain.result), ("buffers of the arguments", *(
+        [run.buffers[i] for i in assigned] for run in (compiled, plain)))]
+    for what, got, want in pairs:
+        (got_leaves, got_structure), (want_leaves, want_structure) = tree.flatten(got), tree.flatten(want)
+        if [*map(_shape, got_structure)] != [*map(_shape, want_structure)]:
+            return f"the {what} has another structure"
+        for path, a, b in zip(tree.paths(got, what), got_leaves, want_leaves):
+            if message := _unlike(a, b):
+                return f"{path} is {message}"
+    return None
+
+
+def _kind(error: Exception | None) -> Any:
+    """Errors are alike if both are of one of Python's classes, or both this package's."""
+    kinds = (AssertionError, IndexError, TypeError, Error)
+    return next((kind for kind in kinds if isinstance(error, kind)), type(error))
+
+
+def _shape(token: Any) -> Any:
+    return token if token is tree.LEAF else (token[0], token[1])
+
+
+def _unlike(got: Any, want: Any) -> str | None:
+    """Where a leaf differs; a Python number of a plain run may be a tensor of compiled code, and of its own type."""
+    if not isinstance(got, Tensor | np.ndarray | np.generic | int | float):
+        return None if got is want or got == want else f"{got!r} in place of {want!r}"[:200]
+    a, b = (np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in (got, want))
+    if a.shape != b.shape or (isinstance(want, Tensor | np.ndarray) and a.dtype != b.dtype):
+        return f"{a.dtype}{list(a.shape)} in place of {b.dtype}{list(b.shape)}"
+    return unlike(a, b)
+
+
+def unlike(a: Array, b: Array) -> str | None:
+    """Where two arrays differ by more than rounding; NaNs are alike."""
+    rtol, atol = TOLERANCES.get(a.dtype.name, (0.0, 0.0))
+    if a.dtype.name not in TOLERANCES:
+        same = np.asarray(a == b)
+    else:
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(all="ignore"):
+            scale = np.max(np.abs(y), initial=0.0, where=np.isfinite(y))
+            same = np.isclose(x, y, rtol=rtol, atol=atol * max(1.0, float(scale)), equal_nan=True)
+    if np.all(same):
+        return None
+    at = tuple(int(i) for i in np.argwhere(~same)[0])
+    return f"{a[at]} in place of {b[at]} at {list(at)} ({int((~same).sum())} of {same.size} differ)"
+
+
+def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | None:
+    """The first operation of the plain run whose value nothing recorded at its line has."""
+    found: dict[tuple[str, int, int], list[Array]] = {}
+
+    def watch(op: Op, results: Sequence[Any]) -> None:
+        found.setdefault((op.loc.file, op.loc.line, op.loc.col), []).extend(
+            np.asarray(r) for r in results if isinstance(r, np.ndarray | np.generic))
+
+    grad.run(module)                                       # the functions that are differentiated run in it
+    try:
+        Interpreter(module, watch).call("main", [np.array(a) for a in arrays])
+    except Error:
+        pass                                               # what stands before it has been seen
+    for loc, name, values in plain.values:
+        recorded = found.get((loc.file, loc.line, loc.col))
+        for value in values:
+            if recorded is None:
+                return f"{name} at {loc} is run by Python and was not recorded"
+            if not any(r.shape == value.shape and unlike(r.astype(value.dtype), value) is None for r in recorded):
+                return (f"the first value that differs is that of {name} at {loc}: {_short(value)} in Python, "
+                        f"{_short(recorded[-1])} recorded")
+    return None
+
+
+def _short(x: Array) -> str:
+    return f"{x.dtype}{list(x.shape)} {np.array2string(x.ravel()[:4], threshold=4)}"
+
+
+def _own(held: Held, given: Any, weak: bool) -> Any:
+    """An argument as the function sees it in a plain run."""
+    return given if weak else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
+
+
+def buffers_of(trees: Any) -> list[Any]:
+    """What the buffers of all modules in some trees hold."""
+    return [getattr(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
+

@@ -1,0 +1,64 @@
+"""mlc.compile(check=True): every call is compared with the function as plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.frontend.script import runtime
+from mlc.ir.diag import InternalError, UserError
+
+V = np.array([1, 2, 3], np.float32)
+
+
+def branches(v: Any) -> Any:
+    y = v * 2
+    if v.sum() > 3:
+        y = y + 1
+    return {"y": y * v, "n": 3}
+
+
+def test_what_is_right_passes() -> None:
+    f = mlc.compile(branches, check=True)
+    for scale in (1, -1):
+        want = branches(mlc.tensor(V * scale))
+        found = f(V * scale)
+        np.testing.assert_array_equal(found["y"].numpy(), want["y"].numpy())
+        assert found["n"] == 3
+
+
+def test_a_training_step_with_state_passes() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
+    optimizer = mlc.optim.Adam(lr=1e-2)
+
+    def step(model: Any, state: Any, x: Any) -> Any:
+        value, gradients = mlc.value_and_grad(lambda m, x: (m(x) ** 2).mean())(model, x)
+        return *optimizer.update(gradients, state, model), value
+
+    train, state = mlc.compile(step, check=True), optimizer.init(model)
+    for seed in range(3):
+        x = np.random.default_rng(seed).standard_normal((8, 3)).astype(np.float32)
+        model, state, value = train(model, state, x)
+    assert float(value) > 0
+
+
+def test_a_mistake_of_the_recorder_is_found_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = runtime.if_
+    monkeypatch.setattr(runtime, "if_", lambda test, then, otherwise, *rest: real(test, otherwise, then, *rest))
+    with pytest.raises(InternalError, match=r"result\['y'\] is 2.0 in place of 3.0 at \[0\]") as info:
+        mlc.compile(branches, check=True)(V)
+    line = branches.__code__.co_firstlineno + 3
+    assert info.value.code == "MLC0903" and f"add at {__file__}:{line}:" in info.value.notes[0]
+
+
+def test_errors_are_compared_too() -> None:
+    def f(v: Any) -> Any:
+        assert v.sum() < 0, "positive"
+        return v
+
+    with pytest.raises(UserError, match="positive"):
+        mlc.compile(f, check=True)(V)

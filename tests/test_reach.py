@@ -1,0 +1,148 @@
+"""What a compiled function reaches by itself: every change of it is seen, and none is made by recording."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import UserError
+
+X = np.arange(3, dtype=np.float32)
+
+
+class Options:
+    scale = 2.0
+
+    def __init__(self) -> None:
+        self.rate = 0.5
+        self.table = [1.0, {"a": 2.0}]
+
+    def apply(self, x: Any) -> Any:
+        return x * self.scale + self.rate
+
+
+NUMBER = 3.0
+OPTIONS = Options()
+CONFIG = types.SimpleNamespace(rate=1.0)
+ARRAY = np.ones(3, np.float32)
+MODEL = nn.Linear(3, 2)
+
+
+def helper(x: Any) -> Any:
+    return x + NUMBER
+
+
+def changes_number() -> None:
+    global NUMBER
+    NUMBER += 1
+
+
+def changes_helper() -> None:
+    global helper
+    helper = lambda x: x * 7
+
+
+def changes_model() -> None:
+    global MODEL
+    MODEL = nn.Linear(3, 2)
+
+
+CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
+    "a global": (lambda x: x * NUMBER, changes_number),
+    "a global of a helper": (lambda x: helper(x), changes_number),
+    "a helper": (lambda x: helper(x), changes_helper),
+    "an attribute": (lambda x: x * OPTIONS.rate, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "a method's attribute": (lambda x: OPTIONS.apply(x), lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "an attribute of a class": (lambda x: OPTIONS.apply(x), lambda: setattr(Options, "scale", Options.scale + 1)),
+    "an attribute that hides one": (lambda x: OPTIONS.apply(x), lambda: setattr(OPTIONS, "scale", 9.0)),
+    "a list in an object": (lambda x: x * OPTIONS.table[0], lambda: OPTIONS.table.__setitem__(0, 5.0)),
+    "a dictionary in a list": (lambda x: x * OPTIONS.table[1]["a"], lambda: OPTIONS.table[1].update(a=6.0)),
+    "a namespace": (lambda x: x * CONFIG.rate, lambda: setattr(CONFIG, "rate", 4.0)),
+    "elements of an array": (lambda x: x * ARRAY, lambda: ARRAY.__setitem__(1, ARRAY[1] + 1)),
+    "a model": (lambda x: MODEL(x), changes_model),
+    "a weight": (lambda x: MODEL(x), lambda: setattr(MODEL, "weight", MODEL.weight * 2)),
+    "the default of a parameter": (lambda x, k=OPTIONS: x * k.rate, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
+                                lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_change_is_seen(name: str) -> None:
+    f, change = CHANGES[name]
+    compiled = mlc.compile(f)
+    first = compiled(X)
+    change()
+    np.testing.assert_array_equal(compiled(X).numpy(), f(mlc.tensor(X)).numpy())
+    assert not np.array_equal(compiled(X).numpy(), first.numpy())
+
+
+def test_a_closure_and_code_for_states_that_come_back() -> None:
+    training = nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.5)).eval()
+    options = Options()
+    f = mlc.compile(lambda x: training(x) * options.rate)
+    results = []
+    for options.rate in (1.0, 2.0, 1.0, 2.0):
+        results.append(f(X).numpy())
+    np.testing.assert_array_equal(results[0], results[2])
+    np.testing.assert_array_equal(results[1], 2 * results[0])
+    assert f.report().startswith("function: 2 specialisations")
+
+
+def test_variables_are_looked_at_on_the_fast_path() -> None:
+    f = mlc.compile(lambda x: helper(x) * NUMBER)
+    f(X)
+    entry, = f.compiled.entries
+    before = entry.calls
+    np.testing.assert_array_equal(f(X).numpy(), helper(X) * NUMBER)
+    assert f.fast_path == "yes" and entry.calls == before + 1
+    changes_number()
+    np.testing.assert_array_equal(f(X).numpy(), helper(X) * NUMBER)
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        self.calls = 0
+        self.seen: list[Any] = []
+
+    def forward(self, x: Any) -> Any:
+        self.calls += 1
+        return x * self.calls
+
+
+COUNTER = Counter()
+SEEN: list[Any] = []
+
+
+def appends(x: Any) -> Any:
+    SEEN.append(x)
+    return x
+
+
+def writes(x: Any) -> Any:
+    ARRAY[0] = 1 - ARRAY[0]
+    return x * ARRAY
+
+
+def sets_a_key(x: Any, d: Any) -> Any:
+    d["x"] = x
+    return x
+
+
+@pytest.mark.parametrize(("f", "args", "what"), [
+    (COUNTER, (X,), "self.calls"), (lambda x: COUNTER(x), (X,), "COUNTER.calls"),
+    (lambda m, x: m(x), (COUNTER, X), "m.calls"), (appends, (X,), "SEEN"), (writes, (X,), "ARRAY"),
+    (sets_a_key, (X, {"y": X}), "d"),
+])
+def test_a_function_that_changes_what_was_there_is_refused(f: Any, args: Any, what: str) -> None:
+    calls, array, seen = COUNTER.calls, ARRAY.copy(), list(SEEN)
+    with pytest.raises(UserError, match=f"changes {what}, which was there before") as info:
+        mlc.compile(f)(*args)
+    assert info.value.code == "MLC0615"
+    assert calls == COUNTER.calls and np.array_equal(array, ARRAY) and seen == SEEN
