@@ -80,7 +80,7 @@ class SymInt(Size):
 
     def __index__(self) -> int: self._unknown("the number of")
 
-    __int__ = __float__ = __index__  # type: ignore[assignment]
+    __int__ = __float__ = __index__
 
     def __truediv__(self, other: Any) -> Any:
         return self._unknown("the quotient of") if isinstance(other, int | float | Size) else NotImplemented

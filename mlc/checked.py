@@ -99,8 +99,8 @@ def _difference(plain: Run, compiled: Run) -> str | None:
         return f"{said[0]} in place of {said[1]}"
     returned = [id(x) for x in tree.leaves(plain.result)]
     assigned = [i for i, x in enumerate(plain.buffers) if id(x) not in returned]         # others come with the result
-    pairs: list[tuple[str, Any, Any]] = [("result", compiled.result, plain.result), ("buffers of the arguments", *(
-        [run.buffers[i] for i in assigned] for run in (compiled, plain)))]
+    moved, wanted = ([run.buffers[i] for i in assigned] for run in (compiled, plain))
+    pairs = [("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted)]
     for what, got, want in pairs:
         (got_leaves, got_structure), (want_leaves, want_structure) = tree.flatten(got), tree.flatten(want)
         if [*map(_shape, got_structure)] != [*map(_shape, want_structure)]:

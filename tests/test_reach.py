@@ -21,7 +21,7 @@ class Options:
 
     def __init__(self) -> None:
         self.rate = 0.5
-        self.table = [1.0, {"a": 2.0}]
+        self.table: Any = [1.0, {"a": 2.0}]
 
     def apply(self, x: Any) -> Any:
         return x * self.scale + self.rate
@@ -36,6 +36,10 @@ MODEL = nn.Linear(3, 2)
 
 def helper(x: Any) -> Any:
     return x + NUMBER
+
+
+def with_default(x: Any, options: Any = OPTIONS) -> Any:
+    return x * options.rate
 
 
 def changes_number() -> None:
@@ -67,7 +71,7 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "elements of an array": (lambda x: x * ARRAY, lambda: ARRAY.__setitem__(1, ARRAY[1] + 1)),
     "a model": (lambda x: MODEL(x), changes_model),
     "a weight": (lambda x: MODEL(x), lambda: setattr(MODEL, "weight", MODEL.weight * 2)),
-    "the default of a parameter": (lambda x, k=OPTIONS: x * k.rate, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "the default of a parameter": (with_default, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }
@@ -96,7 +100,7 @@ def test_a_closure_and_code_for_states_that_come_back() -> None:
 
 
 def test_variables_are_looked_at_on_the_fast_path() -> None:
-    f = mlc.compile(lambda x: helper(x) * NUMBER)
+    f: Any = mlc.compile(lambda x: helper(x) * NUMBER)
     f(X)
     entry, = f.compiled.entries
     before = entry.calls

@@ -304,7 +304,7 @@ class _Rewriter(ast.NodeTransformer):
         which = "and_" if isinstance(node.op, ast.And) else "or_"
         for i in range(len(values) - 2, -1, -1):
             out = _runtime(which, values[i], _thunk(out), _constant(all(plain[i + 1:])))
-        return _place(out, node)  # type: ignore[no-any-return]
+        return _place(out, node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         if not isinstance(node.op, ast.Not):
