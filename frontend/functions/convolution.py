@@ -8,13 +8,13 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.window import window_count
 from mlc.frontend.functions.shape import permute, sliced
-from mlc.frontend.operands import axis, number, plain_int, reshape, together, tracer
+from mlc.frontend.operands import axis, need, number, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, Size
 
 Ints = int | Sequence[int]
 Padding = int | str | Sequence[int]
@@ -76,9 +76,12 @@ def _convolution(spatial: int, input: Operand, weight: Operand, bias: Operand, s
 
 def fits(out: Tracer, x: Tracer) -> None:
     """UserError if a window is larger than the image it should slide over."""
+    message = f"a window is larger than the image, which has {list(x.shape[2:])} elements and the padding"
     if 0 in out.shape[2:] and 0 not in x.shape[2:]:
-        raise UserError(f"a window is larger than the image, which has {list(x.shape[2:])} elements and the padding",
-                        code="MLC0367")
+        raise UserError(message, code="MLC0367")
+    for n in out.shape[2:]:
+        if isinstance(n, Size):
+            need(n - 1, message)
 
 
 def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> None:

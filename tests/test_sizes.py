@@ -1,0 +1,58 @@
+"""Every public function compiled for all sizes gives at each size what it gives compiled for that one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from tests import public_cases_linalg, public_cases_nn, public_cases_windows, size_sweep
+from tests.public_case import Case, Input, look_up
+from tests.size_sweep import interpreted
+from tests.test_public_functions import CASES as OWN
+
+__all__ = ["interpreted"]
+
+CASES = [case for case in (*OWN, *public_cases_linalg.CASES, *public_cases_nn.CASES, *public_cases_windows.CASES)
+         if any(isinstance(a, Input | list) for a in case.args)]
+QUICK = 16
+"""The default run takes one case of so many."""
+
+
+def function(case: Case) -> Any:
+    ours = look_up(mlc, case.name)
+
+    def f(*args: Any) -> Any:
+        return ours(*args, **case.keywords)
+    return f
+
+
+def check(case: Case) -> None:
+    calls = [list(args) for args in size_sweep.variants(list(case.args), 0)]
+    found = list(size_sweep.difference(function(case), calls))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("case", CASES[::QUICK], ids=str)
+@pytest.mark.usefixtures("interpreted")
+def test_some(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.usefixtures("interpreted")
+def test_all(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_condition_that_gets_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the sweep is for: without constrain_sizes these were wrong at small sizes."""
+    from mlc.passes import constrain_sizes
+    calls = [[np.arange(n, dtype=np.float32)] for n in (8, 3, 1, 0)]
+    assert not list(size_sweep.difference(lambda x: x[5:][-2:], calls))
+    monkeypatch.setattr(constrain_sizes, "size_conditions", lambda *args: {})
+    assert list(size_sweep.difference(lambda x: x[5:][-2:], calls))
