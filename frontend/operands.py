@@ -155,6 +155,11 @@ def size(x: Any, what: str = "size") -> Dim:
     return x if isinstance(x, Size) else plain_int(x, what)
 
 
+def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
+    """Whether two shapes are equal whatever the numbers are; UserError where that depends on them."""
+    return len(a) == len(b) and all(map(sizes.is_equal, a, b))
+
+
 def need(n: Dim, message: str) -> None:
     """UserError unless n >= 0: now, where the compiled function is called, or, of what only its data tell, as it runs.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import asarray, creation
+from mlc.frontend.operands import same_shape
 from mlc.frontend.tensor import Operand
 
 
@@ -18,4 +19,4 @@ def allclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1
 def equal(input: Operand, other: Operand) -> bool:
     """Whether two tensors have the same shape and elements; `(input == other).all()` is a tensor."""
     a, b = asarray(input), asarray(other)
-    return a.shape == b.shape and bool(R.all(E.eq(a, b)))
+    return same_shape(a.shape, b.shape) and bool(R.all(E.eq(a, b)))

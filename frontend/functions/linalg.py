@@ -16,7 +16,18 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
 from mlc.frontend.functions.shape import cat, movedim, narrow, tril, triu
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, cast, floating, full, plain_int, reshape, tracer
+from mlc.frontend.operands import (
+    axis,
+    broadcast_shapes,
+    broadcast_to,
+    cast,
+    floating,
+    full,
+    plain_int,
+    reshape,
+    same_shape,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -112,7 +123,7 @@ def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
 def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
     """What is solved for, as matrices; whether it was vectors, which PyTorch tells by the shape."""
     b = floating(other)
-    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and same_shape(b.shape, a.shape[:-1]))
     b = reshape(b, [*b.shape, 1]) if vector else b
     if b.ndim < 2 or b.shape[-2] != a.shape[-2]:
         raise UserError(f"right-hand sides of shape [{', '.join(map(str, b.shape))}] do not fit {a.shape[-2]} rows",

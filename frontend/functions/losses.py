@@ -9,7 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import cast, floating, integer, plain_int, reshape, together, tracer
+from mlc.frontend.operands import cast, floating, integer, need, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -138,7 +138,7 @@ def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: s
     at = 0 if a.ndim == 1 else 1
     if smoothing:
         n = plain_int(a.shape[at], "the number of classes")
-        t = tracer(t * (1 - smoothing) + smoothing / n)
+        t = tracer(t * (1 - smoothing) + (smoothing / n if n else math.inf))
     logs = N.log_softmax(a, at)
     loss = -R.sum((logs if weight is None else logs * _per_class(weight, a, at)) * t, at)
     if reduction != "mean":
@@ -323,6 +323,7 @@ def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float
     at = _classes(x, t, "multi_margin_loss")
     if x.ndim > 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")
+    need(x.shape[at] - 1, "a loss of no classes is not defined")
     index = reshape(t, [*t.shape, 1])
     lacking = N.relu(margin - emit(T.TakeAlong, x, index, at) + x)
     loss = lacking if p == 1 else lacking * lacking
