@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.files import write_text
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 
@@ -213,7 +214,7 @@ def no_collection() -> Iterator[None]:
 
 def write_reproducer(path: Path, text: str, pipeline: str) -> None:
     """MLIR's own format: the IR, and a resource section that holds the pipeline."""
-    path.write_text(text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
+    write_text(path, text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
                     f'      pipeline: "builtin.module({pipeline})",\n'
                     "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n")
 
@@ -227,7 +228,7 @@ def reproducer_pipeline(text: str) -> str | None:
 def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
     if ins.dump_dir is not None:
         ins.dump_dir.mkdir(parents=True, exist_ok=True)
-        (ins.dump_dir / f"{number:02d}_{name}.mlir").write_text(to_text(module, ins.generic))
+        write_text(ins.dump_dir / f"{number:02d}_{name}.mlir", to_text(module, ins.generic))
 
 
 def _diff(before: str, after: str, name: str) -> str:

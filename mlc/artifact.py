@@ -22,7 +22,7 @@ from mlc.api import Compiled, Variant, compiled_function
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
-from mlc.backends.sealed import Broken, seal, unseal, write_whole
+from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import host
 from mlc.code import place_named
 from mlc.frontend import tree
@@ -32,6 +32,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
+from mlc.ir.files import write_whole
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
     name = type(compiled.bound[0]).__name__ if compiled.bound else name_of(compiled.f)
     head = {"name": name, "weights": list(weights), "signatures": signatures}
     try:
-        write_whole(Path(path), seal(MAGIC, head, pieces))
+        write_whole(path, seal(MAGIC, head, pieces))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import linecache
 import os
-import stat
 import sys
 import tempfile
 from pathlib import Path
 
 from mlc.ir.diag import ParseError, UserError
+from mlc.ir.files import write_whole
 
 STDIN = "<stdin>"
 
@@ -51,42 +51,11 @@ def write(path: str | None, data: str | bytes) -> None:
             sys.stdout.write(data)
             sys.stdout.flush()
         return
-    raw = data.encode() if isinstance(data, str) else data
-    target = Path(path)
     try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            if target.is_dir():
-                raise IsADirectoryError(21, "is a directory", path)
-            target.write_bytes(raw)              # a device or a pipe cannot be replaced
-        else:
-            _replace(target, raw)
+        write_whole(path, [data.encode() if isinstance(data, str) else data])
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393") from None
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """A temporary file in the same folder takes the place of the target; an interruption leaves neither."""
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(13, "Permission denied", str(target))
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def scratch_file(name: str) -> Path:

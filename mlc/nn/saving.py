@@ -14,21 +14,18 @@ import numpy as np
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.diag import UserError
+from mlc.ir.files import write_whole
 from mlc.ir.types import to_numpy
-from mlc.weights import DTYPES, Unreadable, to_bytes
+from mlc.weights import DTYPES, to_bytes
 
 
 def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write arrays by name, such as `model.state_dict()`; the file is there whole or not at all."""
-    file = Path(path)
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(to_bytes({name: as_array(x) for name, x in state.items()}))
-        part.replace(file)
-    except (OSError, Unreadable) as error:
-        raise UserError(f"{file} cannot be written: {error}", code="MLC0393", loc=user_loc()) from None
-    finally:
-        part.unlink(missing_ok=True)
+        write_whole(path, [to_bytes({name: as_array(x) for name, x in state.items()})])
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} cannot be written: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
 def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
