@@ -402,9 +402,9 @@ def test_processes_that_compile_the_same(store: Store, tmp_path: Path, processes
     assert store.verify() == [] and not list(store.folder.glob(".*"))
 
 
-@pytest.mark.parametrize("processes", [4, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("processes", [2, pytest.param(64, marks=pytest.mark.slow)])
 def test_kills_while_compiling(store: Store, tmp_path: Path, processes: int) -> None:
-    """Half of the processes are killed at some moment: what is in the folder is whole, the others' results are right."""
+    """Whoever is killed at whatever moment, the folder holds whole entries and the others get the right results."""
     draw = random.Random(processes)
     running = [many(tmp_path, 6, seed) for seed in range(processes)]
     doomed = running[::2]
