@@ -186,10 +186,11 @@ class Block:
 class Region:
     """A list of blocks that belongs to an operation; control enters at the first."""
 
-    __slots__ = ("blocks", "parent")
+    __slots__ = ("blocks", "parent", "symbols")
 
     def __init__(self, *blocks: Block) -> None:
         self.blocks: list[Block] = []
+        self.symbols: dict[str, Op] = {}         # see ir/symbols.py
         self.parent: Op | None = None
         for block in blocks:
             self.add(block)
