@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
 from mlc.ir.files import write_text
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
@@ -186,6 +186,10 @@ class Pipeline:
         if isinstance(error, IRError) and not ins.verify_each:
             raise error
         step = self.steps[number - 1]
+        if isinstance(error, MemoryError):
+            raise UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
+                                  hint="put repeated layers into functions or loops, and large constants into "
+                                       "arguments") from error
         if ins.reproducer is not None:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "

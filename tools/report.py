@@ -107,7 +107,7 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
     status = status_of(error)
     if isinstance(error, OSError):
         error = file_error(error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not isinstance(error, Error):
         error = UserError(f"out of memory: {error}".removesuffix(": "), code="MLC0328")
     if not isinstance(error, Error):
         error = _defect(error, words)
