@@ -196,8 +196,9 @@ class Store:
 def check(name: str, data: bytes, secret: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
     """The head and the pieces of the entry of this name; Broken if these bytes are not that."""
     head, pieces = unseal(MAGIC, data, secret)
-    if f"{head.get('kind')}-{head.get('key')}" != name:
+    if f"{head.pop('kind', None)}-{head.pop('key', None)}" != name:
         raise Broken("it is another entry")
+    head.pop("versions", None)                             # for people
     return head, pieces
 
 

@@ -172,7 +172,7 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
         head, pieces = unseal(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
         return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
-    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError) as error:
+    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path} is no saved model, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
@@ -287,11 +287,33 @@ def _element(array: Held) -> str:
 def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> Iterator[Signature]:
     for i, data in enumerate(head["signatures"]):
         image = Image.of(data["image"], pieces[f"code {i}"]) if "image" in data else None
-        gpu = [_device_image(start, head, pieces) for start, head in data.get("gpu", ())]
-        yield Signature(_structure(data["arguments"]), [None if x is None else [_value(x[0])] for x in data["leaves"]],
-                        [bool(x) for x in data["weak"]], _structure(data["results"]),
-                        [_output(kind, x) for kind, x in data["outputs"]],
-                        [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+        gpu = [_device_image(start, said, pieces) for start, said in data.get("gpu", ())]
+        signature = Signature(_structure(data["arguments"]),
+                              [None if x is None else [_value(x[0])] for x in data["leaves"]],
+                              [bool(x) for x in data["weak"]], _structure(data["results"]),
+                              [_output(kind, x) for kind, x in data["outputs"]],
+                              [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+        _check(signature, len(head["weights"]))
+        yield signature
+
+
+def _check(signature: Signature, weights: int) -> None:
+    """Broken unless the parts of a signature speak of the same leaves, arguments and results."""
+    if any("main" not in image.interfaces for image in signature.images):
+        raise Broken("its code has no function main")
+    interface = signature.interface
+    inputs, results = (0, 0) if interface is None else (len(interface.inputs), len(interface.results))
+    numbers = [r for _, r in signature.assigned]
+    for kind, x in signature.outputs:
+        numbers += [x] if kind == "result" else [x[0], *(count for _, count in x[1])] if kind == "first" else []
+    counts = [(signature.structure.count(tree.LEAF), len(signature.leaves)),
+              (signature.results.count(tree.LEAF), len(signature.outputs)),
+              (signature.leaves.count(None), len(signature.weak))]
+    if interface is not None:
+        counts.append((weights + len(signature.weak), inputs))
+    if any(a != b for a, b in counts) or any(not 0 <= w < weights for w, _ in signature.assigned) or any(
+            type(n) is not int or not 0 <= n < results for n in numbers):
+        raise Broken("a signature in it is ill-formed")
 
 
 def _output(kind: str, x: Any) -> tuple[str, Any]:

@@ -56,5 +56,10 @@ def _tensor(file: Path, mapped: mmap.mmap, start: int, name: str, info: dict[str
                         code="MLC0387", loc=user_loc())
     dtype = to_numpy(DTYPES[info["dtype"]])
     begin, end = info["data_offsets"]
-    array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin).reshape(info["shape"])
+    array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin)
+    try:
+        array = array.reshape(info["shape"])
+    except ValueError as error:                            # of none, or of too many dimensions
+        raise UserError(f"{file}: {name} has a shape that no tensor has: {error}", code="MLC0387",
+                        loc=user_loc()) from None
     return wrap(array if array.flags.aligned else array.copy())
