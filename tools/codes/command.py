@@ -100,4 +100,10 @@ MLC0399 There is no such function in the file or module.
 example shell:
     mlc compile model.py:predikt
 fix: write FILE:FUNCTION with a function that the file defines at its top level.
+
+MLC0453 A check found nothing to check.
+mlc run --check compares what a program's compiled functions compute; a program that calls none has not been checked.
+example text:
+    error[MLC0453]: nothing was checked: the program called no compiled function
+fix: call a function that mlc.compile returned, or check one function on random arguments: FILE:FUNCTION.
 '''
