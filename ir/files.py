@@ -1,8 +1,8 @@
-"""Write files so that they are there whole or not at all, whatever stops the writer and whoever else is writing.
+"""Files are there whole or not at all, whatever stops the writer and whoever else is writing; and reading has an end.
 
-The bytes go to a new file in the same folder, which is synced and takes the place of the old one in one step. Its name
-is drawn at random and must be free (O_EXCL), links are not followed, and its writer holds a lock on it: so the next
-writer in the folder knows the files of those that were killed, and deletes them.
+What is written goes to a new file in the same folder, which is synced and takes the place of the old one in one step.
+Its name is drawn at random and must be free (O_EXCL), links are not followed, and its writer holds a lock on it: so the
+next writer in the folder knows the files of those that were killed, and deletes them.
 """
 
 from __future__ import annotations
@@ -65,6 +65,29 @@ def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: i
         except BaseException:                              # interruptions too
             temporary.unlink(missing_ok=True)
             raise
+
+
+def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
+    """The bytes of a file, a pipe or a device; OSError, and no memory spent, if there are more than `most`."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe of that name keeps nobody waiting."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def read_starting(path: str | os.PathLike[str], start: bytes) -> bytes:
+    """The bytes of a regular file, or only the first ones if it does not start as given; OSError for any other."""
+    with open(path, "rb", opener=at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        first = file.read(len(start))
+        return first + file.read() if first == start else first
 
 
 def remove_leftovers(folder: Path) -> int:

@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
@@ -196,7 +196,7 @@ class Pipeline:
                                 f"{error.message if isinstance(error, Error) else error}",
                                 loc=getattr(error, "loc", None) or Error("").loc)
         if ins.reproducer is not None:
-            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer"
+            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
         raise wrapped from error
 
@@ -247,8 +247,17 @@ def _diff(before: str, after: str, name: str) -> str:
 _STEP = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 
 
-def parse_pipeline(text: str) -> list[Step]:
-    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it."""
+def allowances(steps: Iterable[Step]) -> str:
+    """The options with which commands import passes of the user's own where a file asks for them."""
+    return "".join(f" --allow-pass {name}" for name in dict.fromkeys(s.transform.name for s in steps) if "." in name)
+
+
+def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[Step]:
+    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it.
+
+    Importing a module runs it. So of a text that comes from a file, not from the user, only those passes of others are
+    imported that the user allows by name.
+    """
     text = text.strip()
     while m := re.fullmatch(r"(?:builtin\.module|func\.func)\((.*)\)", text, re.S):
         text = m[1].strip()
@@ -259,6 +268,9 @@ def parse_pipeline(text: str) -> list[Step]:
         if m is None:
             raise UserError(f"bad pipeline at {text[at:at + 30]!r}", code="MLC0332",
                             hint="write PASS{option=value},PASS,...")
+        if allowed is not None and "." in m[1] and m[1].replace("-", "_") not in allowed:
+            raise UserError(f"the file asks for the pass {m[1]}, which would be imported and run", code="MLC0454",
+                            hint=f"--allow-pass {m[1]}, if you know what it is")
         transform = find_pass(m[1])
         steps.append(Step(transform, _options(transform, m[2] or "")))
         at = m.end()

@@ -32,7 +32,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
-from mlc.ir.files import write_whole
+from mlc.ir.files import read_starting, write_whole
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ def check_runs_here(path: str | Path) -> None:
 
 def _read(path: str | Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_starting(path, MAGIC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc()) from None

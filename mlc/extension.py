@@ -36,7 +36,7 @@ from mlc.frontend.signature import Arguments, Spec, name_of
 from mlc.frontend.tensor import Array, Tensor
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
-from mlc.ir.files import write_whole
+from mlc.ir.files import at_once, read_starting, write_whole
 from mlc.ir.types import FunctionType
 from mlc.passes import pipeline
 from mlc.weights import to_bytes
@@ -251,9 +251,9 @@ def _without(interface: Interface, weights: int) -> Interface:
 def checked(path: str | Path) -> Description:
     """What the file of a module says of itself, once it and its weights are found whole; nothing of it is run."""
     try:
-        description = unseal(Path(path).read_bytes())
+        description = unseal(read_starting(path, ELF_MAGIC))
         if description.beside:
-            check_beside(description, Path(path).with_name(description.beside).read_bytes())
+            check_beside(description, read_starting(Path(path).with_name(description.beside), b""))
         return description
     except (OSError, ValueError) as error:
         reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
@@ -290,7 +290,7 @@ def load(path: str | Path) -> ModuleType:
 def is_module(path: str | Path) -> bool:
     """Whether a file starts as a shared object does."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=at_once) as file:
             return file.read(len(ELF_MAGIC)) == ELF_MAGIC
     except (OSError, ValueError):
         return False

@@ -9,7 +9,8 @@ import tempfile
 from pathlib import Path
 
 from mlc.ir.diag import ParseError, UserError
-from mlc.ir.files import write_whole
+from mlc.ir.files import read_at_most, write_whole
+from mlc.ir.lexer import MAX_TEXT
 
 STDIN = "<stdin>"
 
@@ -17,11 +18,11 @@ STDIN = "<stdin>"
 def read_text(path: str) -> tuple[str, str]:
     """(text, name for messages) of a file, or of stdin where the path is `-`."""
     if path == "-":
-        name, data = STDIN, sys.stdin.buffer.read()
+        name, data = STDIN, sys.stdin.buffer.read(MAX_TEXT + 1)        # of which the parser refuses the last
     else:
         name = path
         try:
-            data = Path(path).read_bytes()
+            data = read_at_most(path, MAX_TEXT)
         except OSError as error:
             raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
         except ValueError as error:              # a path with a NUL in it
@@ -68,7 +69,10 @@ def scratch_file(name: str) -> Path:
     return Path(os.path.relpath(path)) if folder == Path.cwd() else path
 
 
-def find_modules_here() -> None:
-    """Let passes of the user's own be found by their module's name in the current folder."""
-    if os.getcwd() not in sys.path:
+def find_modules_here(*pipelines: str) -> None:
+    """Let passes of the user's own be found in the current folder, where one is asked for by its module's name.
+
+    Otherwise nothing is imported from there: it may be a folder that somebody sent.
+    """
+    if any("." in pipeline for pipeline in pipelines) and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

@@ -43,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     add("--exec", choices=["native", "interp"], help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
+    add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
+        help="import this pass of your own where a reproducer asks for it")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
 
@@ -55,7 +57,7 @@ def seed(text: str) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    files.find_modules_here()
+    files.find_modules_here(options.pipeline or "", *options.allow_pass)
     path, name = named(options)
     if path.endswith(".py") and name is None:
         refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
@@ -67,7 +69,8 @@ def main(options: argparse.Namespace) -> int:
     from mlc.tools import inputs
     module, text = module_of(path, name, options)
     held = inputs.held_call(text) if text else None
-    steps = parse_pipeline(options.pipeline or (reproducer_pipeline(text) or "" if held else ""))
+    steps = parse_pipeline(options.pipeline) if options.pipeline else \
+        parse_pipeline(reproducer_pipeline(text) or "" if held else "", options.allow_pass)
     recorded = path.endswith((".py", ".mlc"))                  # as the only function, whatever its name was
     entry = inputs.choose_entry(module, None if recorded else name or (held[0] if held else None))
     type = inputs.entries(module)[entry]

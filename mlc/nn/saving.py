@@ -36,6 +36,8 @@ def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     file = Path(path)
     try:
         import safetensors
+        if file.exists() and not file.is_file():
+            raise OSError("it is not a regular file")
         with safetensors.safe_open(file, framework="np"):              # checks the header against the file
             pass
         with open(file, "rb") as stream:
