@@ -171,7 +171,7 @@ class Block:
     def insert(self, op: Op, before: Op | None = None) -> None:
         """Put a detached `op` before another of this block, or at the end."""
         assert op.parent is None, f"{op.name} is already in a block"
-        assert before is None or before.parent is self, f"{before.name} is not in this block"  # type: ignore[union-attr]
+        assert before is None or before.parent is self, f"{before.name} is not in this block"
         previous = before.prev if before is not None else self.last
         op.parent, op.prev, op.next = self, previous, before
         if previous is None:

@@ -56,6 +56,7 @@ def changed(head: Any, draw: random.Random) -> Any:
 class Net(nn.Module):
     def __init__(self) -> None:
         self.linear = nn.Linear(4, 3)
+        self.calls: Any
         self.register_buffer("calls", mlc.zeros(1))
 
     def forward(self, x: Any) -> Any:
@@ -147,6 +148,7 @@ def test_what_is_encoded_is_decoded() -> None:
                           work=-1)
     for value in (interface, host()):
         assert decoded(json.loads(json.dumps(encoded(value))), value.__class__) == value
-    for data in (None, [], {}, {**encoded(host()), "more": 1}, {**encoded(host()), "vector_bits": True}):
+    wrong: tuple[Any, ...] = (None, [], {}, {**encoded(host()), "more": 1}, {**encoded(host()), "vector_bits": True})
+    for data in wrong:
         with pytest.raises(Broken):
             decoded(data, Target)

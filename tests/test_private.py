@@ -1,6 +1,7 @@
 """What one user alone may change: the folder of the cache, and the key that its entries are authenticated with."""
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 import stat
@@ -125,7 +126,7 @@ def test_a_parent_that_a_group_may_write_to(tmp_path: Path, monkeypatch: pytest.
 
 def test_which_groups_are_of_one_user(monkeypatch: pytest.MonkeyPatch) -> None:
     def group(name: str, members: list[str]) -> None:
-        monkeypatch.setattr(private.grp, "getgrgid", lambda gid: private.grp.struct_group((name, "x", gid, members)))
+        monkeypatch.setattr(grp, "getgrgid", lambda gid: grp.struct_group((name, "x", gid, members)))
 
     me = pwd.getpwuid(os.geteuid())
     group(me.pw_name, [])

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_a_pass_that_a_file_asks_for_is_allowed_by_name(folder: Path, monkeypatc
 # -- arrays and devices -----------------------------------------------------------------------------------------------
 def test_arrays_are_not_unpickled(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     class Evil:
-        def __reduce__(self) -> object:
+        def __reduce__(self) -> tuple[Any, ...]:
             return os._exit, (7,)
 
     np.save(sample_folder / "x.npy", np.array([Evil()], object), allow_pickle=True)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import gc
 import re
 import sys
@@ -67,7 +68,7 @@ def test_collecting_compiled_functions_runs_no_python() -> None:
 
 def test_libraries_are_unloaded_by_the_next_load() -> None:
     load.unload()
-    library = load.Library(load.ctypes.CDLL(None))
+    library = load.Library(ctypes.CDLL(None))
     before = len(load._loaded)
     del library
     assert len(load._gone) == 1 and len(load._loaded) == before

@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "cache": "the compile cache: where it is and what it holds, clear it, verify it",
     "info": "versions, target and what compiled code may use",
     "explain-error": "explain an error code",
+    "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 """Each is the module of the same name in this package (`-` is `_`), with `parser()` and `main(options)`."""
 
