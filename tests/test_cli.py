@@ -515,10 +515,11 @@ def test_a_full_disk_is_a_message(sample_folder: Path) -> None:
 
 
 # -- entering anywhere ------------------------------------------------------------------------------------------------
-def test_every_dump_can_be_entered(run: Run) -> None:
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_dump_can_be_entered(every: int, run: Run) -> None:
     run("compile", "model.py:predict", "--emit=llvm", "-o", os.devnull, "--dump-dir", "dumps")
     stages, results = list[int](), set[str]()
-    for name in sorted(os.listdir("dumps")):
+    for name in sorted(os.listdir("dumps"))[::-every][::-1]:
         stages.append(pipeline.stage(parse_module(Path("dumps", name).read_text())))
         results.add(run("run", f"dumps/{name}")[1])
         generic = run("opt", f"dumps/{name}", "--generic")[1]

@@ -49,8 +49,9 @@ def folder(sample_folder: Path) -> Path:
     return sample_folder
 
 
-@pytest.mark.parametrize("words", ["opt sent.mlir --run-reproducer", "run sent.mlir", "run model.mlir", "info",
-                                   "verify sent.mlir", "compile model.mlir --emit=tensor"])
+@pytest.mark.parametrize("words", ["opt sent.mlir --run-reproducer", "run model.mlir", *(
+    pytest.param(more, marks=pytest.mark.slow) for more in ("run sent.mlir", "info", "verify sent.mlir",
+                                                            "compile model.mlir --emit=tensor"))])
 def test_modules_of_the_current_folder_are_not_imported(words: str, folder: Path) -> None:
     run = subprocess.run([sys.executable, "-P", "-m", "mlc.tools.cli", *words.split()], cwd=folder, text=True,
                          capture_output=True, env={"PYTHONPATH": str(ROOT), "MLC_CACHE": "0", "PATH": ""})
