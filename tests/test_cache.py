@@ -449,7 +449,7 @@ def test_the_command(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     mlc.compile(program)(X)
     assert main(["cache", "info"]) == 0
     out = capsys.readouterr().out
-    assert str(store.folder) in out and "1 compiled functions" in out
+    assert str(store.folder) in out and "1 compiled functions" in out and os.environ["MLC_CACHE_KEY"] in out
     assert main(["cache", "verify"]) == 0
     assert "all sound" in capsys.readouterr().out
     path, = entries(store, "module")
