@@ -1,11 +1,13 @@
 """The compile cache: what has been compiled on this machine, in one folder that any number of processes share.
 
 An entry is one sealed file (backends/sealed.py) named KIND-KEY, where KEY is the SHA-256 of everything that the entry
-depends on. It appears whole: written under another name, synced, renamed. It is believed only when its checksum and
-its key are right; anything else counts as absent and is deleted. Whatever fails, a folder that cannot be written or a
-full disk, costs a compilation and nothing else.
+depends on. It appears whole: written under another name, synced, renamed. It is code that will be run, so it is
+believed only if it is authenticated with the user's own secret (backends/private.py), lies in a folder that nobody else
+can write to and has the right name; anything else counts as absent and is deleted. Whatever fails, a folder that cannot
+be written or a full disk, costs a compilation and nothing else.
 
     MLC_CACHE_DIR    the folder; without it $XDG_CACHE_HOME/mlc, or ~/.cache/mlc
+    MLC_CACHE_KEY    the file of the secret; without it $XDG_CONFIG_HOME/mlc/cache-key, or ~/.config/mlc/cache-key
     MLC_CACHE_SIZE   what it may hold, as in 500M or 2G (the default); the least recently used entries go
     MLC_CACHE=0      no cache
 """
@@ -24,16 +26,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlc.backends.sealed import Broken, Piece, seal, unseal, write_whole
+from mlc.backends.private import Exposed, exposed, make_folder, of_others, secret
+from mlc.backends.sealed import Broken, Piece, seal, unseal
 from mlc.backends.versions import changed_since_start, versions
+from mlc.ir.files import remove_leftovers, replace
 
 MAGIC = b"MLCCACHE"
 DEFAULT_SIZE = 2 << 30
 FRESH = 3600
-"""Seconds: how exactly the time of last use is kept, and how long the files of a writer that died may lie about."""
+"""Seconds: how exactly the time of last use is kept."""
 
 _ENTRY = re.compile(r"[a-z]+-[0-9a-f]{64}")
-_TEMPORARY = re.compile(r"\.[0-9a-f]+\.tmp")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -50,15 +53,19 @@ def key_of(kind: str, parts: Sequence[str]) -> str:
 class Store:
     """The folder. Every method may be called by many threads and processes at once, and none of them raises."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, limit: int, secret_file: Path | None) -> None:
+        self.named = folder                                # which may be a link to where entries are
+        self.folder = Path(os.path.realpath(folder))
         self.limit = limit
+        self.secret_file = secret_file
         self.hits = self.misses = 0
+        self._secret = b""
         self._unseen = 0                                   # bytes written since the folder was last looked at
+        self._cleaned = False                              # of what dead writers left, by this process
 
     def get(self, kind: str, key: str) -> tuple[dict[str, Any], dict[str, memoryview]] | None:
         """The head and the pieces of an entry, or None."""
-        found = self._read(self.folder / f"{kind}-{key}") if self._trusted() else None
+        found = self._read(self.folder / f"{kind}-{key}") if self.folder.exists() and self._trusted() else None
         if found is None:
             self.misses += 1
         else:
@@ -69,15 +76,14 @@ class Store:
         """Keep an entry, if that can be done."""
         if changed_since_start():                          # the code that made it is not what the key speaks of
             return
-        parts = seal(MAGIC, {"kind": kind, "key": key, "versions": versions(), **head}, pieces)
-        size = sum(map(len, parts))
-        if size > self.limit // 4:
+        if sum(map(len, pieces.values())) > self.limit // 4:
             return
         try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self.folder)
             if self._trusted():
-                write_whole(self.folder / f"{kind}-{key}", parts, 0o600)
-                self._account(size)
+                parts = seal(MAGIC, {"kind": kind, "key": key, "versions": versions(), **head}, pieces, self._secret)
+                replace(self.folder / f"{kind}-{key}", parts, 0o600)
+                self._account(sum(map(len, parts)))
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 _warn(f"mlc keeps nothing of what it compiles: {error.strerror} in {self.folder}. MLC_CACHE=0 turns "
@@ -88,15 +94,15 @@ class Store:
         try:
             with open(path, "rb", opener=_open) as file:
                 status = os.fstat(file.fileno())
-                if not stat.S_ISREG(status.st_mode) or _of_others(status):
+                if not stat.S_ISREG(status.st_mode) or of_others(status) or status.st_size > self.limit:
                     return None
-                data = file.read()
+                data = file.read(status.st_size)
                 if time.time() - status.st_mtime > FRESH:
                     _touch(file.fileno())
         except (OSError, MemoryError):
             return None
         try:
-            return check(path.name, data)
+            return check(path.name, data, self._secret)
         except Broken:
             _remove(path)
             return None
@@ -104,36 +110,36 @@ class Store:
     # -- the folder -----------------------------------------------------------------------------------------------
     def problem(self) -> str | None:
         """Why entries of this folder are not to be believed; None for a sound one, and for one that is not there."""
-        try:
-            status = os.stat(self.folder)
-            above = [(folder, os.stat(folder).st_mode) for folder in self.folder.parents]
-        except OSError:
-            return None
-        if not stat.S_ISDIR(status.st_mode):
-            return "it is no folder"
-        if why := _of_others(status):
-            return why
-        for folder, mode in above:
-            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-                return f"others may replace it: they may write to {folder}"
-        return None
+        return exposed(self.named)
 
     def _trusted(self) -> bool:
+        """Whether entries can be told from those of others; the secret is at hand then."""
         if why := self.problem():
             _warn(f"mlc does not use the compile cache {self.folder}: {why}. A cached entry is code that will be run; "
                   f"chmod 700 it, or choose another folder with MLC_CACHE_DIR")
-        return why is None
+            return False
+        try:
+            if not self._secret:
+                self._secret = secret(self._secret_path())
+        except (Exposed, OSError) as error:
+            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
+            _warn(f"mlc does not use the compile cache {self.folder}, whose entries are authenticated with a key of "
+                  f"yours: {reason}. MLC_CACHE_KEY names another file for the key")
+            return False
+        return True
+
+    def _secret_path(self) -> Path:
+        if self.secret_file is None:
+            raise Exposed("there is no folder for it, HOME is not set")
+        return self.secret_file
 
     def entries(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Every entry, in no order."""
-        yield from self._files(_ENTRY)
-
-    def _files(self, pattern: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
         try:
             with os.scandir(self.folder) as listing:
                 for item in listing:
                     try:
-                        if pattern.fullmatch(item.name) and item.is_file(follow_symlinks=False):
+                        if _ENTRY.fullmatch(item.name) and item.is_file(follow_symlinks=False):
                             yield Path(item.path), item.stat(follow_symlinks=False)
                     except OSError:                        # gone by now
                         continue
@@ -143,16 +149,16 @@ class Store:
     def _account(self, size: int) -> None:
         """Look at the whole folder now and then: often enough for the limit, seldom enough to cost nothing."""
         self._unseen += size
+        if not self._cleaned:
+            self._cleaned = True
+            remove_leftovers(self.folder)
         if self._unseen > self.limit // 32 or os.urandom(1) == b"\0":
             self._unseen = 0
             self.trim()
 
     def trim(self) -> None:
         """Delete the least recently used entries above the limit, and what dead writers left."""
-        now = time.time()
-        for path, status in self._files(_TEMPORARY):
-            if now - status.st_mtime > FRESH:
-                _remove(path)
+        remove_leftovers(self.folder)
         found = sorted((status.st_mtime, status.st_size, path) for path, status in self.entries())
         total = sum(size for _, size, _ in found)
         if total <= self.limit:
@@ -165,17 +171,19 @@ class Store:
 
     def clear(self) -> tuple[int, int]:
         """Delete every entry: how many, and how many bytes."""
-        for path, _ in self._files(_TEMPORARY):
-            _remove(path)
+        remove_leftovers(self.folder)
         gone = [status.st_size for path, status in self.entries() if _remove(path)]
         return len(gone), sum(gone)
 
     def verify(self) -> list[tuple[str, str]]:
         """Check every entry and delete those that are broken: (name, what is wrong) of each."""
-        bad = []
+        bad = list[tuple[str, str]]()
+        remove_leftovers(self.folder)
+        if not self.folder.exists() or not self._trusted():
+            return bad
         for path, _ in self.entries():
             try:
-                check(path.name, path.read_bytes())
+                check(path.name, path.read_bytes(), self._secret)
             except Broken as error:
                 bad.append((path.name, str(error)))
                 _remove(path)
@@ -185,23 +193,17 @@ class Store:
         return bad
 
 
-def check(name: str, data: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
+def check(name: str, data: bytes, secret: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
     """The head and the pieces of the entry of this name; Broken if these bytes are not that."""
-    head, pieces = unseal(MAGIC, data)
-    if f"{head.get('kind')}-{head.get('key')}" != name:
+    head, pieces = unseal(MAGIC, data, secret)
+    if f"{head.pop('kind', None)}-{head.pop('key', None)}" != name:
         raise Broken("it is another entry")
+    head.pop("versions", None)                             # for people
     return head, pieces
 
 
 def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)         # a pipe of that name keeps nobody waiting
-
-
-def _of_others(status: os.stat_result) -> str | None:
-    """Why what this file or folder holds may come from other users; None if it cannot."""
-    if status.st_uid not in (os.geteuid(), 0):
-        return f"it belongs to user {status.st_uid}"
-    return "others may write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
 
 
 def _touch(file: int) -> None:
@@ -226,19 +228,22 @@ def store() -> Store | None:
     get = os.environ.get
     if get("MLC_CACHE") == "0" or not versions():
         return None
-    folder = get("MLC_CACHE_DIR") or _default(get("XDG_CACHE_HOME"), get("HOME"))
-    return _store(folder, get("MLC_CACHE_SIZE", "")) if folder else None
+    folder = get("MLC_CACHE_DIR") or _default("XDG_CACHE_HOME", ".cache", "mlc")
+    secret_file = get("MLC_CACHE_KEY") or _default("XDG_CONFIG_HOME", ".config", "mlc/cache-key")
+    return _store(os.path.abspath(folder), get("MLC_CACHE_SIZE", ""), secret_file) if folder else None
 
 
-def _default(cache_home: str | None, home: str | None) -> str | None:
-    if cache_home and os.path.isabs(cache_home):           # a relative one is to be ignored, says its specification
-        return os.path.join(cache_home, "mlc")
-    return os.path.join(home, ".cache", "mlc") if home and os.path.isabs(home) else None
+def _default(variable: str, folder: str, name: str) -> str | None:
+    """Where the XDG base directory specification has a file of this name."""
+    base, home = os.environ.get(variable), os.environ.get("HOME")
+    if base and os.path.isabs(base):                       # a relative one is to be ignored, says the specification
+        return os.path.join(base, name)
+    return os.path.join(home, folder, name) if home and os.path.isabs(home) else None
 
 
 @cache
-def _store(folder: str, size: str) -> Store:
-    return Store(Path(os.path.realpath(folder)), _bytes(size))
+def _store(folder: str, size: str, secret_file: str | None) -> Store:
+    return Store(Path(folder), _bytes(size), Path(os.path.abspath(secret_file)) if secret_file else None)
 
 
 def _bytes(text: str) -> int:

@@ -23,7 +23,7 @@ def main() -> None:
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     from mlc.backends.object_code import compile_object
     from mlc.backends.target import Target
-    from mlc.ir.diag import BackendError
+    from mlc.ir.diag import BackendError, UserMemoryError
     while head := source.read(REQUEST.size):
         head_size, text_size = REQUEST.unpack(head)
         (name, triple, cpu, features, bits), opt_level = json.loads(source.read(head_size))
@@ -31,7 +31,7 @@ def main() -> None:
         try:
             obj = compile_object(text, Target(name, triple, cpu, tuple(features), bits), opt_level)
             answer = ANSWER.pack(DONE, len(obj)) + obj
-        except BackendError:
+        except (BackendError, UserMemoryError):
             answer = ANSWER.pack(FAILED, 0)
         sink.write(answer)
         sink.flush()

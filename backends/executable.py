@@ -24,7 +24,7 @@ from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target, host
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError, UserError, UserTypeError
+from mlc.ir.diag import BackendError, UserError, UserMemoryError, UserTypeError
 
 Array = np.ndarray[Any, Any]
 
@@ -202,7 +202,12 @@ def new_array(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def _aligned_bytes(count: int, align: int) -> Array:
-    memory: Array = _ndarray((count + align,), _uint8)
+    try:
+        memory: Array = _ndarray((count + align,), _uint8)
+    except MemoryError:
+        raise UserMemoryError(f"the call needs {count} bytes of memory for a result or for temporary values, which "
+                              "cannot be had", code="MLC0328",
+                              hint="make the arrays smaller, or compute in parts") from None
     start = -data_address(memory) % align
     return memory[start: start + count]
 

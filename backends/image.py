@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from mlc.backends import cache
 from mlc.backends.cpu import abi
 from mlc.backends.cpu.abi import HOOK, Interface
+from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
-from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import Error
-from mlc.ir.parser import Parser
-from mlc.ir.sizes import Size
-from mlc.ir.types import FunctionType
+
+
+@dataclass(frozen=True)
+class Head:
+    """What a file says of the code of an image."""
+
+    interfaces: tuple[Interface, ...]
+    target: Target
+    undefined: tuple[str, ...]
+    shares: bool
 
 
 @dataclass(frozen=True)
@@ -37,19 +43,14 @@ class Image:
 
     def head(self) -> dict[str, Any]:
         """All but the code, as data that JSON can hold."""
-        return {"interfaces": [_fields(i) for i in self.interfaces.values()], "target": _fields(self.target),
-                "undefined": list(self.undefined), "shares": self.shares}
+        out: dict[str, Any] = encoded(Head(tuple(self.interfaces.values()), self.target, self.undefined, self.shares))
+        return out
 
     @staticmethod
     def of(head: Any, code: bytes | memoryview) -> Image:
         """The image that gave this head; Broken if none did."""
-        try:
-            target = Target(**_object(head["target"], Target))
-            interfaces = [Interface(**_object(data, Interface)) for data in head["interfaces"]]
-            return Image(bytes(code), {i.name: i for i in interfaces}, target, tuple(map(str, head["undefined"])),
-                         bool(head["shares"]))
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, Error) as error:
-            raise Broken(f"what it says of its code is ill-formed: {error}") from None
+        known = decoded(head, Head)
+        return Image(bytes(code), {i.name: i for i in known.interfaces}, known.target, known.undefined, known.shares)
 
 
 # What makes an image is imported where one is made: a program that was compiled before never needs it.
@@ -90,32 +91,3 @@ def keep(key: str, image: Image) -> None:
     """Put an image into the compile cache, if there is one."""
     if (store := cache.store()) is not None:
         store.put("module", key, image.head(), {"code": image.code})
-
-
-# -- as data ----------------------------------------------------------------------------------------------------------
-def _fields(value: Any) -> dict[str, Any]:
-    return {f.name: _data(getattr(value, f.name)) for f in fields(value)}
-
-
-def _data(value: Any) -> Any:
-    """A field as JSON: types and sizes by their text."""
-    if isinstance(value, tuple):
-        return [_data(x) for x in value]
-    if isinstance(value, FunctionType):
-        return {"type": str(value)}
-    if isinstance(value, Size):
-        return {"size": str(value)}
-    return value
-
-
-def _object(data: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    """The fields of a `kind` again."""
-    return {f.name: _value(data[f.name]) for f in fields(kind)}
-
-
-def _value(data: Any) -> Any:
-    if isinstance(data, list):
-        return tuple(map(_value, data))
-    if isinstance(data, dict):
-        return sizes.parse(data["size"]) if "size" in data else Parser(data["type"], "an interface").type()
-    return data

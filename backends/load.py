@@ -8,6 +8,7 @@ import fcntl
 import itertools
 import os
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,12 +27,13 @@ class Library:
 
     def __init__(self, handle: ctypes.CDLL) -> None:
         self._handle = handle
-        self._unload = weakref.finalize(self, _ctypes.dlclose, handle._handle)
-        self._unload.atexit = False              # when the process ends, others may still run its code
+        self._number = handle._handle
+        _loaded[self._number] = _Loaded(self, _gone.append)      # no Python runs when it goes, see ir/weak.py
+        _loaded[self._number].handle = self._number
 
     def stay(self) -> None:
         """Keep the library for the life of the process: threads that never end run its code."""
-        self._unload.detach()
+        del _loaded[self._number]
 
     def address(self, name: str) -> int:
         """The address of an exported function or variable."""
@@ -51,12 +53,36 @@ class Library:
         return found
 
 
+class _Loaded(weakref.ref[Library]):
+    """The handle of a library outlives it."""
+
+    __slots__ = ("handle",)
+    handle: int
+
+
+_loaded: dict[int, _Loaded] = {}
+_gone: deque[_Loaded] = deque()
+"""Libraries that nobody holds any more. When the process ends they stay: other threads may still run their code."""
+
+
+def unload() -> None:
+    """Take what nobody holds any more out of the process; each load does so first."""
+    while _gone:
+        try:
+            gone = _gone.popleft()
+        except IndexError:                                 # another thread was faster
+            return
+        del _loaded[gone.handle]
+        _ctypes.dlclose(gone.handle)
+
+
 def load(so: bytes) -> Library:
     """Map the shared object `so` and bind its symbols; its own names stay private to it.
 
     Bytes that have been on a disk must have been found whole (sealed.py): a damaged library is not an error to the
     system's loader but a crash or wrong numbers.
     """
+    unload()
     with _as_file(so) as path:
         try:
             return Library(ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL))

@@ -6,7 +6,8 @@ import re
 from functools import cache
 from typing import Any
 
-from mlc.backends.target import TRIPLE, Target
+from mlc.backends.available import check_memory
+from mlc.backends.target import TRIPLE, Target, binding
 from mlc.ir.diag import BackendError
 
 MAX_NESTING = 256
@@ -85,9 +86,8 @@ def check_nesting(llvm_text: str) -> None:
 
 @cache
 def _llvm() -> Any:
-    """llvmlite's binding, imported and initialised on first use; it ships no types, hence Any."""
-    import llvmlite.binding as llvm
-
+    """llvmlite's binding, imported and initialised on first use."""
+    llvm = binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()  # for inline assembly
@@ -135,6 +135,7 @@ def _target_machine(target: Target, level: int) -> Any:
 
 def _parse(llvm_text: str) -> Any:
     check_nesting(llvm_text)
+    check_memory(len(llvm_text))
     if "\0" in llvm_text:
         raise BackendError("LLVM text contains a NUL character", code="MLC0511")
     try:

@@ -4,22 +4,22 @@
     format    u32         the version of this layout and of what stands in the head
     head      u32         bytes of the head
     size      u64         bytes of the whole file
-    digest    32 bytes    SHA-256 of everything else
+    digest    32 bytes    SHA-256 of everything else, or HMAC-SHA256 where writer and reader share a key
     head                  JSON in UTF-8: {"pieces": [[name, bytes], ...], ...}
     pieces                one after another, as the head lists them
 
 Numbers are little endian. No part is used before the checksum has been found right, so a damaged file is never more
-than a message; it tells damage from health and not friend from foe.
+than a message. Without a key that tells damage from health and not friend from foe: who can write such a file can
+also compute its checksum. With one, the file is what somebody wrote who had the key.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-import os
 import struct
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 FORMAT = 1
@@ -33,35 +33,19 @@ class Broken(Exception):
     """The bytes are not such a file, or not whole; the message says why."""
 
 
-def seal(magic: bytes, head: Mapping[str, Any], pieces: Mapping[str, Piece]) -> list[Piece]:
+def seal(magic: bytes, head: Mapping[str, Any], pieces: Mapping[str, Piece], key: bytes = b"") -> list[Piece]:
     """The file, in parts to be written one after another."""
     lengths = [[name, len(piece)] for name, piece in pieces.items()]
     text = json.dumps({**head, "pieces": lengths}, separators=(",", ":")).encode()
     size = HEADER.size + len(text) + sum(map(len, pieces.values()))
     before = HEADER.pack(magic, FORMAT, len(text), size, b"")[:_BEFORE_DIGEST]
-    digest = hashlib.sha256(before)
-    for part in (text, *pieces.values()):
+    digest = _digest(key)
+    for part in (before, text, *pieces.values()):
         digest.update(part)
     return [before + digest.digest(), text, *pieces.values()]
 
 
-def write_whole(path: Path, parts: Iterable[Piece], mode: int = 0o666) -> None:
-    """Write a file: it appears with all its parts, or not at all; OSError if that cannot be done."""
-    temporary = path.with_name(f".{os.urandom(8).hex()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    with open(os.open(temporary, flags, mode), "wb") as file:
-        try:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:                              # interruptions too
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def unseal(magic: bytes, data: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
+def unseal(magic: bytes, data: bytes, key: bytes = b"") -> tuple[dict[str, Any], dict[str, memoryview]]:
     """The head and the pieces of a whole file; Broken for any other."""
     if data[:len(magic)] != magic:
         raise Broken("it does not start as one")
@@ -73,11 +57,16 @@ def unseal(magic: bytes, data: bytes) -> tuple[dict[str, Any], dict[str, memoryv
     if size != len(data):
         raise Broken(f"it has {len(data)} bytes, {size} were written")
     view = memoryview(data)
-    found = hashlib.sha256(view[:_BEFORE_DIGEST])
+    found = _digest(key)
+    found.update(view[:_BEFORE_DIGEST])
     found.update(view[HEADER.size:])
-    if found.digest() != digest:
-        raise Broken("its checksum is wrong")
+    if not hmac.compare_digest(found.digest(), digest):
+        raise Broken("its checksum is wrong" + (", or it was written with another key" if key else ""))
     return _parts(view[HEADER.size:], head_size)
+
+
+def _digest(key: bytes) -> Any:
+    return hmac.new(key, digestmod="sha256") if key else hashlib.sha256()
 
 
 def _parts(body: memoryview, head_size: int) -> tuple[dict[str, Any], dict[str, memoryview]]:

@@ -7,6 +7,7 @@ import platform
 import sys
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from mlc.ir.diag import BackendError
 
@@ -151,8 +152,18 @@ def _detected() -> dict[str, bool]:
     return features
 
 
+def binding() -> Any:
+    """llvmlite's binding, imported on first use: it loads LLVM. It ships no types, hence Any."""
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:                               # damaged, or no memory to map it
+        raise BackendError(f"LLVM cannot be loaded: {str(error).partition(' from ')[0]}", code="MLC0452",
+                           hint="install llvmlite again, or raise the limit on memory (ulimit -v)") from None
+    return llvm
+
+
 def _ask_llvm() -> dict[str, bool]:
-    import llvmlite.binding as llvm  # heavy: imported when something must be compiled
+    llvm = binding()
 
     # LLVM has already cleared what the operating system does not save (AVX, AVX-512, AMX state in XCR0).
     return dict(llvm.get_host_cpu_features())

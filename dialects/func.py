@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim, Size, sym, symbol_name, symbols
+from mlc.ir.symbols import lookup, nearest_table
 from mlc.ir.types import FunctionType, TensorType, Type, bind_symbols, substitute
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Call(Op, name="func.call", pure=False):
 
 def check_call(op: Op, name: str, inputs: Sequence[Type], results: Sequence[Type]) -> None:
     """Raise IRError where `op` calls function `name` of its module with other types than it has."""
-    function = next((f for f in enclosing_functions(op) if f.sym_name == name), None)
+    function = function_named(op, name)
     if function is None:
         return                                   # a name that is not defined at all is the verifier's own finding
     try:
@@ -136,12 +137,11 @@ def check_call(op: Op, name: str, inputs: Sequence[Type], results: Sequence[Type
                 code="MLC0120")
 
 
-def enclosing_functions(op: Op) -> list[Func]:
-    """The functions of the module that `op` stands in."""
-    outer: Op | None = op
-    while outer is not None and not outer.symbol_table:
-        outer = outer.parent_op
-    return functions(outer) if outer is not None else []
+def function_named(op: Op, name: str) -> Func | None:
+    """The function of this name in the module that `op` stands in, if there is one."""
+    table = nearest_table(op)
+    found = lookup(table, name) if table is not None else None
+    return found if isinstance(found, Func) else None
 
 
 def functions(module: Op) -> list[Func]:
@@ -251,8 +251,8 @@ def callees_first(module: Op) -> list[Func]:
 def callee(call: Call) -> Func:
     """The function that a call names."""
     from mlc.dialects.builtin import Module
-    for op in call.enclosing(Module).body.block:
-        if isinstance(op, Func) and op.sym_name == call.callee:
-            return op
+    found = lookup(call.enclosing(Module), call.callee)
+    if isinstance(found, Func):
+        return found
     call.fail(f"@{call.callee} is not defined", code="MLC0106")
     raise AssertionError

@@ -15,6 +15,7 @@ import numpy as np
 from mlc.dialects.arith import store
 from mlc.ir.core import Op, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
+from mlc.ir.symbols import lookup
 from mlc.ir.types import IntType, MemRefType, ScalarType, Type, from_numpy, i8, index, to_numpy
 
 if TYPE_CHECKING:
@@ -553,9 +554,9 @@ def get_global(held: Global) -> Value:
 def held_global(op: Op) -> Global:
     """The global that a `memref.get_global` names."""
     from mlc.dialects.builtin import Module
-    for held in op.enclosing(Module).body.block:
-        if isinstance(held, Global) and held.sym_name == op.attrs["name"]:
-            return held
+    held = lookup(op.enclosing(Module), op.attrs["name"])
+    if isinstance(held, Global):
+        return held
     raise IRError(f"@{op.attrs['name']} is not defined", code="MLC0106", loc=op.loc)
 
 

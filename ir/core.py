@@ -226,9 +226,8 @@ class Op:
     def _infer(self) -> tuple[Type, ...]:
         try:
             out = self.infer()
-        except Error as error:
-            if error.loc is UNKNOWN:
-                error.loc = self.loc
+        except Error as error:                             # arithmetic of sizes knows only who called it
+            error.loc = self.loc
             raise
         return out if isinstance(out, tuple) else (out,)
 

@@ -89,6 +89,10 @@ class UserAssertionError(UserError, AssertionError):
     """As UserError, where Python's own convention is AssertionError: an `assert` of the program does not hold."""
 
 
+class UserMemoryError(UserError, MemoryError):
+    """As UserError, where Python's own convention is MemoryError: what a call or a compilation needs cannot be had."""
+
+
 class UserAttributeError(UserError, AttributeError):
     """As UserError, where Python's own convention is AttributeError: `hasattr` and `getattr` with a default work."""
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from mlc.ir.core import REGISTRY, Block, Op, Region, Value
 from mlc.ir.diag import Error, IRError, Loc, ParseError
-from mlc.ir.lexer import Token
+from mlc.ir.files import read_at_most
+from mlc.ir.lexer import MAX_TEXT, Token
 from mlc.ir.literals import decode_attr, unquote
 from mlc.ir.type_parser import TypeParser, load_dialect
 from mlc.ir.types import Type
@@ -40,8 +41,7 @@ class _Placeholder(Value):
 def parse_file(path: str | os.PathLike[str]) -> Op:
     """Read a module from a file; a missing or undecodable file is a ParseError."""
     try:
-        with open(path, "rb") as file:
-            text = file.read()
+        text = read_at_most(path, MAX_TEXT)
     except OSError as error:
         raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
     try:

@@ -7,13 +7,14 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, InternalError, IRError, UserError
+from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
+from mlc.ir.files import write_text
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 
@@ -185,13 +186,17 @@ class Pipeline:
         if isinstance(error, IRError) and not ins.verify_each:
             raise error
         step = self.steps[number - 1]
+        if isinstance(error, MemoryError):
+            raise UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
+                                  hint="put repeated layers into functions or loops, and large constants into "
+                                       "arguments") from error
         if ins.reproducer is not None:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
                                 f"{error.message if isinstance(error, Error) else error}",
                                 loc=getattr(error, "loc", None) or Error("").loc)
         if ins.reproducer is not None:
-            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer"
+            wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
         raise wrapped from error
 
@@ -213,7 +218,7 @@ def no_collection() -> Iterator[None]:
 
 def write_reproducer(path: Path, text: str, pipeline: str) -> None:
     """MLIR's own format: the IR, and a resource section that holds the pipeline."""
-    path.write_text(text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
+    write_text(path, text + "\n{-#\n  external_resources: {\n    mlir_reproducer: {\n"
                     f'      pipeline: "builtin.module({pipeline})",\n'
                     "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n")
 
@@ -227,7 +232,7 @@ def reproducer_pipeline(text: str) -> str | None:
 def _dump(ins: Instruments, number: int, name: str, module: Op) -> None:
     if ins.dump_dir is not None:
         ins.dump_dir.mkdir(parents=True, exist_ok=True)
-        (ins.dump_dir / f"{number:02d}_{name}.mlir").write_text(to_text(module, ins.generic))
+        write_text(ins.dump_dir / f"{number:02d}_{name}.mlir", to_text(module, ins.generic))
 
 
 def _diff(before: str, after: str, name: str) -> str:
@@ -242,8 +247,17 @@ def _diff(before: str, after: str, name: str) -> str:
 _STEP = re.compile(r"\s*([\w.-]+)\s*(?:\{([^{}]*)\})?\s*(,|$)")
 
 
-def parse_pipeline(text: str) -> list[Step]:
-    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it."""
+def allowances(steps: Iterable[Step]) -> str:
+    """The options with which commands import passes of the user's own where a file asks for them."""
+    return "".join(f" --allow-pass {name}" for name in dict.fromkeys(s.transform.name for s in steps) if "." in name)
+
+
+def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[Step]:
+    """`canonicalize,fuse{max=3 why=true},cse`, with or without `builtin.module(...)` around it.
+
+    Importing a module runs it. So of a text that comes from a file, not from the user, only those passes of others are
+    imported that the user allows by name.
+    """
     text = text.strip()
     while m := re.fullmatch(r"(?:builtin\.module|func\.func)\((.*)\)", text, re.S):
         text = m[1].strip()
@@ -254,6 +268,9 @@ def parse_pipeline(text: str) -> list[Step]:
         if m is None:
             raise UserError(f"bad pipeline at {text[at:at + 30]!r}", code="MLC0332",
                             hint="write PASS{option=value},PASS,...")
+        if allowed is not None and "." in m[1] and m[1].replace("-", "_") not in allowed:
+            raise UserError(f"the file asks for the pass {m[1]}, which would be imported and run", code="MLC0454",
+                            hint=f"--allow-pass {m[1]}, if you know what it is")
         transform = find_pass(m[1])
         steps.append(Step(transform, _options(transform, m[2] or "")))
         at = m.end()

@@ -9,14 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Union
 
 from mlc.ir.diag import ParseError, UserError
-from mlc.ir.insertion import caller_loc
+from mlc.ir.insertion import builder, caller_loc
 
 Dim = Union[int, "Size"]
+
+MAX_TERMS = 1024
+MAX_POWER = 64
+"""Of one symbol or division in a term."""
+MAX_DEPTH = 64
+"""Of divisions within divisions."""
+MAX_LENGTH = 1 << 12
+"""Of a division, in symbols: what is written twice in the sizes of each of n operations is written 2^n times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +34,24 @@ class Quotient:
     op: str                                    # "floordiv" or "mod"
     num: Dim
     den: Dim
+    depth: int = field(init=False, compare=False, repr=False)
+    length: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        depth, length = 0, 2
+        for monomial, _ in (*_terms(self.num), *_terms(self.den)):
+            for atom, power in monomial:
+                if isinstance(atom, Quotient):
+                    depth = max(depth, atom.depth)
+                    length += atom.length * power
+                else:
+                    length += power
+        if depth >= MAX_DEPTH:
+            raise _too_large(f"has more than {MAX_DEPTH} divisions within each other")
+        if length > MAX_LENGTH:
+            raise _too_large(f"divides what takes more than {MAX_LENGTH} symbols to write down")
+        object.__setattr__(self, "depth", depth + 1)
+        object.__setattr__(self, "length", length)
 
     def __str__(self) -> str:
         return f"({_operand(self.num)} {self.op} {_operand(self.den)})"
@@ -81,12 +107,16 @@ class Size:
             return NotImplemented
         if not isinstance(other, Size):
             return Size(tuple([(m, c * other) for m, c in self.terms])) if other else 0
+        if len(self.terms) * len(other.terms) > 16 * MAX_TERMS:      # before time and memory are spent on it
+            raise _too_large(f"multiplies {len(self.terms)} by {len(other.terms)} terms")
         out: dict[Monomial, int] = {}
         for m, c in self.terms:
             for n, d in other.terms:
                 powers: dict[Atom, int] = dict(m)
                 for atom, power in n:
-                    powers[atom] = powers.get(atom, 0) + power
+                    powers[atom] = power = powers.get(atom, 0) + power
+                    if power > MAX_POWER:
+                        raise _too_large(f"has a power of more than {MAX_POWER}")
                 key = tuple(sorted(powers.items(), key=lambda kv: str(kv[0])))
                 out[key] = out.get(key, 0) + c * d
         return _make(out)
@@ -191,6 +221,8 @@ def _make(terms: Mapping[Monomial, int]) -> Dim:
     if kept == [()]:
         return terms[()]
     if len(kept) > 1:
+        if len(kept) > MAX_TERMS:
+            raise _too_large(f"has {len(kept)} terms, more than {MAX_TERMS}")
         kept.sort(key=_monomial_key)
     return Size(tuple([(m, terms[m]) for m in kept]))
 
@@ -364,6 +396,11 @@ def is_equal(a: Dim, b: Dim) -> bool:
     raise _open_question(f"{a} == {b}")
 
 
+def _too_large(what: str) -> UserError:
+    return UserError(f"a size {what}", code="MLC0450", loc=builder.loc or caller_loc(),
+                     hint="give some of the sizes it is made of as numbers")
+
+
 def _open_question(what: str) -> UserError:
     return _unknown(f"whether {what}")
 
@@ -436,7 +473,10 @@ def parse(text: str) -> Dim:
             value = value + term(depth) if take() == "+" else value - term(depth)
         return value
 
-    out = total(0)
+    try:
+        out = total(0)
+    except UserError as error:                               # too large
+        raise ParseError(error.message, code=error.code) from None
     if pos != len(tokens):
         raise ParseError(f"bad size {text!r}", code="MLC0205")
     return out

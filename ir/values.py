@@ -171,6 +171,7 @@ class Block:
     def insert(self, op: Op, before: Op | None = None) -> None:
         """Put a detached `op` before another of this block, or at the end."""
         assert op.parent is None, f"{op.name} is already in a block"
+        assert before is None or before.parent is self, f"{before.name} is not in this block"
         previous = before.prev if before is not None else self.last
         op.parent, op.prev, op.next = self, previous, before
         if previous is None:
@@ -186,10 +187,11 @@ class Block:
 class Region:
     """A list of blocks that belongs to an operation; control enters at the first."""
 
-    __slots__ = ("blocks", "parent")
+    __slots__ = ("blocks", "parent", "symbols")
 
     def __init__(self, *blocks: Block) -> None:
         self.blocks: list[Block] = []
+        self.symbols: dict[str, Op] = {}         # see ir/symbols.py
         self.parent: Op | None = None
         for block in blocks:
             self.add(block)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import os
 import threading
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -54,6 +53,7 @@ from mlc.ir.diag import BackendError, Error, InternalError, UserAssertionError, 
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
+from mlc.ir.weak import WeakList
 
 if TYPE_CHECKING:
     from mlc.backends.cuda.executable import Executable as DeviceExecutable
@@ -100,12 +100,12 @@ Parameters = str | int | Iterable[str | int]
 
 PRECISIONS = (None, "ieee", "tf32")
 """How products of matrices may be asked for."""
-_functions: weakref.WeakSet[Compiled] = weakref.WeakSet()
+_functions = WeakList["Compiled"]()
 
 
 def _after_fork() -> None:
     """A thread that was recording is not in the child; its lock is."""
-    for function in _functions:
+    for function in _functions.values():
         function._lock = threading.RLock()
 
 

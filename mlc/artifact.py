@@ -22,7 +22,7 @@ from mlc.api import Compiled, Variant, compiled_function
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
-from mlc.backends.sealed import Broken, seal, unseal, write_whole
+from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import host
 from mlc.code import place_named
 from mlc.frontend import tree
@@ -32,6 +32,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
 from mlc.frontend.tensor import Array, Tensor, wrap
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
+from mlc.ir.files import read_starting, write_whole
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
     name = type(compiled.bound[0]).__name__ if compiled.bound else name_of(compiled.f)
     head = {"name": name, "weights": list(weights), "signatures": signatures}
     try:
-        write_whole(Path(path), seal(MAGIC, head, pieces))
+        write_whole(path, seal(MAGIC, head, pieces))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
@@ -171,7 +172,7 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
         head, pieces = unseal(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
         return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
-    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError) as error:
+    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path} is no saved model, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
@@ -206,7 +207,7 @@ def check_runs_here(path: str | Path) -> None:
 
 def _read(path: str | Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_starting(path, MAGIC)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot read {path}: {reason}", code="MLC0392", loc=user_loc()) from None
@@ -286,11 +287,33 @@ def _element(array: Held) -> str:
 def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> Iterator[Signature]:
     for i, data in enumerate(head["signatures"]):
         image = Image.of(data["image"], pieces[f"code {i}"]) if "image" in data else None
-        gpu = [_device_image(start, head, pieces) for start, head in data.get("gpu", ())]
-        yield Signature(_structure(data["arguments"]), [None if x is None else [_value(x[0])] for x in data["leaves"]],
-                        [bool(x) for x in data["weak"]], _structure(data["results"]),
-                        [_output(kind, x) for kind, x in data["outputs"]],
-                        [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+        gpu = [_device_image(start, said, pieces) for start, said in data.get("gpu", ())]
+        signature = Signature(_structure(data["arguments"]),
+                              [None if x is None else [_value(x[0])] for x in data["leaves"]],
+                              [bool(x) for x in data["weak"]], _structure(data["results"]),
+                              [_output(kind, x) for kind, x in data["outputs"]],
+                              [(int(w), int(r)) for w, r in data["assigned"]], image, gpu)
+        _check(signature, len(head["weights"]))
+        yield signature
+
+
+def _check(signature: Signature, weights: int) -> None:
+    """Broken unless the parts of a signature speak of the same leaves, arguments and results."""
+    if any("main" not in image.interfaces for image in signature.images):
+        raise Broken("its code has no function main")
+    interface = signature.interface
+    inputs, results = (0, 0) if interface is None else (len(interface.inputs), len(interface.results))
+    numbers = [r for _, r in signature.assigned]
+    for kind, x in signature.outputs:
+        numbers += [x] if kind == "result" else [x[0], *(count for _, count in x[1])] if kind == "first" else []
+    counts = [(signature.structure.count(tree.LEAF), len(signature.leaves)),
+              (signature.results.count(tree.LEAF), len(signature.outputs)),
+              (signature.leaves.count(None), len(signature.weak))]
+    if interface is not None:
+        counts.append((weights + len(signature.weak), inputs))
+    if any(a != b for a, b in counts) or any(not 0 <= w < weights for w, _ in signature.assigned) or any(
+            type(n) is not int or not 0 <= n < results for n in numbers):
+        raise Broken("a signature in it is ill-formed")
 
 
 def _output(kind: str, x: Any) -> tuple[str, Any]:

@@ -28,7 +28,7 @@ from mlc.backends.cpu.abi import Interface, interfaces
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
-from mlc.backends.sealed import Broken, write_whole
+from mlc.backends.sealed import Broken
 from mlc.backends.target import Target, host
 from mlc.frontend import tree
 from mlc.frontend.location import user_loc
@@ -36,6 +36,7 @@ from mlc.frontend.signature import Arguments, Spec, name_of
 from mlc.frontend.tensor import Array, Tensor
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
+from mlc.ir.files import at_once, read_starting, write_whole
 from mlc.ir.types import FunctionType
 from mlc.passes import pipeline
 from mlc.weights import to_bytes
@@ -67,9 +68,10 @@ def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights
     try:
         if held.beside:
             write_whole(Path(path).with_name(held.beside), [held.content])
-        write_whole(Path(path), [content])
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror}", code="MLC0393", loc=user_loc()) from None
+        write_whole(path, [content])
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
 def built(name: str, sources: Sequence[Recorded], targets: Sequence[Target], weights: Weights, opt_level: int) -> bytes:
@@ -249,9 +251,9 @@ def _without(interface: Interface, weights: int) -> Interface:
 def checked(path: str | Path) -> Description:
     """What the file of a module says of itself, once it and its weights are found whole; nothing of it is run."""
     try:
-        description = unseal(Path(path).read_bytes())
+        description = unseal(read_starting(path, ELF_MAGIC))
         if description.beside:
-            check_beside(description, Path(path).with_name(description.beside).read_bytes())
+            check_beside(description, read_starting(Path(path).with_name(description.beside), b""))
         return description
     except (OSError, ValueError) as error:
         reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
@@ -288,7 +290,7 @@ def load(path: str | Path) -> ModuleType:
 def is_module(path: str | Path) -> bool:
     """Whether a file starts as a shared object does."""
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=at_once) as file:
             return file.read(len(ELF_MAGIC)) == ELF_MAGIC
     except (OSError, ValueError):
         return False

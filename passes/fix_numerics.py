@@ -142,8 +142,7 @@ def _fix(op: Op, products: str) -> None:
         op.replace_by(*op.operands)
     elif isinstance(op, Reduce):
         if op.order is None:                         # one that is given is kept
-            with before(op, op.loc.through("fix_numerics")):
-                _reduce(op)
+            _reduce(op)
     elif isinstance(op, tn.Cumulative):
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
@@ -218,14 +217,15 @@ def reduction_order(op: Reduce) -> str:
 
 
 def _reduce(op: Reduce) -> None:
-    """Give a reduction its order, or make it in two."""
-    x, axes, first = _parts(op)
-    if not first:
-        op.attrs["order"] = reduction_order(op)
-        return
-    inner = type(op)(x, first)
-    kept = [a for a in range(x.type.rank) if a not in first]
-    outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))
+    """Give a reduction its order, or make it in two, each of which may be made in two again."""
+    with before(op, op.loc.through("fix_numerics")):
+        x, axes, first = _parts(op)
+        if not first:
+            op.attrs["order"] = reduction_order(op)
+            return
+        inner = type(op)(x, first)
+        kept = [a for a in range(x.type.rank) if a not in first]
+        outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))
     op.replace_by(outer.result)
     _reduce(inner)
     _reduce(outer)

@@ -44,6 +44,7 @@ ERROR = re.compile(r"//\s*error(@[+-]\d+)?:\s*(.*?)\s*$")
 RUN = re.compile(r"\s*//\s*run:\s*(.*?)\s*$")
 CALL = re.compile(r"@([\w.$-]+)\((.*)\)\s*(==|~=)\s*(.+)$")
 BLANK_CHECK = re.compile(r"\s*//\s*CHECK:\s*$")
+DIRECTIVES = ("test", "tolerance", "sizes", "meaning", "error", "run", "CHECK")
 KINDS = ("roundtrip", "verify", "parse-error", "pass", "run")
 SIZES = (3, 2, 5, 4)
 """Sizes for the symbols of a function, in order of appearance, again from the start after the last."""
@@ -190,7 +191,11 @@ def _chunk(index: int, text: str, file: str) -> Chunk:
             errors.append((number + int((m[1] or "@0")[1:]), m[2]))
         if m := RUN.match(line):
             calls.append(_call(number, m[1], f"{file}:{number}"))
-        checks = checks or bool(BLANK_CHECK.match(line) or filecheck.DIRECTIVE.match(line))
+        blank, rule = BLANK_CHECK.match(line), filecheck.DIRECTIVE.match(line)
+        checks = checks or bool(blank or rule)
+        if not (rule or m or ERROR.search(line) or HEADER.match(line)):
+            if meant := filecheck.misspelt(line, DIRECTIVES) or (filecheck.UNFINISHED.match(line) and "CHECK"):
+                raise CaseError(f"{file}:{number}: {line.strip()!r} asks for nothing; is `// {meant}:` meant?")
     return Chunk(index, text, tuple(errors), tuple(calls), checks)
 
 

@@ -17,11 +17,15 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 KINDS = ("", "-NEXT", "-SAME", "-NOT", "-LABEL", "-DAG")
 DIRECTIVE = re.compile(r"^\s*(?://|#|;)\s*CHECK(-[A-Z0-9-]+)?:\s*(.*?)\s*$")
+COMMENT = re.compile(r"^\s*(?://|#|;)\s*([A-Za-z]{3,12})(?:[-_ ]?[A-Za-z]+)?\s*:")
+"""A comment that begins with a word and a colon, as directives do."""
+UNFINISHED = re.compile(r"^\s*(?://|#|;)\s*CHECK\b")
 HOLE = re.compile(r"\{\{(.*?)\}\}|\[\[([A-Za-z_]\w*)(?::(.*?))?\]\]")
 
 
@@ -46,6 +50,8 @@ def directives(test: str) -> list[Directive]:
     found = []
     for number, line in enumerate(test.splitlines(), 1):
         if not (m := DIRECTIVE.match(line)):
+            if misspelt(line, ("CHECK",)) or UNFINISHED.match(line):
+                raise CheckError(f"line {number}: {line.strip()}\nno such directive: is CHECK: meant?")
             continue
         directive = Directive(number, m[1] or "", m[2])
         if directive.kind not in KINDS:
@@ -54,6 +60,19 @@ def directives(test: str) -> list[Directive]:
             raise CheckError(f"{directive}\nthe pattern is empty")
         found.append(directive)
     return found
+
+
+def misspelt(line: str, words: Sequence[str]) -> str | None:
+    """Which of these words a comment seems to begin with, that would be passed over as it is written.
+
+    >>> [misspelt(line, ["CHECK"]) for line in ("// CHEKC: add", "  // Check-next: add", "// which: this")]
+    ['CHECK', 'CHECK', None]
+    """
+    if not (m := COMMENT.match(line)):
+        return None
+    same = {word.lower(): word for word in words}
+    near = get_close_matches(m[1].lower(), same, 1, 0.66)
+    return same[near[0]] if near and m[1] not in words else None
 
 
 def check(test: str, output: str) -> str | None:

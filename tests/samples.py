@@ -34,5 +34,27 @@ func.func @main(%x: i32) -> i32 {
 }
 '''
 
-SAMPLES = {"model.py": MODEL_PY, "model.mlir": MODEL_MLIR, "scalars.mlir": SCALARS_MLIR,
+BAD_MLIR = """\
+func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = tensor.exp %x : tensor<3xf32>
+  %1 = func.call @missing(%0) : (tensor<3xf32>) -> tensor<3xf32>
+  %2 = tensor.add %1, %0 : tensor<3xf32>
+  func.return %2 : tensor<3xf32>
+}
+"""
+
+CRASH_MLIR = MODEL_MLIR + """
+{-#
+  external_resources: {
+    mlir_reproducer: {
+      pipeline: "builtin.module(canonicalize,cse)",
+      disable_threading: true,
+      verify_each: true
+    }
+  }
+#-}
+"""
+
+SAMPLES = {"bad.mlir": BAD_MLIR, "crash.mlir": CRASH_MLIR,
+           "model.py": MODEL_PY, "model.mlir": MODEL_MLIR, "scalars.mlir": SCALARS_MLIR,
            "fails.py": "print('one')\n1 / 0\n"}

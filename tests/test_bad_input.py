@@ -375,8 +375,8 @@ def test_malformed_ir(name: str, command: str, run: Run) -> None:
 
 def test_a_check_of_nothing_says_so(run: Run) -> None:
     Path("program.py").write_text("import mlc\n")
-    assert run("run", "--check", "program.py") == (0, "", "nothing was checked: the program called no compiled "
-                                                          "function\n")
+    status, out, err = run("run", "--check", "program.py")
+    assert status == 1 and not out and "MLC0453" in err and "--check program.py:FUNCTION" in err
 
 
 @pytest.mark.parametrize("words, status, wanted", [
@@ -389,6 +389,15 @@ def test_a_check_of_nothing_says_so(run: Run) -> None:
     ("compile model.py:scale --args f32[3],f32[3]", 2, "MLC0397.*too many"),
     ("compile model.py:predict --args f32[3]", 2, "MLC0397.*'w'"),
     ("compile classes.py:Net", 2, "MLC0399"),
+    ("run model.py --entry predict", 2, "MLC0391.*--entry has no meaning.*model.py:FUNCTION"),
+    ("run model.py --exec=interp", 2, "MLC0391.*--exec"), ("run model.py -o x.npy", 2, "MLC0391.*--output"),
+    ("run model.py --args f32[3]", 2, "MLC0391.*--args"), ("run model.py --seed 0", 2, "MLC0391.*--seed"),
+    ("run model.py --sizes B=3", 2, "MLC0391.*--sizes"), ("run model.py -p cse", 2, "MLC0391.*--pipeline"),
+    ("run model.py --inputs x.npy", 2, "MLC0391.*--inputs"), ("run model.mlir one", 2, "MLC0391.*'one'.*--args"),
+    ("run model.mlir:main --entry other", 2, "MLC0391.*two functions"),
+    ("run model.mlir --inputs x.npy --seed 3", 2, "MLC0391.*--seed.*--inputs gives"),
+    ("run model.py:predikt", 2, "MLC0399.*did you mean model.py:predict"),
+    ("run model.py:scale", 2, "MLC0388.*--args"), ("run model.mlir:mian", 2, "MLC0399.*did you mean @main"),
     ("opt model.mlir --color", 2, "MLC0391.*--color"),
     ("opt model.mlir --color=red", 2, "MLC0391.*red.*auto"),
 ])

@@ -80,6 +80,14 @@ def test_errors_name_the_line_they_stand_on_or_point_to() -> None:
     assert [chunk.errors for chunk in case.chunks] == [((2, "no f"),), ((4, "no g"),), ()]
 
 
+@pytest.mark.parametrize("line, meant", [
+    ("// CHEKC: add", "CHECK"), ("  // check: add", "CHECK"), ("// tset: run", "test"), ("// rum: @f() == 1", "run"),
+    ("// eror: no f", "error"), ("// tolerence: bits", "tolerance"), ("// CHECK add", "CHECK")])
+def test_misspelt_comments_are_found(line: str, meant: str) -> None:
+    with pytest.raises(CaseError, match=f"3: .*is `// {meant}:` meant"):
+        parse_case(f"// test: roundtrip\nf\n{line}\n// a note: as there are many", "x.mlir")
+
+
 @pytest.mark.parametrize("text, message", BAD.values(), ids=BAD.keys())
 def test_rejects(text: str, message: str) -> None:
     with pytest.raises(CaseError) as e:

@@ -134,6 +134,7 @@ def test_without_a_command(run: Run) -> None:
     ("run scalars.mlir", 1, "MLC0389.*--exec=interp"),
     ("run fails.py", 1, "fails.py:2: error.MLC0398.: ZeroDivisionError.*1 / 0"),
     ("run missing.py", 2, "MLC0392"),
+    ("run missing.py:f", 2, "MLC0392.*missing.py"),
 ])
 def test_mistakes(words: str, status: int, wanted: str, run: Run) -> None:
     before = {p: p.read_bytes() for p in Path().iterdir()}
@@ -325,6 +326,16 @@ def test_ops(run: Run) -> None:
     assert {line.split(".")[0] for line in run("ops", "arith")[1].splitlines()[1:]} == {"arith"}
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_lists_fit_the_terminal(width: int, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    for words in (["ops"], ["ops", "nvvm"]):
+        out = run(*words)[1]
+        assert max(map(len, out.splitlines())) <= width and "meaning" in out
+    monkeypatch.delenv("COLUMNS")
+    assert max(map(len, run("ops")[1].splitlines())) > 200              # a line for each where nobody says how wide
+
+
 def test_info(run: Run) -> None:
     _, out, _ = run("info")
     for word in ("numpy", "llvmlite", "LLVM", "vector bits", "features", "memcpy"):
@@ -425,6 +436,18 @@ def test_run_takes_inputs_and_gives_outputs(run: Run) -> None:
     assert run("run", "model.mlir", "--seed", "1")[1] != run("run", "model.mlir", "--seed", "2")[1]
 
 
+def test_run_takes_functions(run: Run) -> None:
+    """As compile does, with random arguments as for a module."""
+    _, text, _ = run("compile", "model.py:predict", "--emit=tensor")
+    Path("predict.mlir").write_text(text)
+    status, wanted, _ = run("run", "predict.mlir", "--sizes", "B=4", "--seed", "3")
+    assert status == 0 and "f32[4, 3]" in wanted
+    assert run("run", "model.py:predict", "--sizes", "B=4", "--seed", "3")[:2] == (0, wanted)
+    assert run("run", "model.mlir:main", "--seed", "1")[1] == run("run", "model.mlir", "--seed", "1")[1]
+    status, _, err = run("run", "model.py:scale", "--args", "f32[3]", "--check")
+    assert status == 0 and "checking @main" in err
+
+
 def test_run_scalars_in_the_interpreter(run: Run) -> None:
     assert run("run", "scalars.mlir", "--exec=interp")[0] == 0
 
@@ -492,10 +515,11 @@ def test_a_full_disk_is_a_message(sample_folder: Path) -> None:
 
 
 # -- entering anywhere ------------------------------------------------------------------------------------------------
-def test_every_dump_can_be_entered(run: Run) -> None:
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_dump_can_be_entered(every: int, run: Run) -> None:
     run("compile", "model.py:predict", "--emit=llvm", "-o", os.devnull, "--dump-dir", "dumps")
     stages, results = list[int](), set[str]()
-    for name in sorted(os.listdir("dumps")):
+    for name in sorted(os.listdir("dumps"))[::-every][::-1]:
         stages.append(pipeline.stage(parse_module(Path("dumps", name).read_text())))
         results.add(run("run", f"dumps/{name}")[1])
         generic = run("opt", f"dumps/{name}", "--generic")[1]

@@ -57,7 +57,11 @@ FAIL = {
     "captured twice": ("// CHECK: %[[A:.*]] = arith.addf %[[A:.*]]", "captured twice"),
     "unknown directive": ("// CHECK-NXT: addf", "no such directive: CHECK-NXT"),
     "empty": ("// CHECK:", "the pattern is empty"),
-    "nothing to check": ("// CHCK: addf", "there is no CHECK line"),
+    "nothing to check": ("// about addf", "there is no CHECK line"),
+    "misspelt": ("// CHECK: addf\n// CHEKC: subf", "line 2: // CHEKC: subf\nno such directive"),
+    "in small letters": ("// CHECK: addf\n// Check-Next: subf", "no such directive"),
+    "without a colon": ("// CHECK: addf\n// CHECK-NEXT subf", "no such directive"),
+    "with a blank": ("// CHECK: addf\n// CHECK NEXT: subf", "no such directive"),
 }
 
 

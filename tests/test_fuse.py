@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 
+import numpy as np
 import pytest
 
+import mlc
 from mlc.dialects import loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
@@ -18,7 +20,7 @@ from mlc.ir.interp import run_function
 from mlc.ir.passes import Instruments, Pass, Pipeline, parse_pipeline
 from mlc.ir.types import f32
 from mlc.ir.verify import verify
-from mlc.passes import fuse, pipeline
+from mlc.passes import fix_numerics, fuse, pipeline
 from mlc.passes.forms import LOW
 from mlc.passes.spaces import is_free, is_moving
 from mlc.passes.sweeps import Sweeps
@@ -143,3 +145,18 @@ def test_a_pass_that_does_not_leave_its_form_is_named() -> None:
     Pipeline([idle]).run(inside)
     with pytest.raises(InternalError, match=r"pass .* failed.* is not allowed in the form 'low'"):
         Pipeline([idle]).run(inside, Instruments(verify_each=True))
+
+
+# -- long sums --------------------------------------------------------------------------------------------------------
+def test_sums_of_parts_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of 2^31 elements are made in three: with smaller parts, so are those of a hundred."""
+    for name, number in (("LONG", 8), ("BLOCK", 4), ("ENOUGH", 4), ("SHORT", 2)):
+        monkeypatch.setattr(fix_numerics, name, number)
+    x = np.arange(256, dtype=np.float32).reshape(4, 64)
+    for f, want in ((mlc.sum, x.sum()), (mlc.amax, x.max()), (mlc.mean, x.mean())):
+        made = mlc.lower(f, args=[x], level="tensor").module
+        Pipeline(["decompose", "fix_numerics"]).run(made, Instruments(verify_each=True))
+        assert len(list(made.inside(tn.Windows))) > 1
+        assert np.allclose(run_function(made, "main", [x]), want)
+    made = mlc.lower(lambda x: x.expand(1 << 31, 3).sum(), args=[x[0, :3]], level="tensor").module
+    pipeline.lower(made, instruments=Instruments(verify_each=True))

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from mlc.dialects.builtin import module as empty_module
 from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import REGISTRY, Block, Op, Region, Symbol, Value, after, at_end, before, builder
-from mlc.ir.diag import Error, IRError, Loc, ParseError
+from mlc.ir.diag import Error, IRError, Loc, ParseError, UserError
 from mlc.ir.parser import parse_file, parse_module
 from mlc.ir.printer import loc_text, to_text
 from mlc.ir.sizes import Dim, sym
+from mlc.ir.symbols import lookup
 from mlc.ir.types import (
     FunctionType,
     TensorType,
@@ -309,6 +310,27 @@ def test_a_bad_size_is_a_parse_error(text: str) -> None:
     assert caught.value.code in ("MLC0204", "MLC0205")
 
 
+def test_sizes_stay_small() -> None:
+    """What would take exponential memory to write down is refused before memory is spent on it, with a place."""
+    n, m = sym("N"), sym("M")
+    squares: list[Dim] = [n]
+    halves: list[Dim] = [n]
+    nested: list[Dim] = [n]
+    with pytest.raises(UserError, match=r"test_ir.py:\d+: error\[MLC0450\].*a power of more than 64"):
+        while True:
+            squares.append(squares[-1] * squares[-1])
+    with pytest.raises(UserError, match=r"MLC0450.*4096 symbols"):
+        while True:
+            halves.append((halves[-1] + 1) // 2 + (halves[-1] + 2) // 3)
+    with pytest.raises(UserError, match=r"MLC0450.*64 divisions"):
+        while True:
+            nested.append((nested[-1] + 1) // 2)
+    assert len(squares) == 7 and len(nested) == 65 and len(halves) < 20
+    with pytest.raises(UserError, match=r"MLC0450.*terms"):
+        sizes.product(sym(f"A{i}") + sym(f"B{i}") for i in range(40))
+    assert len(str(sizes.product([n + m] * 64))) < 10_000              # 65 terms
+
+
 def test_symbols_are_bound_by_the_types_of_arguments() -> None:
     b, n = sym("B"), sym("N")
     env = bind_symbols([TensorType((b * 2, 4), f32), TensorType((b,), f32)],
@@ -423,6 +445,9 @@ HOSTILE = {
     "nested elements": (returning("  %0 = arith.constant dense<" + "[" * 20_000), "MLC0204"),
     "nested locations": (returning("  %0 = arith.constant 1 : i32 loc(" + '"a"(' * 20_000), "MLC0204"),
     "nested sizes": ("func.func @f(%x: tensor<" + "(" * 20_000 + "xf32>) {}", "MLC0206"),
+    "a size of 2^20 terms": ("func.func @f(%x: tensor<(" + "*".join(f"(A{i} + B{i})" for i in range(20)) + ")xf32>) {}",
+                             "MLC0450"),
+    "a size of high power": ("func.func @f(%x: tensor<(" + "*".join("N" * 100) + ")xf32>) {}", "MLC0450"),
     "absurd size": ("func.func @f(%x: tensor<99999999999999999999999xf32>) {}", "MLC0204"),
     "absurd product": ("func.func @f(%x: tensor<1048576x1048576x1048576xf32>) {}", "MLC0204"),
     "many dimensions": ("func.func @f(%x: tensor<" + "1x" * 100 + "f32>) {}", "MLC0204"),
@@ -651,3 +676,32 @@ def test_operators_build_operations_of_the_type() -> None:
     assert [op.name for op in made if op is not None] == [
         "arith.addi", "arith.subi", "arith.muli", "arith.addi", "arith.addi", "arith.subi"]
     assert i1.is_bool and not i32.is_bool
+
+
+# -- symbol tables -----------------------------------------------------------------------------------------------------
+def test_names_are_found_whatever_changes() -> None:
+    module = parse_module("func.func @f() { func.return }\nfunc.func @g() { func.return }\n")
+    f, g = module.regions[0].block
+    assert lookup(module, "f") is f and lookup(module, "g") is g and lookup(module, "h") is None
+    f.attrs["sym_name"] = Symbol("h")
+    assert lookup(module, "f") is None and lookup(module, "h") is f
+    g.erase()
+    assert lookup(module, "g") is None
+
+
+def test_verifying_many_functions_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each calls another: the names of a module are read a few times in all, and not once for each call."""
+    count = 300
+    text = "".join(f"func.func @f{i}() {{\n  func.call @f{max(i - 1, 0)}() : () -> ()\n  func.return\n}}\n"
+                   for i in range(count))
+    module = parse_module(text)
+    body, read, original = module.regions[0].block, [0], Block.__iter__
+
+    def counted(block: Block) -> Iterator[Op]:
+        for op in original(block):
+            read[0] += block is body
+            yield op
+
+    monkeypatch.setattr(Block, "__iter__", counted)
+    verify(module)
+    assert read[0] < 10 * count

@@ -217,3 +217,63 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     command = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
     assert command.endswith("pytest -n auto")
     assert command in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+
+
+# -- what may touch files, run code or open connections ---------------------------------------------------------------
+WRITERS = {"ir/files.py": "the writer of files", "backends/private.py": "the key of the cache, under a lock",
+           "backends/load.py": "memory that the system's loader takes for a file"}
+WRITING = re.compile(r"write_bytes|write_text|rename|NamedTemporaryFile|mkstemp|os\.(replace|link|O_)|open\(")
+RUNNING = re.compile(r"pickle|marshal|shelve|eval|exec|runpy|__import__|ctypes|dlopen|subprocess|os\.system|popen|"
+                     r"socket|urllib|http|ssl|ftplib|smtplib|requests")
+NO_DATA = {"eval", "exec", "__import__"}
+NO_MODULES = {"pickle", "_pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "socket", "urllib", "http",
+              "ssl", "ftplib", "smtplib", "requests", "httpx", "aiohttp", "xmlrpc"}
+
+
+def product(words: re.Pattern[str]) -> Iterator[tuple[Path, ast.AST]]:
+    """The nodes of files that users get, of those in which one of these words stands."""
+    for path in sources():
+        if name(path).split("/")[0] in MAY_IMPORT and words.search(path.read_text(encoding="utf-8")):
+            for node in ast.walk(tree(path)):
+                yield path, node
+
+
+def writes(node: ast.AST) -> bool:
+    """Whether a call may write to a file in another way than ir/files.py does."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="write_bytes" | "write_text" | "NamedTemporaryFile" | "mkstemp")):
+            return True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="replace" | "rename" | "link")):
+            return True
+        case ast.Call(func=ast.Name(id="open"), args=[_, ast.Constant(value=str(mode)), *_]):
+            return bool(set(mode) & set("wax+"))
+        case ast.Attribute(value=ast.Name(id="os"), attr="O_CREAT" | "O_TRUNC"):
+            return True
+    return False
+
+
+def test_one_module_writes_files() -> None:
+    """Whole files, unique names, no links, no leftovers: it is right in one place, and nobody goes round it."""
+    assert not [f"{name(path)}:{node.lineno}" for path, node in product(WRITING)  # type: ignore[attr-defined]
+                if writes(node) and name(path) not in WRITERS]
+
+
+def runs_or_connects(node: ast.AST) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=called)):
+            return called in NO_DATA
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr="system" | "popen")):
+            return True
+        case ast.keyword(arg="shell" | "allow_pickle", value=value):
+            return not isinstance(value, ast.Constant) or value.value is not False
+        case ast.Import(names=names):
+            return any(alias.name.split(".")[0] in NO_MODULES for alias in names)
+        case ast.ImportFrom(module=str(base)):
+            return base.split(".")[0] in NO_MODULES
+    return False
+
+
+def test_data_is_not_run_and_no_connection_is_opened() -> None:
+    """SECURITY.md: nothing unpickles, evaluates text, starts a shell or speaks to another machine."""
+    assert not [f"{name(path)}:{node.lineno}" for path, node in product(RUNNING)  # type: ignore[attr-defined]
+                if runs_or_connects(node)]

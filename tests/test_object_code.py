@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
+from mlc.backends import available
 from mlc.backends.executable import build
 from mlc.backends.target import Target, host
 from mlc.ir import types
@@ -57,3 +62,35 @@ func.func @main(%to: tensor<{count}x{narrow}>, %x: tensor<{count}x16x{wide}>, %y
     found, = build(module, target).entry("main").call([memory[:count], rows, np.eye(16, dtype=source)[3]])
     assert np.shares_memory(found, memory)
     assert (memory == np.append(x, [3] * 8).astype(to)).all()
+
+
+# -- memory -----------------------------------------------------------------------------------------------------------
+LITTLE_MEMORY = """
+import resource, sys
+import numpy as np
+import mlc
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[1]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    mlc.compile(mlc.grad(lambda x: mlc.softmax(x @ x, dim=1).sum()))(np.ones((64, 64), np.float32))
+except mlc.Error as error:
+    print(error.code)
+"""
+
+
+@pytest.mark.parametrize("free", [200, *(pytest.param(n, marks=pytest.mark.slow) for n in range(20, 500, 20))])
+def test_little_memory_is_an_error_and_not_the_end_of_the_process(free: int) -> None:
+    """LLVM aborts where it gets none."""
+    run = subprocess.run([sys.executable, "-c", LITTLE_MEMORY, str(free)], capture_output=True, text=True,
+                         env={**os.environ, "MLC_CACHE": "0", "OPENBLAS_NUM_THREADS": "1"})
+    assert run.returncode == 0 and run.stdout in ("", "MLC0451\n", "MLC0452\n"), run.stderr
+
+
+def test_memory_is_asked_for_before_llvm_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(available, "available", lambda limit: 100 << 20)
+    available.check_memory(available.CERTAIN - 1)
+    with pytest.raises(MemoryError, match=r"MLC0451.*LLVM needs about 128 MB.*100 MB are free"):
+        available.check_memory(available.CERTAIN)
+    monkeypatch.undo()
+    assert 0 <= available.available(1 << 20) < 1 << 20 < available.available(1 << 62)

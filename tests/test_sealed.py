@@ -3,12 +3,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from pathlib import Path
 
 import pytest
 
-from mlc.backends.sealed import FORMAT, HEADER, Broken, seal, unseal, write_whole
+from mlc.backends.sealed import FORMAT, HEADER, Broken, seal, unseal
 
 
 def sealed() -> bytes:
@@ -52,15 +50,11 @@ def resealed(head: dict[str, object]) -> bytes:
     return before + hashlib.sha256(before + text).digest() + text
 
 
-def test_files_appear_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "file"
-    write_whole(path, [b"one", b"two"])
-    assert path.read_bytes() == b"onetwo" and path.stat().st_mode & 0o111 == 0
-
-    def stop(*args: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "replace", stop)
-    with pytest.raises(KeyboardInterrupt):
-        write_whole(path, [b"three"])
-    assert os.listdir(tmp_path) == ["file"] and path.read_bytes() == b"onetwo"
+def test_with_a_key_nobody_else_can_write_one() -> None:
+    data = b"".join(seal(b"MLCTEST0", {"a": 1}, {"x": b"one"}, b"secret"))
+    assert unseal(b"MLCTEST0", data, b"secret")[0] == {"a": 1}
+    for other in (b"", b"guess"):
+        with pytest.raises(Broken, match="checksum"):
+            unseal(b"MLCTEST0", data, other)
+        with pytest.raises(Broken, match="another key"):
+            unseal(b"MLCTEST0", b"".join(seal(b"MLCTEST0", {"a": 1}, {"x": b"one"}, other)), b"secret")

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
+from mlc import nn
 from mlc.backends.executable import build
 from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import dot_in_order
 from mlc.ir.diag import BackendError
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Pipeline
+from mlc.ir.passes import Instruments, Pipeline
 from mlc.passes import pipeline
 from mlc.passes.fix_numerics import TERMS
 from mlc.passes.vectorize.product import Shape, best_shape
@@ -166,3 +168,21 @@ SCRATCH = """func.func @f(%n: index) {
 def test_scratch_that_does_not_fit(size: str, message: str) -> None:
     with pytest.raises(BackendError, match=message):
         Pipeline(["loop_to_scf"]).run(parse_module(SCRATCH.replace("SIZE", size)))
+
+
+# -- nothing to do ----------------------------------------------------------------------------------------------------
+PRODUCTS: dict[str, tuple[Any, list[tuple[int, ...]], list[tuple[int, ...]]]] = {
+    "matmul": (mlc.matmul, [(0, 2, 8), (3, 0, 8), (3, 2, 0), (3, 2, 8)], [(0, 8, 4), (3, 8, 4), (3, 0, 4), (3, 8, 0)]),
+    "conv2d": (functools.partial(nn.functional.conv2d, groups=2),
+               [(0, 4, 5, 5), (3, 0, 5, 5), (3, 4, 5, 5)], [(2, 2, 3, 3), (2, 0, 3, 3), (0, 2, 3, 3)]),
+}
+
+
+@pytest.mark.parametrize("machine", ("cpu", "gpu"))
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_kernels_without_points(name: str, machine: str) -> None:
+    """Of products in which one size after the other is 0."""
+    f, *shapes = PRODUCTS[name]
+    for left, right in zip(*shapes):
+        module = mlc.lower(f, args=[mlc.spec(*left), mlc.spec(*right)], level="tensor").module
+        pipeline.lower(module, machine=machine, instruments=Instruments(verify_each=True))

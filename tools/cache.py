@@ -48,6 +48,7 @@ def info(store: cache.Store) -> int:
     found = list(store.entries())
     total = sum(status.st_size for _, status in found)
     print(f"folder     {store.folder}{'' if store.folder.exists() else ' (not there yet)'}")
+    print(f"key        {store.secret_file or 'none: set HOME or MLC_CACHE_KEY'}")
     if why := store.problem():
         print(f"not used   {why}")
     print(f"entries    {len(found)}, {megabytes(total)} of {megabytes(store.limit)}")

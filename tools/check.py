@@ -17,7 +17,7 @@ from mlc import rounding
 from mlc.ir.core import Op
 from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
-from mlc.ir.passes import Form, Step
+from mlc.ir.passes import Form, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
@@ -162,7 +162,7 @@ class Check:
         text = inputs.reproducer(to_text(before, locations=True), steps, self.entry, self.arrays, self.types,
                                  self.exact)
         files.write(str(path), text)
-        error.reproducer = f"mlc run {path} --check"
+        error.reproducer = f"mlc run {path} --check{allowances(parse_pipeline(steps))}"
         error.hint = f"replay it with: {error.reproducer}"
         return error
 

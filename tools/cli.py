@@ -15,12 +15,15 @@ COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
     "opt": "run passes over a .mlir file",
+    "replay": "run a file again that mlc left when something failed",
+    "reduce": "make a module smaller as long as it fails in the same way",
     "passes": "list the passes, in the order in which they run and why",
     "ops": "list the operations, or explain one",
     "verify": "check that compiled modules, saved models and their weights are whole and for this machine",
     "cache": "the compile cache: where it is and what it holds, clear it, verify it",
     "info": "versions, target and what compiled code may use",
     "explain-error": "explain an error code",
+    "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 """Each is the module of the same name in this package (`-` is `_`), with `parser()` and `main(options)`."""
 

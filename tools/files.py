@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import linecache
 import os
-import stat
 import sys
 import tempfile
 from pathlib import Path
 
 from mlc.ir.diag import ParseError, UserError
+from mlc.ir.files import read_at_most, write_whole
+from mlc.ir.lexer import MAX_TEXT
 
 STDIN = "<stdin>"
 
@@ -17,11 +18,11 @@ STDIN = "<stdin>"
 def read_text(path: str) -> tuple[str, str]:
     """(text, name for messages) of a file, or of stdin where the path is `-`."""
     if path == "-":
-        name, data = STDIN, sys.stdin.buffer.read()
+        name, data = STDIN, sys.stdin.buffer.read(MAX_TEXT + 1)        # of which the parser refuses the last
     else:
         name = path
         try:
-            data = Path(path).read_bytes()
+            data = read_at_most(path, MAX_TEXT)
         except OSError as error:
             raise ParseError(f"cannot read {path}: {error.strerror}", code="MLC0201") from None
         except ValueError as error:              # a path with a NUL in it
@@ -51,42 +52,11 @@ def write(path: str | None, data: str | bytes) -> None:
             sys.stdout.write(data)
             sys.stdout.flush()
         return
-    raw = data.encode() if isinstance(data, str) else data
-    target = Path(path)
     try:
-        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-            if target.is_dir():
-                raise IsADirectoryError(21, "is a directory", path)
-            target.write_bytes(raw)              # a device or a pipe cannot be replaced
-        else:
-            _replace(target, raw)
+        write_whole(path, [data.encode() if isinstance(data, str) else data])
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393") from None
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """A temporary file in the same folder takes the place of the target; an interruption leaves neither."""
-    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask()
-    if target.exists() and not os.access(target, os.W_OK):
-        raise PermissionError(13, "Permission denied", str(target))
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def scratch_file(name: str) -> Path:
@@ -99,7 +69,10 @@ def scratch_file(name: str) -> Path:
     return Path(os.path.relpath(path)) if folder == Path.cwd() else path
 
 
-def find_modules_here() -> None:
-    """Let passes of the user's own be found by their module's name in the current folder."""
-    if os.getcwd() not in sys.path:
+def find_modules_here(*pipelines: str) -> None:
+    """Let passes of the user's own be found in the current folder, where one is asked for by its module's name.
+
+    Otherwise nothing is imported from there: it may be a folder that somebody sent.
+    """
+    if any("." in pipeline for pipeline in pipelines) and os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())

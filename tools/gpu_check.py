@@ -38,6 +38,7 @@ from mlc.backends.cuda import image
 from mlc.backends.cuda.device import target_for
 from mlc.backends.cuda.executable import Executable, place
 from mlc.ir.diag import BackendError
+from mlc.ir.files import write_text
 from mlc.ir.types import bf16, to_numpy
 
 Array = np.ndarray[Any, Any]
@@ -92,7 +93,7 @@ class Report:
             print(f"{row.result.upper()}: {row.section} {row.name}: {row.detail.splitlines()[0] if row.detail else ''}",
                   flush=True)
         if self.out is not None:                           # whole after every row: a device may take the process along
-            (self.out / "results.json").write_text(json.dumps([asdict(r) for r in self.rows], indent=1))
+            write_text(self.out / "results.json", json.dumps([asdict(r) for r in self.rows], indent=1))
 
     def check(self, section: str, name: str, run: Callable[[], Row]) -> None:
         """Do one check, and go on whatever happens in it, unless the device is lost."""
@@ -476,7 +477,7 @@ def main(words: Sequence[str] | None = None) -> int:
     lines = list(table(report))
     print("\n".join(lines))
     if options.out is not None:
-        (options.out / "summary.txt").write_text("\n".join([*head, *lines]) + "\n")
+        write_text(options.out / "summary.txt", "\n".join([*head, *lines]) + "\n")
     return 1 if any(r.bad for r in report.rows) else 0
 
 

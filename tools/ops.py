@@ -53,7 +53,9 @@ def listing(ops: dict[str, type[Op]]) -> str:
         operands = [f.name + {"one": "", "optional": "?", "many": "..."}[f.shape] for f in cls.operand_fields]
         rows.append((name, " ".join(operands), " ".join(f.name for f in cls.attr_fields), " ".join(facets(cls)),
                      equation(cls)))
-    return "\n".join(table(rows))
+    if width := report.terminal_width():                   # what there is no room for, `mlc ops NAME` says
+        rows = [(name, meaning) for name, *_, meaning in rows]
+    return "\n".join(table(rows, width))
 
 
 def facets(cls: type[Op]) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from mlc.ir import rewrite
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Pipeline, parse_pipeline, reproducer_pipeline
+from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproducer_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.tools import diagnostics, files, report
@@ -49,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
     add("--split-input-file", action="store_true", help="treat the parts between '// -----' lines as modules")
     add("--verify-diagnostics", action="store_true", help="check the errors against 'expected-error' comments")
     add("--run-reproducer", action="store_true", help="run the pipeline that the file holds")
+    add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
+        help="import this pass of your own where the pipeline of the file asks for it")
     add("--crash-reproducer", "--mlir-pass-pipeline-crash-reproducer", metavar="FILE",
         help="where a crash leaves what replays it (default: mlc-crash.mlir)")
     add("--mlir-disable-threading", action="store_true", help=argparse.SUPPRESS)
@@ -78,7 +80,7 @@ def short_passes(words: Sequence[str], options: Container[str] = ()) -> list[str
 
 
 def main(options: argparse.Namespace) -> int:
-    files.find_modules_here()
+    files.find_modules_here(*options.pipeline, *options.allow_pass)
     text, name = files.read_text(options.file)
     parts = split(text) if options.split_input_file else [text]
     outputs, failures = list[str](), list[Error]()
@@ -118,13 +120,13 @@ def split(text: str) -> list[str]:
 
 def transform(text: str, name: str, options: argparse.Namespace) -> str:
     """One module's text after the passes."""
-    wanted = options.pipeline
+    steps = list[Step]()
     if options.run_reproducer:
         held = reproducer_pipeline(text)
         if held is None:
             raise report.usage_error(f"{name} holds no pipeline", "only reproducers do; give one with -p", "MLC0394")
-        wanted = [held, *wanted]
-    steps = [step for pipeline in wanted for step in parse_pipeline(pipeline)]
+        steps += parse_pipeline(held, options.allow_pass)
+    steps += [step for pipeline in options.pipeline for step in parse_pipeline(pipeline)]
     pipeline = Pipeline(steps)
     module = parse_module(text, name)
     verify(module)

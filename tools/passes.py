@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import textwrap
+from collections.abc import Sequence
 
 from mlc.ir.passes import Pass, find_pass, pass_names
 from mlc.passes import pipeline
@@ -31,11 +33,12 @@ def everything() -> str:
     for name in pass_names():
         transform = find_pass(name)
         rows.append((signature(transform), form(transform.takes), form(transform.gives), transform.summary))
-    lines = table(rows)
+    width = report.terminal_width()
+    lines = table(rows, width)
     for machine, order in pipeline.ORDERS.items():
         lines += ["", f"order for a {machine.upper()} (a reason per row)"]
-        lines += ["  " + line for line in table([(str(n), level, text, why)
-                                                 for n, (level, text, why) in enumerate(order, 1)])]
+        lines += ["  " + line for line in table([(str(n), level, text, why) for n, (level, text, why) in
+                                                 enumerate(order, 1)], width and width - 2)]
     lines += ["", "checked when the order is loaded"]
     lines += [f"  {earlier} before {later}: {why}" for earlier, later, why in pipeline.BEFORE]
     return "\n".join(lines)
@@ -72,7 +75,18 @@ def form(form: object) -> str:
     return getattr(form, "name", "any") if form is not None else "any"
 
 
-def table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows with aligned columns."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(f"{cell:{w}}" for cell, w in zip(row, widths)).rstrip() for row in rows]
+NARROWEST = 24
+"""Columns that the last cells of a table get at least, however narrow the terminal is."""
+
+
+def table(rows: Sequence[tuple[str, ...]], width: int = 0) -> list[str]:
+    """Rows with aligned columns, the last of which is wrapped to fit `width`; 0 for as wide as it gets."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    before = sum(widths) + 2 * len(widths)
+    room = max(width - before, NARROWEST) if width else max(1, *(len(row[-1]) for row in rows))
+    out = list[str]()
+    for row in rows:
+        first, *more = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+        out.append("  ".join([*(f"{cell:{w}}" for cell, w in zip(row, widths)), first]).rstrip())
+        out += [" " * before + line for line in more]
+    return out

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import sys
 import traceback
 from dataclasses import dataclass
@@ -107,7 +108,7 @@ def failure(error: Exception, options: Options, words: list[str]) -> int:
     status = status_of(error)
     if isinstance(error, OSError):
         error = file_error(error)
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not isinstance(error, Error):
         error = UserError(f"out of memory: {error}".removesuffix(": "), code="MLC0328")
     if not isinstance(error, Error):
         error = _defect(error, words)
@@ -133,6 +134,13 @@ def _defect(error: Exception, words: list[str]) -> InternalError:
                             hint=f"replay it with: {replay}")
     wrapped.reproducer = replay
     return wrapped
+
+
+def terminal_width() -> int:
+    """Columns of the terminal that stdout is, or that COLUMNS says; 0 where neither tells and nothing is to be cut."""
+    fallback = shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 0
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() else fallback
 
 
 def message(text: str, color: str = "auto") -> None:

@@ -20,25 +20,31 @@ from mlc.tools import files, report
 
 EXAMPLES = """examples:
   mlc run model.mlir --seed 1
+  mlc run model.py:predict --sizes B=4
   mlc run model.mlir --entry main --args 'f32[4,16],f32[16,3]' --exec=interp
   mlc run model.mlir --check
   mlc run --check model.py
 """
+OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
+"""Options that say something about the call of one function, and nothing about a Python program."""
+OF_RANDOM_ARRAYS = ("args", "sizes", "seed")
 
 
 def parser() -> argparse.ArgumentParser:
-    p = report.Parser("run", "Run a Python program, or a function of a module at any level.", EXAMPLES)
+    p = report.Parser("run", "Run a Python program, or a function of a file on random arguments.", EXAMPLES)
     add = p.add_argument
-    add("file", help="a .py program; a .mlc program; a .mlir file, or - for stdin")
+    add("file", metavar="FILE[:FUNCTION]", help="a .py program; a function of a .py, .mlc or .mlir file; - is stdin")
     add("program_arguments", nargs="*", default=[], metavar="ARG", help="arguments of a Python program (after --)")
-    add("--entry", metavar="NAME", help="the function to call (default: main, or the only one)")
+    add("--entry", metavar="NAME", help="the function to call, as FILE:NAME (default: main, or the only one)")
     add("--args", metavar="TYPES", help="sizes of the arguments, as in 'f32[4,16],i64[4]'")
     add("--sizes", metavar="B=4,...", help="numbers for size symbols")
     add("--inputs", metavar="FILES", help="arrays: x.npy,rest.npz")
-    add("--seed", type=seed, default=0, metavar="N", help="seed of random inputs (default 0)")
-    add("--exec", choices=["native", "interp"], default="native", help="native code (the default) or the interpreter")
+    add("--seed", type=seed, metavar="N", help="seed of random inputs (default 0)")
+    add("--exec", choices=["native", "interp"], help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
+    add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
+        help="import this pass of your own where a reproducer asks for it")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
 
@@ -51,35 +57,39 @@ def seed(text: str) -> int:
 
 
 def main(options: argparse.Namespace) -> int:
-    files.find_modules_here()
-    if options.file.endswith(".py"):
-        return program(options.file, options.program_arguments, options.check)
+    files.find_modules_here(options.pipeline or "", *options.allow_pass)
+    path, name = named(options)
+    if path.endswith(".py") and name is None:
+        refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
+               f"mlc run {path}:FUNCTION runs one function")
+        return program(path, options.program_arguments, options.check)
+    if options.program_arguments:
+        raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
+                                 "give types with --args, or arrays with --inputs", "MLC0391")
     from mlc.tools import inputs
-    if options.file.endswith(".mlc"):
-        module, held = of_program(options), None
-    else:
-        text, name = files.read_text(options.file)
-        module = parse_module(text, name)
-        verify(module)
-        held = inputs.held_call(text)
-    steps = parse_pipeline(options.pipeline or (reproducer_pipeline(text) or "" if held else ""))
-    chosen = None if options.file.endswith(".mlc") else options.entry
-    entry = inputs.choose_entry(module, chosen or (held[0] if held else None))
+    module, text = module_of(path, name, options)
+    held = inputs.held_call(text) if text else None
+    steps = parse_pipeline(options.pipeline) if options.pipeline else \
+        parse_pipeline(reproducer_pipeline(text) or "" if held else "", options.allow_pass)
+    recorded = path.endswith((".py", ".mlc"))                  # as the only function, whatever its name was
+    entry = inputs.choose_entry(module, None if recorded else name or (held[0] if held else None))
     type = inputs.entries(module)[entry]
     if options.inputs:
+        refuse(options, OF_RANDOM_ARRAYS, "--inputs gives the arrays", "leave one of them out")
         arrays: list[Any] = inputs.load_arrays(options.inputs)
     elif held:
+        refuse(options, OF_RANDOM_ARRAYS, "the file holds the arrays", "leave it out, or give --inputs")
         arrays = list(held[1])
     else:
         given = inputs.parse_args(options.args) if options.args else []
         if given:
             inputs.check_given(given, type.inputs)
-        arrays = inputs.random_arrays(type.inputs, options.seed, inputs.parse_sizes(options.sizes), given)
+        arrays = inputs.random_arrays(type.inputs, options.seed or 0, inputs.parse_sizes(options.sizes), given)
     if options.check:
         results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
     else:
         Pipeline(steps).run(module)
-        results = call(module, entry, arrays, options.exec)
+        results = call(module, entry, arrays, options.exec or "native")
     if options.output and options.output != "-":
         inputs.save(options.output, results)
     else:
@@ -87,20 +97,44 @@ def main(options: argparse.Namespace) -> int:
     return 0
 
 
-def of_program(options: argparse.Namespace) -> Op:
-    """The function --entry of a program in the text language, recorded: @main, or the only one, where none is named."""
-    from mlc.frontend import language
+def named(options: argparse.Namespace) -> tuple[str, str | None]:
+    """The file, and the function that is asked for by FILE:FUNCTION or by --entry."""
+    path, colon, name = options.file.rpartition(":")
+    if not colon or os.path.exists(options.file) or not path.endswith((".py", ".mlc", ".mlir")):
+        return options.file, None if options.file.endswith(".py") else options.entry
+    if options.entry is not None and options.entry.removeprefix("@") != name:
+        raise report.usage_error(f"{options.file} and --entry {options.entry} are two functions",
+                                 "leave one of them out", "MLC0391")
+    return path, name
+
+
+def refuse(options: argparse.Namespace, names: Sequence[str], why: str, hint: str) -> None:
+    """A usage error for the first of these options that is given: none is ignored in silence."""
+    for name in names:
+        if getattr(options, name) is not None:
+            raise report.usage_error(f"--{name} has no meaning here: {why}", hint, "MLC0391")
+
+
+def module_of(path: str, name: str | None, options: argparse.Namespace) -> tuple[Op, str]:
+    """The module that holds the function, and its text where it was read from one."""
+    if not path.endswith((".py", ".mlc")):
+        text, shown = files.read_text(path)
+        module = parse_module(text, shown)
+        verify(module)
+        return module, text
     from mlc.tools import compile, inputs
-    known = language.functions_of(language.load(options.file))
-    name = options.entry or ("main" if "main" in known or len(known) != 1 else known[0])
-    return compile.trace(options.file, name, inputs.parse_args(options.args) if options.args else None)
+    if name is None:
+        from mlc.frontend import language
+        known = language.functions_of(language.load(path))
+        name = "main" if "main" in known or len(known) != 1 else known[0]
+    return compile.trace(path, name, inputs.parse_args(options.args) if options.args else None), ""
 
 
 def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any], exact: bool,
             options: argparse.Namespace, held: bool) -> list[Any]:
     """Run with every pass checked, and report on stderr."""
     from mlc.tools import check, inputs
-    native = options.exec == "native" and not (held and steps) and inputs.has_interface(module, entry)
+    native = options.exec != "interp" and not (held and steps) and inputs.has_interface(module, entry)
 
     def say(text: str) -> None:
         print(text, file=sys.stderr)
@@ -137,9 +171,9 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         if check:
-            with checking() as report_line:
+            with checking() as made:
                 runpy.run_path(path, run_name="__main__")
-                print(report_line(), file=sys.stderr)
+                print(what_was_checked(made, path), file=sys.stderr)
         else:
             runpy.run_path(path, run_name="__main__")
     except (SystemExit, KeyboardInterrupt, BrokenPipeError):
@@ -152,8 +186,9 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 
 @contextmanager
-def checking() -> Iterator[Any]:
-    """Within, whatever mlc compiles is checked on the arrays of its first call, and each call against plain Python."""
+def checking() -> Iterator[list[CheckedExecutable]]:
+    """Within, whatever mlc compiles is checked on the arrays of its first call, and each call against plain Python; what
+    it gives grows meanwhile."""
     from mlc import code
     from mlc.api import Checks
     made = list[CheckedExecutable]()
@@ -165,18 +200,22 @@ def checking() -> Iterator[Any]:
 
     code.executable = executable
     Checks.every_call = True
-
-    def line() -> str:
-        entries = [entry for one in made for entry in one.checked.values()]
-        if not entries:
-            return "nothing was checked: the program called no compiled function"
-        return f"checked {sum(e.done for e in entries)} of {len(entries)} compiled functions, every pass: no difference"
-
     try:
-        yield line
+        yield made
     finally:
         code.executable = original
         Checks.every_call = False
+
+
+def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:
+    """A line that says so; UserError if it was nothing, which is no success."""
+    entries = [entry for one in made for entry in one.checked.values()]
+    count = sum(entry.done for entry in entries)
+    if not count:
+        raise UserError("nothing was checked: the program called no compiled function", code="MLC0453",
+                        hint="call one in it, or check one function on random arguments: "
+                             f"mlc run --check {path}:FUNCTION")
+    return f"checked {count} of {len(entries)} compiled functions, every pass: no difference"
 
 
 class CheckedExecutable:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import weakref
 from collections.abc import Callable as Function
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +29,7 @@ from mlc.backends.load import Library
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.types import to_numpy
+from mlc.ir.weak import WeakTable
 
 Variable = tuple[Any, str | None, Any]
 """A dict and a key, or a cell and None, and the value it holds."""
@@ -183,12 +183,12 @@ def _wrapper(signature: Interface, tensors: bool, wrap: bool) -> Library:
     """The emitted wrapper for a signature: one for all functions that have it, as long as there are some."""
     key = signature, tensors, wrap
     if (found := _wrappers.get(key)) is None:
-        found = _wrappers[key] = _native(f"{signature} {tensors} {wrap}",
-                                         lambda: wrapper_module(signature, tensors, wrap), [NAME])
+        found = _native(f"{signature} {tensors} {wrap}", lambda: wrapper_module(signature, tensors, wrap), [NAME])
+        _wrappers.put(key, found)
     return found
 
 
-_wrappers: weakref.WeakValueDictionary[tuple[Interface, bool, bool], Library] = weakref.WeakValueDictionary()
+_wrappers = WeakTable[tuple[Interface, bool, bool], Library]()
 
 
 def _native(what: str, source: Function[[], Module], exports: list[str]) -> Library:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import weakref
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ from mlc.backends.cpu.abi import HOOK
 from mlc.backends.cpu.pool import CODE, MAX_THREADS
 from mlc.backends.load import Library
 from mlc.ir.diag import UserError
+from mlc.ir.weak import WeakList
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ SPIN_CYCLES = 150_000
 
 _EXTERNALS = frozenset({"pthread_create", "syscall"})
 _lock = threading.RLock()
-_sharing: weakref.WeakSet[Library] = weakref.WeakSet()
+_sharing = WeakList[Library]()
 """Every loaded library that shares its work out."""
 _count: int | None = None
 _pool: Library | None = None
@@ -64,14 +64,14 @@ def _apply() -> None:
     """Tell the pool how many threads there are, and all libraries of the pool once it is wanted."""
     global _pool
     count = get_num_threads()
-    if _pool is None and (count == 1 or not _sharing):
+    if _pool is None and (count == 1 or not _sharing.values()):
         return
     if _pool is None:
         _pool = _made()
     ctypes.c_int32.from_address(_pool.address("threads")).value = count
     ctypes.c_int64.from_address(_pool.address("spin")).value = SPIN_CYCLES if count <= processors() else 0
     share = _pool.address("share")
-    for library in list(_sharing):
+    for library in _sharing.values():
         ctypes.c_void_p.from_address(library.address(HOOK)).value = share
 
 

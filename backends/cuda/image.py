@@ -11,6 +11,7 @@ import numpy as np
 from mlc.backends import cache
 from mlc.backends.cpu import abi
 from mlc.backends.cpu.abi import Interface
+from mlc.backends.heads import decoded
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
@@ -61,13 +62,16 @@ class DeviceImage:
     @staticmethod
     def of(head: Any, pieces: Mapping[str, bytes | memoryview]) -> DeviceImage:
         """The image that gave this head and these pieces; Broken if none did."""
-        known = Image.of(head, b"")
+        if not isinstance(head, dict) or "data" not in head:
+            raise Broken("what it says of its code is ill-formed")
+        known = Image.of({name: value for name, value in head.items() if name != "data"}, b"")
+        constants = decoded(head["data"], tuple[tuple[str, str, tuple[int, ...]], ...])
         try:
-            data = {str(name): np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
-                    for name, dtype, shape in head["data"]}
+            data = {name: np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
+                    for name, dtype, shape in constants}
             return DeviceImage(bytes(pieces["code"]), bytes(pieces["host"]).decode("utf-8", "surrogatepass"), data,
                                known.interfaces, known.target)
-        except (KeyError, TypeError, ValueError, UnicodeDecodeError, Error) as error:
+        except (KeyError, ValueError, Error) as error:
             raise Broken(f"what it says of its code is ill-formed: {error}") from None
 
     def program(self) -> Op:

@@ -15,8 +15,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
+from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
 
@@ -47,7 +48,7 @@ class Description:
 
 def seal(code: bytes, description: Description) -> bytes:
     """The file of a module."""
-    head = json.dumps(asdict(description), separators=(",", ":"), sort_keys=True).encode()
+    head = json.dumps(encoded(description), separators=(",", ":"), sort_keys=True).encode()
     size = len(code) + len(head) + _FOOT.size
     rest = struct.pack("<IQ8s", len(head), size, MAGIC)
     digest = hashlib.sha256(code + head + rest).digest()
@@ -77,10 +78,12 @@ def unseal(data: bytes) -> Description:
 def _description(head: bytes) -> Description:
     try:
         data = json.loads(head)
-        targets = tuple(Target(**{**t, "features": tuple(t["features"])}) for t in data.pop("targets"))
-        return Description(**{**data, "functions": tuple(data["functions"]), "targets": targets})
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         raise Broken("its head is ill-formed") from None
+    found = decoded(data, Description)
+    if found.beside and (found.beside in (".", "..") or "/" in found.beside or "\0" in found.beside):
+        raise Broken(f"the file of its weights is called {found.beside!a}")
+    return found
 
 
 def machine(data: bytes) -> str:

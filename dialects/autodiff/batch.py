@@ -54,7 +54,7 @@ class Vmap(Op, name="autodiff.vmap", pure=False):
     common: tuple[int, ...] = ()
 
     def verify_op(self) -> None:
-        function = next((f for f in func.enclosing_functions(self) if f.sym_name == self.callee), None)
+        function = func.function_named(self, self.callee)
         if function is not None:
             check(self, function)
 

@@ -30,7 +30,7 @@ class _Derivative(Derivative):
     """What both operations share: the check against the callee, and the meaning."""
 
     def verify_op(self) -> None:
-        function = next((f for f in func.enclosing_functions(self) if f.sym_name == self.callee), None)
+        function = func.function_named(self, self.callee)
         if function is not None:
             check(self, function, [v.type for v in self.args], self.wrt, [r.type for r in self.results])
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Block, Op, Region, Symbol, Value
+from mlc.ir.symbols import lookup
 from mlc.ir.types import FunctionType, MemRefType, Type, i32, index
 
 if TYPE_CHECKING:
@@ -199,11 +200,9 @@ class Launch(Op, name="gpu.launch_func", pure=False):
     def callee(self) -> Op:
         """The kernel: a gpu.func, or what it has been lowered to."""
         module, _, name = self.kernel.partition("::")
-        for op in self.enclosing(Module).body.block:
-            if isinstance(op, GPUModule) and op.sym_name == module:
-                for inner in op.body.block:
-                    if inner.attrs.get("sym_name") == name:
-                        return inner
+        holder = lookup(self.enclosing(Module), module)
+        if isinstance(holder, GPUModule) and (found := lookup(holder, name)) is not None:
+            return found
         self.fail(f"{self.kernel} is no kernel of a gpu.module here", code="MLC0180")
         raise AssertionError
 

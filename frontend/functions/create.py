@@ -31,7 +31,7 @@ from mlc.frontend.tensor import (
 )
 from mlc.frontend.trace import Tracer, as_user_error, check_call, current, emit, state
 from mlc.ir.core import located
-from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.diag import Error, UserError, UserMemoryError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, i64, to_numpy
 
@@ -61,7 +61,7 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         except Error as error:
             raise as_user_error(error, f.__name__, (), loc) from None
         except MemoryError as error:
-            raise UserError(f"{f.__name__}: {error}", code="MLC0328", loc=loc) from None
+            raise UserMemoryError(f"{f.__name__}: {error}", code="MLC0328", loc=loc) from None
         except TypeError:
             check_call(f, f.__name__, args, keywords)
             raise

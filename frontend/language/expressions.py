@@ -163,18 +163,26 @@ def _tuple(node: S.Tuple, frame: Frame) -> Any:
 
 
 def _comprehension(node: S.Comprehension, frame: Frame) -> Any:
-    out = []
-    for value in unrolled(evaluate(node.source, frame), node.source.at, frame):
+    source, out = evaluate(node.source, frame), []
+    if nothing_is_known(source):
+        inner = frame.copy()
+        bind(node.target, POISON, inner)
+        evaluate(node.value, inner)                        # finds what is wrong there
+        return POISON
+    for value in unrolled(source, node.source.at, frame):
         inner = frame.copy()
         bind(node.target, value, inner)
         out.append(evaluate(node.value, inner))
     return out
 
 
+def nothing_is_known(source: Any) -> bool:
+    """Whether what a loop goes through is wrong, so that even how often it turns is not known."""
+    return is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts))
+
+
 def unrolled(source: Any, at: int, frame: Frame) -> Sequence[Any]:
     """The values that an unrolled loop goes through."""
-    if source is POISON:
-        return ()
     if isinstance(source, Zipped):
         return list(zip(*(unrolled(part, at, frame) for part in source.parts)))
     if isinstance(source, Span):

@@ -41,6 +41,11 @@ HIDDEN = frozenset({"training", "_buffers", "_frozen", "_unsaved"})
 """Attributes of a module that its declarations did not make."""
 
 
+def _is_of_every_model(name: str) -> bool:
+    """Whether modules have something of this name that a model does not define itself."""
+    return name != "forward" and (hasattr(library.package("nn.Module"), name) or name in ("member_names", "model"))
+
+
 class Method:
     """A function of a model, in its class: found on an instance, it is the function of that instance."""
 
@@ -76,7 +81,8 @@ class Model(Modelled):
             body: dict[str, Any] = {"__init__": __init__, "member_names": member_names, "model": self,
                                     "__doc__": self.node.doc, "__module__": self.scope.source.name,
                                     "__qualname__": self.name}
-            body |= {x.name: Method(x, self.scope) for x in self.node.body if isinstance(x, S.Function)}
+            body |= {x.name: Method(x, self.scope) for x in self.node.body
+                     if isinstance(x, S.Function) and not _is_of_every_model(x.name)}
             self._cls = type(self.name, (base,), body)
         return self._cls
 
@@ -175,12 +181,12 @@ class Model(Modelled):
     def _check_name(self, name: str, x: S.Node, inner: Frame, is_known: bool | None = None) -> None:
         if name in self.functions() or (name in inner.names if is_known is None else is_known):
             raise inner.error(x.at, "MLC0646", f"{name} is there already in {self.name}", "choose another name")
-        if hasattr(library.package("nn.Module"), name) or name in ("member_names", "model"):
+        if name == "forward" or _is_of_every_model(name):
             raise inner.error(x.at, "MLC0646", f"{name} is there in every model", "choose another name")
 
     def _keep(self, name: str, value: Any, instance: Any, inner: Frame) -> None:
         inner.names[name] = value
-        if name not in self.functions():
+        if name not in self.functions() and not _is_of_every_model(name):
             setattr(instance, name, value)
 
     def _parameter(self, x: S.Declared, inner: Frame) -> Any:
@@ -297,13 +303,18 @@ class Model(Modelled):
             found.add(error)
 
     def _check_members(self) -> None:
-        instance = self._general()
-        for i, name in enumerate(self.functions()):
-            if name in self.functions()[:i]:
-                at = [x.at for x in self.node.body if isinstance(x, S.Function)][i]
-                report(self.frame().error(at, "MLC0646", f"{name} is there already in {self.name}",
+        instance, seen = self._general(), set[str]()
+        for x in self.node.body:
+            if not isinstance(x, S.Function):
+                continue
+            if _is_of_every_model(x.name):
+                report(self.frame().error(x.at, "MLC0646", f"{x.name} is there in every model", "choose another name"))
+                continue
+            if x.name in seen:
+                report(self.frame().error(x.at, "MLC0646", f"{x.name} is there already in {self.name}",
                                           "give one of them another name"))
-            method: Method = vars(self.cls)[name]
+            seen.add(x.name)
+            method: Method = vars(self.cls)[x.name]
             method.__get__(instance, self.cls).look()
 
 

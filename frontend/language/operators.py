@@ -11,6 +11,7 @@ from mlc.frontend.dtypes import DType
 from mlc.frontend.language.library import call_library
 from mlc.frontend.language.values import POISON, Frame, is_static_number, shown
 from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.ir.insertion import located
 from mlc.ir.sizes import Size, divide, modulo
 
 OPERATORS = {"+": "add", "-": "sub", "*": "mul", "/": "div", "//": "floor_divide", "%": "remainder", "@": "matmul",
@@ -65,8 +66,9 @@ def _of_sizes(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
     if op in ("//", "%"):
         if isinstance(b, int) and b <= 0:
             raise frame.error(at, "MLC0630", f"the size {a} is divided by {b}", "divide by a size of at least 1")
-        return divide(a, b) if op == "//" else modulo(a, b)
-    return {"+": operator.add, "-": operator.sub, "*": operator.mul}[op](a, b)
+    apply = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": divide, "%": modulo}[op]
+    with located(frame.loc(at)):
+        return apply(a, b)
 
 
 def _of_trees(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:

@@ -63,6 +63,9 @@ class Builder(Transformer[Token, Any]):
     def _name(self, token: Token) -> str:
         if token.value in KEYWORDS:
             raise Keyword(token)
+        if token.value.startswith("__"):
+            raise Misplaced(self._at(token), f"{token.value} is no name: those with two underscores are Python's",
+                            f"call it {token.value.strip('_') or 'x'}", "MLC0650")
         return str(token.value)
 
     # -- expressions --------------------------------------------------------------------------------------------------
@@ -326,8 +329,8 @@ class Parameters:
 class Misplaced(Exception):
     """What the grammar lets through and the language does not."""
 
-    def __init__(self, at: int, message: str, hint: str) -> None:
-        self.at, self.message, self.hint = at, message, hint
+    def __init__(self, at: int, message: str, hint: str, code: str = "MLC0620") -> None:
+        self.at, self.message, self.hint, self.code = at, message, hint, code
 
 
 def _kept(children: Sequence[Any]) -> list[Any]:
@@ -438,7 +441,7 @@ class Reader:
         try:
             return self.lark.parse(text)
         except Misplaced as error:
-            self.error(error.at, error.message, error.hint)
+            self.error(error.at, error.message, error.hint, error.code)
         except TooDeep as error:
             self.error(error.at, f"expressions are nested more than {DEEPEST} deep",
                        "name parts of it on lines of their own", "MLC0621")

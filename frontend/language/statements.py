@@ -14,7 +14,7 @@ from mlc.frontend.carries import Rows, Site
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
-from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, known, names_in, unrolled
+from mlc.frontend.language.expressions import EVALUATE, bind, evaluate, known, names_in, nothing_is_known, unrolled
 from mlc.frontend.language.library import call_library
 from mlc.frontend.language.operators import binary
 from mlc.frontend.language.values import (
@@ -351,7 +351,7 @@ def _look_inside(node: S.For, frame: Frame) -> None:
 
 def _for(node: S.For, frame: Frame) -> None:
     source = evaluate(node.source, frame)
-    if is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts)):
+    if nothing_is_known(source):
         _look_inside(node, frame)
         return
     is_static = node.unrolled or not isinstance(source, Span | Zipped | Tensor) or (

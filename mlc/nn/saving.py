@@ -14,21 +14,18 @@ import numpy as np
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.diag import UserError
+from mlc.ir.files import write_whole
 from mlc.ir.types import to_numpy
-from mlc.weights import DTYPES, Unreadable, to_bytes
+from mlc.weights import DTYPES, to_bytes
 
 
 def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write arrays by name, such as `model.state_dict()`; the file is there whole or not at all."""
-    file = Path(path)
-    part = file.with_name(f"{file.name}.{os.getpid()}.part")
     try:
-        part.write_bytes(to_bytes({name: as_array(x) for name, x in state.items()}))
-        part.replace(file)
-    except (OSError, Unreadable) as error:
-        raise UserError(f"{file} cannot be written: {error}", code="MLC0393", loc=user_loc()) from None
-    finally:
-        part.unlink(missing_ok=True)
+        write_whole(path, [to_bytes({name: as_array(x) for name, x in state.items()})])
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} cannot be written: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
 def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
@@ -39,6 +36,8 @@ def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     file = Path(path)
     try:
         import safetensors
+        if file.exists() and not file.is_file():
+            raise OSError("it is not a regular file")
         with safetensors.safe_open(file, framework="np"):              # checks the header against the file
             pass
         with open(file, "rb") as stream:
@@ -59,5 +58,10 @@ def _tensor(file: Path, mapped: mmap.mmap, start: int, name: str, info: dict[str
                         code="MLC0387", loc=user_loc())
     dtype = to_numpy(DTYPES[info["dtype"]])
     begin, end = info["data_offsets"]
-    array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin).reshape(info["shape"])
+    array = np.frombuffer(mapped, dtype, (end - begin) // dtype.itemsize, start + begin)
+    try:
+        array = array.reshape(info["shape"])
+    except ValueError as error:                            # of none, or of too many dimensions
+        raise UserError(f"{file}: {name} has a shape that no tensor has: {error}", code="MLC0387",
+                        loc=user_loc()) from None
     return wrap(array if array.flags.aligned else array.copy())

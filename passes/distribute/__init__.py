@@ -39,7 +39,7 @@ def distribute(kernel: Kernel, threads: int) -> None:
     if lanes >= WARP:
         block(kernel, kernel.vector, lanes, vector=True, lanes=1)
         kernel.block = 1
-    elif not schedule_contraction(kernel):
+    elif 0 in kernel.domain or not schedule_contraction(kernel):
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel)
         kernel.block = threads

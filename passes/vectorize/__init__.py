@@ -30,9 +30,12 @@ SIMPLE = 16
 
 
 def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
-    """Schedule every kernel for registers of `bits`; operations point by point take `vectors` of them at a time."""
+    """Schedule every kernel for registers of `bits`; operations point by point take `vectors` of them at a time.
+
+    One that has no points stays as it is: blocks would be of no size.
+    """
     for kernel in module.inside(Kernel):
-        if not kernel.schedule:
+        if not kernel.schedule and 0 not in kernel.domain:
             schedule(kernel, bits, vectors)
 
 

@@ -100,4 +100,16 @@ MLC0399 There is no such function in the file or module.
 example shell:
     mlc compile model.py:predikt
 fix: write FILE:FUNCTION with a function that the file defines at its top level.
+
+MLC0453 A check found nothing to check.
+mlc run --check compares what a program's compiled functions compute; a program that calls none has not been checked.
+example text:
+    error[MLC0453]: nothing was checked: the program called no compiled function
+fix: call a function that mlc.compile returned, or check one function on random arguments: FILE:FUNCTION.
+
+MLC0454 A file asks for a pass that is no part of mlc.
+Passes are modules of Python, which run when they are imported: a file that somebody sent must not choose one.
+example text:
+    error[MLC0454]: the file asks for the pass mine.swap, which would be imported and run
+fix: --allow-pass mine.swap, if that is your own pass; or name the pipeline with -p.
 '''

@@ -180,4 +180,11 @@ example mlc:
     model Net(n):
         w: f32[n] ~ gauss(0, 1)
 fix: use one of those that the message lists; for other values write = in place of ~.
+
+MLC0650 A name begins with two underscores.
+Such names are Python's: a method of that name would run when an object is printed, copied or collected.
+example mlc:
+    model Net(n):
+        def __call__(x: f32[n]) = x
+fix: choose another name; a model is called by its method forward.
 '''

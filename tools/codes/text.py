@@ -34,6 +34,14 @@ example mlir:
     func.func @f(%x: tensor<(B+*2)xf32>) { func.return }
 fix: write for example tensor<(2*B + 1)xf32> or tensor<(B floordiv 2)xf32>.
 
+MLC0450 A symbolic size has more terms, or divisions within divisions, than a size may have.
+Sizes are kept as polynomials: a product of twenty sums would have a million terms.
+example mlir:
+    func.func @f(%x: tensor<((A+B)*(C+D)*(E+F)*(G+H)*(I+J)*(K+L)*(M+N)*(O+P)*(Q+R)*(S+T)*(U+V)*(W+X))xf32>) {
+      func.return
+    }
+fix: give a name to what is added up, as in tensor<(A*C*E)xf32>, or give some of the sizes as numbers.
+
 MLC0206 A type is ill-formed or unknown.
 example mlir:
     func.func @f(%x: tenso<2xf32>) { func.return }

@@ -1,0 +1,97 @@
+"""Dataclasses as data that JSON can hold, and back: what is not of the type that a field declares is refused.
+
+Strings, numbers, bools and None stand for themselves, tuples are lists, dataclasses are objects of their fields. A type
+is {"type": text} and a size {"size": text}, in the syntax of IR.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from mlc.backends.sealed import Broken
+from mlc.ir import sizes
+from mlc.ir.diag import Error
+from mlc.ir.parser import Parser
+from mlc.ir.sizes import Size
+from mlc.ir.types import FunctionType
+
+D = TypeVar("D")
+LARGEST = 1 << 63
+
+
+def encoded(value: Any) -> Any:
+    """A value as data that JSON can hold."""
+    if is_dataclass(value) and not isinstance(value, type | FunctionType):
+        return {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [encoded(x) for x in value]
+    if isinstance(value, FunctionType):
+        return {"type": str(value)}
+    return {"size": str(value)} if isinstance(value, Size) else value
+
+
+def decoded(data: Any, kind: type[D], what: str = "its head") -> D:
+    """The value of this type that gave the data; Broken if none did."""
+    return _decoded(data, kind, what)  # type: ignore[no-any-return]
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind, localns={"Size": Size})    # which sizes.Dim names before it is defined
+
+
+def _decoded(data: Any, kind: Any, what: str) -> Any:
+    if kind is FunctionType or kind is Size:
+        return _parsed(data, kind, what)
+    if is_dataclass(kind):
+        return _object(data, kind, what)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple and isinstance(data, list):
+        if len(arguments) == 2 and arguments[1] is ...:
+            return tuple(_decoded(x, arguments[0], f"{what}[{i}]") for i, x in enumerate(data))
+        if len(arguments) == len(data):
+            return tuple(_decoded(x, t, f"{what}[{i}]") for i, (x, t) in enumerate(zip(data, arguments)))
+    if origin in (Union, types.UnionType):
+        chosen = next((t for t in arguments if _could_be(data, t)), None)
+        if chosen is not None:
+            return _decoded(data, chosen, what)
+    if origin is None and type(data) is kind and not (kind is int and abs(data) >= LARGEST):
+        return data
+    raise Broken(f"{what} is {_shown(data)}")
+
+
+def _could_be(data: Any, kind: Any) -> bool:
+    return isinstance(data, dict) if kind is Size else type(data) is kind
+
+
+def _object(data: Any, kind: Any, what: str) -> Any:
+    hints = _hints(kind)
+    if not isinstance(data, dict) or data.keys() != {f.name for f in fields(kind)}:
+        raise Broken(f"{what} is {_shown(data)}")
+    found = {name: _decoded(value, hints[name], f"{what}.{name}") for name, value in data.items()}
+    try:
+        return kind(**found)
+    except Error as error:
+        raise Broken(f"{what}: {error.message}") from None
+
+
+def _parsed(data: Any, kind: type, what: str) -> Any:
+    """A type or a size, of its text."""
+    name = "type" if kind is FunctionType else "size"
+    if not isinstance(data, dict) or data.keys() != {name} or not isinstance(data[name], str):
+        raise Broken(f"{what} is {_shown(data)}")
+    try:
+        found = sizes.parse(data["size"]) if kind is Size else Parser(data["type"], what).type()
+    except Error as error:
+        raise Broken(f"{what}: {error.message}") from None
+    if not isinstance(found, kind):
+        raise Broken(f"{what} is {_shown(data)}")
+    return found
+
+
+def _shown(data: Any) -> str:
+    text = ascii(data)
+    return text if len(text) <= 60 else text[:60] + "..."

@@ -1,0 +1,149 @@
+"""Files are there whole or not at all, whatever stops the writer and whoever else is writing; and reading has an end.
+
+What is written goes to a new file in the same folder, which is synced and takes the place of the old one in one step.
+Its name is drawn at random and must be free (O_EXCL), links are not followed, and its writer holds a lock on it: so the
+next writer in the folder knows the files of those that were killed, and deletes them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+_TEMPORARY = re.compile(r"\.mlc-[0-9a-f]{16}\.tmp")
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+"""What file systems without locks and without the syncing of folders answer."""
+
+
+def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], mode: int = 0o666) -> None:
+    """Write a file that a user named; OSError or ValueError if that cannot be done.
+
+    A file that is there keeps its permissions, a new one gets `mode` less the umask. A device or a pipe is written to.
+    """
+    target = Path(path)
+    try:
+        found = target.stat()
+    except FileNotFoundError:
+        remove_leftovers(target.parent)
+        replace(target, parts, mode)
+    else:
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(target))
+        if not stat.S_ISREG(found.st_mode):
+            with open(target, "wb") as file:
+                file.writelines(parts)
+            return
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
+        remove_leftovers(target.parent)
+        replace(target, parts, 0o600, stat.S_IMODE(found.st_mode))
+    _sync_folder(target.parent)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """The same for a text, in UTF-8."""
+    write_whole(path, [text.encode()])
+
+
+def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: int | None = None) -> None:
+    """Put a new file in the place of whatever has this name, with `mode` less the umask or with an `exact` mode."""
+    temporary, descriptor = _locked(path.parent, mode)
+    with open(descriptor, "wb") as file:
+        try:
+            file.writelines(parts)
+            if exact is not None:
+                os.fchmod(descriptor, exact)
+            file.flush()
+            os.fsync(descriptor)
+            os.replace(temporary, path)
+        except BaseException:                              # interruptions too
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def read_at_most(path: str | os.PathLike[str], most: int) -> bytes:
+    """The bytes of a file, a pipe or a device; OSError, and no memory spent, if there are more than `most`."""
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return data
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file; a pipe of that name keeps nobody waiting."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def read_starting(path: str | os.PathLike[str], start: bytes) -> bytes:
+    """The bytes of a regular file, or only the first ones if it does not start as given; OSError for any other."""
+    with open(path, "rb", opener=at_once) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        first = file.read(len(start))
+        return first + file.read() if first == start else first
+
+
+def remove_leftovers(folder: Path) -> int:
+    """Delete the files of writers that were killed; how many there were."""
+    try:
+        with os.scandir(folder) as listing:
+            found = [item.path for item in listing if _TEMPORARY.fullmatch(item.name)]
+    except OSError:
+        return 0
+    return sum(map(_remove_if_left, found))
+
+
+def _locked(folder: Path, mode: int) -> tuple[Path, int]:
+    """A new file that nobody takes for a leftover."""
+    while True:
+        path = folder / f".mlc-{os.urandom(8).hex()}.tmp"
+        descriptor = os.open(path, _NEW, mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:               # where there are no locks, nobody deletes it either
+                os.close(descriptor)
+                path.unlink(missing_ok=True)
+                raise
+        if os.fstat(descriptor).st_nlink:
+            return path, descriptor
+        os.close(descriptor)                               # somebody was here between the two calls
+
+
+def _remove_if_left(path: str) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return False
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)         # its writer lives, where this fails
+        os.unlink(path)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Let the new name survive a power failure, where the file system can promise that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:                                # a folder that may be written and not be read
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    finally:
+        os.close(descriptor)
