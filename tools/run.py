@@ -187,8 +187,8 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 @contextmanager
 def checking() -> Iterator[list[CheckedExecutable]]:
-    """Within, whatever mlc compiles is checked on the arrays of its first call, and each call against plain Python; what
-    it gives grows meanwhile."""
+    """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
+    gives grows meanwhile."""
     from mlc import code
     from mlc.api import Checks
     made = list[CheckedExecutable]()
