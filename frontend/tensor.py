@@ -7,10 +7,12 @@ its subclass `Tracer` (frontend/trace.py) stands for a value that is not known y
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import absent
 from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
@@ -134,11 +136,14 @@ class Tensor(Methods):
 
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
-        """The array, not a copy of it: writing to it changes this tensor. Of one on a device it is a copy."""
-        return self.array
+        """The elements as a numpy array that cannot be written to, since a tensor never changes; np.array(x) is a copy
+        that can. It shares the tensor's memory, unless that is on a device."""
+        array = self.array.view()
+        array.flags.writeable = False
+        return array
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
-        return np.array(self.array, dtype=dtype, copy=copy)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **keywords: Any) -> Any:
         held = self.held
@@ -303,7 +308,7 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
     elif hasattr(type(x), "__dlpack__"):
         array = from_dlpack(x)
     else:
-        array = _from_python(x)
+        array = _from_python(x, narrow=dtype is None)
     if dtype is not None:
         array = array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     try:
@@ -335,17 +340,59 @@ DLPACK_CUDA = 2
 """What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
-def _from_python(x: Any) -> Array:
-    """Numbers and nested lists: Python floats are float32, integers int64."""
+def _from_python(x: Any, narrow: bool) -> Array:
+    """Numbers and nested lists: with `narrow`, Python floats are float32; integers are int64.
+
+    Arrays among them have the element type that all of them meet in, as operands of one operation do.
+    """
+    found = list(elements(x))
+    typed = [v for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
+    for v in found:
+        if not isinstance(v, bool | int | float | Tensor | np.ndarray | np.generic):
+            raise UserTypeError(f"{type(v).__name__} {v!r} is no number"[:200], code="MLC0345", loc=user_loc(),
+                                hint="write a complex number as a pair of floats in the last dimension, as mlc.fft does"
+                                if isinstance(v, complex) else None)
     try:
-        array = np.array([_plain(v) for v in x]) if isinstance(x, list | tuple) else np.array(_plain(x))
-    except ValueError:
+        array = np.array(_plain(x))
+    except (ValueError, OverflowError):
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
                             loc=user_loc()) from None
-    if array.dtype == object or array.dtype.kind not in "biuf":
-        raise UserTypeError(f"{type(x).__name__} makes no array", code="MLC0345", loc=user_loc())
-    holds_typed = isinstance(x, list | tuple) and any(isinstance(v, Tensor | np.ndarray | np.generic) for v in x)
-    return array.astype(np.float32) if array.dtype == np.float64 and not holds_typed else array
+    if not typed and array.dtype.kind != "b" and not any(isinstance(v, float) for v in found) and found:
+        if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
+            wide = next(v for v in found if not -2**63 <= v < 2**63)
+            raise UserError(f"{wide} does not fit in 64 bits", code="MLC0348", loc=user_loc())
+        return array
+    if typed:
+        dtype = _common(found)
+        return array if dtype is None else array.astype(dtype, copy=False)
+    return array.astype(np.float32) if array.dtype == np.float64 and narrow else array
+
+
+def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
+    """The element type of numbers and arrays that make up one array; None where numpy's stands."""
+    typed = [as_array(v).dtype for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
+    dtype = reduce(promote, map(from_numpy, typed))
+    if not dtype.is_float and any(type(v) is float for v in found):
+        return np.dtype(np.float32)
+    if dtype.is_bool and any(type(v) is int for v in found):
+        return np.dtype(np.int64)
+    return to_numpy(dtype)
+
+
+def elements(x: Any, depth: int = 0) -> Iterator[Any]:
+    """What nested lists hold; UserTypeError beyond as many dimensions as an array has."""
+    if not isinstance(x, list | tuple):
+        yield x
+        return
+    if depth >= MAX_RANK:
+        raise UserTypeError(f"lists are nested more than {MAX_RANK} deep", code="MLC0345", loc=user_loc(),
+                            hint="does one contain itself?")
+    for v in x:
+        yield from elements(v, depth + 1)
+
+
+MAX_RANK = 64
+"""Dimensions that numpy's arrays have at most."""
 
 
 def _plain(x: Any) -> Any:

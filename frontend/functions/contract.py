@@ -17,6 +17,7 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -118,8 +119,16 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
 
 
 def _weighted(input: Operand, product: Operand, beta: float, alpha: float) -> Tensor:
-    """beta * input + alpha * product"""
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    """beta * input + alpha * product, in the shape of the product; with beta = 0, NaN in the input does not count"""
+    x, y = together(input, product if alpha == 1 else E.mul(product, alpha))
+    if broadcast_shapes(x.shape, y.shape) != y.shape:
+        raise UserError(f"the input of shape {_listed(x.shape)} does not broadcast to the product's "
+                        f"{_listed(y.shape)}", code="MLC0111")
+    return y if beta == 0 else E.add(x if beta == 1 else E.mul(x, beta), y)
+
+
+def _listed(shape: Sequence[Dim]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
 
 
 @operation()
@@ -148,7 +157,11 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
         left, right = [axis(d, x.ndim, "dims[0]") for d in dims[0]], [axis(d, y.ndim, "dims[1]") for d in dims[1]]
     if len(left) != len(right):
         raise UserError(f"dims = {dims} names {len(left)} and {len(right)} dimensions", code="MLC0357")
-    for i, j in zip(left, right):
+    for i, j in zip(left, right):                           # a size of 1 stands for any
+        if x.shape[i] == 1 != y.shape[j]:
+            y = tracer(R.sum(y, j, keepdim=True, dtype=y.dtype))
+        elif y.shape[j] == 1 != x.shape[i]:
+            x = tracer(R.sum(x, i, keepdim=True, dtype=x.dtype))
         _inner(x.shape[i], y.shape[j])
     return dot_general(x, y, (), tuple(zip(left, right)))
 
@@ -229,15 +242,17 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
 
 
 @operation()
-def cov(input: Operand, *, correction: int = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
+def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
     """The covariances of variables, one a row, from observations, one a column, repeated or weighted by the weights"""
     x = tracer(input)
     if x.ndim > 2:
         raise UserError(f"cov takes at most 2 dimensions, found {x.ndim}", code="MLC0364")
-    if x.ndim < 2:
-        rows = reshape(x, [1, sizes.product(x.shape)])
-        single = cov(rows, correction=correction, fweights=fweights, aweights=aweights)
-        return reshape(tracer(single), [])
+    x = x if x.ndim == 2 else reshape(x, [1, sizes.product(x.shape)])
+    found = tracer(_covariances(x, correction, fweights, aweights))
+    return reshape(found, []) if x.shape[0] == 1 else found
+
+
+def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Operand) -> Tensor:
     x = x if R.is_float(x) else tracer(E.mul(x, 1.0))
     given = [w for w in (fweights, aweights) if w is not None]
     weight: Any = None
@@ -258,10 +273,9 @@ def cov(input: Operand, *, correction: int = 1, fweights: Operand = None, aweigh
 @operation()
 def corrcoef(input: Operand) -> Tensor:
     """The correlations of variables, one a row, from observations, one a column, within [-1, 1]"""
-    single = tracer(input).ndim < 2
     c = tracer(cov(input))
     from mlc.frontend.functions.index import diagonal
-    if single:
+    if not c.ndim:
         return c / c
     scale = tracer(E.sqrt(diagonal(c)))
     n = c.shape[0]

@@ -186,8 +186,9 @@ def padded(x: Tracer, low: Sequence[Dim], high: Sequence[Dim], value: float = 0)
 def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Tensor:
     """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension."""
     x = tracer(input)
-    if not x.ndim:
-        x = reshape(x, [1])
+    if not x.ndim:                                         # a vector of one element, whose one window is the result
+        only = unfold_dimension(reshape(x, [1]), dimension, size, step)
+        return reshape(tracer(only), [size])
     at, k, s = axis(dimension, x.ndim, "dimension"), plain_int(size, "size"), plain_int(step, "step")
     n = x.shape[at]
     if k < 1 or s < 1 or (isinstance(n, int) and k > n):

@@ -15,8 +15,9 @@ import numpy as np
 from mlc.dialects import tensor as T
 from mlc.frontend.devices import as_device
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
+from mlc.frontend.eager import strengthened
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
+from mlc.frontend.operands import broadcast_to, cast, number, plain_int, reshape, shape_of, together, tracer
 from mlc.frontend.tensor import (
     OPERATIONS,
     Array,
@@ -26,13 +27,14 @@ from mlc.frontend.tensor import (
     Tensor,
     as_array,
     as_held,
+    elements,
     is_operand,
     wrap,
 )
 from mlc.frontend.trace import Tracer, as_user_error, check_call, current, emit, state
 from mlc.ir.core import located
 from mlc.ir.diag import Error, UserError, UserTypeError
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, i64, to_numpy
 
 P = ParamSpec("P")
@@ -202,18 +204,33 @@ def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
     """A tensor with a copy of the data: nested lists, numbers, arrays. Python floats are float32."""
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
-    if isinstance(data, list | tuple) and any(isinstance(x, Tracer) for x in data):
-        raise UserTypeError("a list that holds tensors being recorded is no data", code="MLC0345",
-                            hint="use mlc.stack")
-    if isinstance(data, list | tuple | float) and dtype is not None and as_dtype(dtype).is_floating_point:
-        return wrap(np.array(_numbers(data), np.float64).astype(to_numpy(as_ir(dtype))))
+    if isinstance(data, list | tuple) and state.trace is not None:
+        found = list(elements(data))
+        if any(isinstance(x, Tracer | Size) for x in found):
+            out = _joined(found, _list_shape(data))
+            return cast(out, out.type.dtype if dtype is None else as_ir(dtype))
     return wrap(np.array(as_array(data, dtype), order="C"))
 
 
-def _numbers(x: Any) -> Any:
-    if isinstance(x, list | tuple):
-        return [_numbers(v) for v in x]
-    return x.array if isinstance(x, Tensor) else x
+def _list_shape(x: Any) -> list[int]:
+    """The lengths of nested lists."""
+    if not isinstance(x, list | tuple):
+        return []
+    inside = [_list_shape(v) for v in x]
+    if any(s != inside[0] for s in inside):
+        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345")
+    return [len(x), *(inside[0] if inside else [])]
+
+
+def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
+    """The tensor of nested lists of lengths `outer` that hold numbers and tensors of one shape, some being recorded."""
+    parts = together(*found)
+    inner = parts[0].shape
+    if any(x.shape != inner for x in parts):
+        raise UserTypeError("tensors of different shapes make no array", code="MLC0345",
+                            hint="pick elements that are numbers, or join them with mlc.cat")
+    rows = tuple(reshape(strengthened(x), [1, *inner]) for x in parts)
+    return reshape(emit(T.Concat, rows, 0) if len(rows) > 1 else rows[0], [*outer, *inner])
 
 
 @creation

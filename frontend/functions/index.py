@@ -58,18 +58,24 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     x, i = tracer(input), tracer(index)
     if i.ndim > 1:
         raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
-    return take(x, reshape(i, [sizes.product(i.shape)]), axis(dim, x.ndim))
+    at, i = axis(dim, x.ndim), reshape(i, [sizes.product(i.shape)])
+    if x.ndim:
+        return take(x, i, at)
+    if i.shape != (1,):
+        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367")
+    return reshape(take(reshape(x, [1]), i, 0), [])
 
 
 @operation()
 def gather(input: Operand, dim: int, index: Operand) -> Tensor:
     """result[i, j] = input[index[i, j], j] for dim = 0, and so on; index may be smaller in the other dimensions"""
     x, i = tracer(input), integer(index, "index")
+    if not x.ndim or not i.ndim:                           # a number is a vector of one element
+        line, rows = (v if v.ndim else reshape(v, [1]) for v in (x, i))
+        return reshape(tracer(gather(line, axis(dim, x.ndim), rows)), i.shape)
     if i.ndim != x.ndim:
         raise UserError(f"the index has {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     at = axis(dim, x.ndim)
-    if not x.ndim:
-        return take(reshape(x, [1]), i, 0)
     for k, n in enumerate(i.shape):
         if k != at and n != x.shape[k]:
             if isinstance(n, int) and isinstance(x.shape[k], int) and n > x.shape[k]:
@@ -84,6 +90,8 @@ def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> 
     x, i = tracer(input), integer(indices, "indices")
     if dim is None:
         x, i, dim = reshape(x, [sizes.product(x.shape)]), reshape(i, [sizes.product(i.shape)]), 0
+    if not x.ndim or not i.ndim:
+        return gather(x, dim, i)
     if i.ndim != x.ndim:
         raise UserError(f"the indices have {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     at = axis(dim, x.ndim)
@@ -114,19 +122,24 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     return cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
 
 
+def rows_of(table: Tracer, index: Operand) -> Tracer:
+    """The rows at the indices, none of which may be negative: there is no word before the first."""
+    return emit(T.Take, table, integer(index, "input"), 0, weak=False)  # type: ignore[no-any-return]
+
+
 @operation()
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
     """result[i, j] = weight[input[i], j]: rows of weight. The row padding_idx has no gradient."""
     table = tracer(weight)
     if table.ndim != 2:
         raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    rows = take(table, input, 0, "input")
+    rows = rows_of(table, input)
     if padding_idx is None:
         return rows
     at, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
     if isinstance(n, int) and not -n <= at < n:
         raise UserError(f"padding_idx = {at} is no row of {n}", code="MLC0356")
-    hit = from_the_front(integer(input, "input"), n) == (at if at >= 0 else n + at)
+    hit = integer(input, "input") == (at if at >= 0 else n + at)
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 

@@ -331,8 +331,14 @@ def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
         rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
     if 0 in s.shape:
         return reshape(full(0, s, [1]), [1] * s.ndim)
-    greatest = R.amax(s, -1, keepdim=True)
-    return E.maximum(E.mul(E.detach(greatest), rtol), 0.0 if atol is None else atol)
+    least, part = (0.0 if b is None else _column(b) for b in (atol, rtol))
+    return E.maximum(E.mul(E.detach(R.amax(s, -1, keepdim=True)), part), least)
+
+
+def _column(bound: Any) -> Tracer:
+    """A number, or one for each matrix of a batch, beside that matrix's singular values."""
+    b = tracer(bound)
+    return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
 # -- numbers of a matrix ----------------------------------------------------------------------------------------------
@@ -381,6 +387,11 @@ def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = Fals
     return R.norm(floating(x), ord, dim, keepdim)
 
 
+def _greatest(x: Tensor) -> Tensor:
+    """The greatest of numbers that are not negative, along the last dimension; 0 of none."""
+    return R.sum(x, -1) if tracer(x).shape[-1] == 0 else R.amax(x, -1)
+
+
 @operation(name="linalg.matrix_norm")
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """A norm of matrices: "fro", "nuc" (sum of singular values), 1, -1 (columns), inf, -inf (rows), 2, -2 (singular)"""
@@ -393,10 +404,10 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
         out = R.norm(x, 2, (-2, -1))
     elif ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
         sums = R.sum(E.abs(x), -2 if abs(ord) == 1 else -1)
-        out = R.amax(sums, -1) if ord > 0 else R.amin(sums, -1)
+        out = _greatest(sums) if ord > 0 else R.amin(sums, -1)
     elif ord in ("nuc", 2, -2):
         s = svdvals(x)
-        out = R.sum(s, -1) if ord == "nuc" else R.amax(s, -1) if ord == 2 else R.amin(s, -1)
+        out = R.sum(s, -1) if ord == "nuc" else _greatest(s) if ord == 2 else R.amin(s, -1)
     else:
         raise UserError(f"ord = {ord!r} is no norm of matrices", code="MLC0360",
                         hint='use "fro", "nuc", 1, -1, 2, -2, inf or -inf')

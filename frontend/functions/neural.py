@@ -57,7 +57,11 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01) -> Tensor:
 def prelu(input: Operand, weight: Operand) -> Tensor:
     """input above 0, weight * input below; one weight, or one for each of dimension 1"""
     x, w = together(input, weight, floating=True)
-    if w.ndim == 1 and w.shape[0] != 1 and x.ndim > 1:
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if w.ndim > 1 or (w.shape not in ((), (1,)) and w.shape != (channels,)):
+        raise UserError(f"a weight of shape {list(w.shape)} for {channels} channels, expected one, or one for each",
+                        code="MLC0367")
+    if w.ndim:
         w = reshape(w, [w.shape[0] if i == 1 else 1 for i in range(x.ndim)])
     return E.where(x > 0, x, x * w)
 
@@ -286,7 +290,7 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
     if per_sample_weights is not None and mode != "sum":
         raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
-    rows: Tensor = take(table, at, 0, "input")
+    rows: Tensor = rows_of(table, at)
     if per_sample_weights is not None:
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
     if padding_idx is None:

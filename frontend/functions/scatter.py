@@ -22,11 +22,12 @@ def _along(input: Operand, dim: int, index: Operand, src: Operand, how: str) -> 
     x, i = tracer(input), integer(index, "index")
     u = cast(tracer(src), x.type.dtype)
     at = axis(dim, x.ndim)
+    if not x.ndim or not i.ndim:                           # a number is a vector of one element
+        line, rows, new = (v if v.ndim else reshape(v, [1]) for v in (x, i, u))
+        return reshape(_along(line, at, rows, new, how), x.shape)
     if i.ndim != x.ndim or (u.ndim and u.ndim != x.ndim):
         raise UserError(f"the input, the index and src have {x.ndim}, {i.ndim} and {u.ndim} dimensions, expected as "
                         "many", code="MLC0364")
-    if not x.ndim:
-        return reshape(_along(reshape(x, [1]), 0, reshape(i, [1]), reshape(u, [1]), how), [])
     u = cut(u, i.shape, "src") if u.ndim else broadcast_to(u, i.shape)
     for k, (n, m) in enumerate(zip(x.shape, i.shape)):
         if k != at and isinstance(n, int) and isinstance(m, int) and m > n:
@@ -152,8 +153,12 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
                  include_self: bool = True) -> Tensor:
     """scatter_reduce of whole slices; reduce is "prod", "mean", "amax" or "amin" """
     x, i = tracer(input), integer(index, "index")
-    at = axis(dim, x.ndim)
-    u = tracer(source)
+    at, u = axis(dim, x.ndim), tracer(source)
+    if not x.ndim:
+        line = u if u.ndim else reshape(u, [1])
+        return reshape(tracer(index_reduce(reshape(x, [1]), 0, i, line, reduce, include_self=include_self)), [])
+    if i.ndim > 1:
+        raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
     spread = reshape(i, [sizes.product(i.shape), *[1] * (x.ndim - at - 1)])
     return scatter_reduce(x, at, broadcast_to(spread, u.shape), u, reduce, include_self=include_self)
 

@@ -69,7 +69,7 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
     if count < 0 or (isinstance(x.shape[at], int) and count > x.shape[at]):
         raise UserError(f"k = {count} of {x.shape[at]} elements", code="MLC0360")
     order = tracer(narrow(_order(x, at, largest), at, 0, count))
-    return _picked(x, order, at)
+    return _like(_picked(x, order, at), input) if count else _picked(x, order, at)
 
 
 def _one(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:

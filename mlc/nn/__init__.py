@@ -1,5 +1,6 @@
 """Neural networks: modules, which are trees of parameters, and the functions they are made of."""
 
+import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.nn import functional, init
 from mlc.nn.activations import (
     CELU,

@@ -15,6 +15,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array
 from mlc.frontend.trace import Tracer, call, check_call, state
 from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.types import from_numpy
 
 M = TypeVar("M", bound="Module")
 
@@ -274,7 +275,7 @@ class Module(tree.AttributeTree):
             if name not in state_dict:
                 continue
             array = as_array(state_dict[name])
-            if array.shape != old.shape or array.dtype.kind != old.held.dtype.kind:
+            if array.shape != old.shape or _kind(array.dtype) != _kind(old.held.dtype):
                 report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                               f"{old.dtype}{list(old.shape)}")
                 misfits += 1
@@ -298,6 +299,12 @@ class Module(tree.AttributeTree):
         if len(flat) < 80 and "\n" not in flat:
             return f"{type(self).__name__}({flat})"
         return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """What element types of a state may take each other's place: bool, integers, or floats, of which bfloat16 is one."""
+    found = from_numpy(dtype)
+    return "float" if found.is_float else "bool" if found.is_bool else "integer"
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:
