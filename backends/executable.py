@@ -11,7 +11,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,8 @@ class Executable:
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:
         """The same code for callers who speak of it by other interfaces, with places and names of their own."""
-        changed = {name: interface(known) for name, known in self.linked.interfaces.items()}
-        return self if changed == self.linked.interfaces else Executable(
-            replace(self.linked, interfaces=changed), self.library)
+        linked = self.linked.at(interface)
+        return self if linked is self.linked else Executable(linked, self.library)
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:

@@ -98,6 +98,21 @@ def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None =
     return [number(x, dtype, weak) if isinstance(x, NUMBER) else cast(x, dtype, weak) for x in prepared]
 
 
+def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
+    """Operands of a product, as `together` makes them; UserTypeError where they are of different float types.
+
+    PyTorch multiplies no matrices of different types. Here integers take on the type of floats; but a batch of float64,
+    which numpy makes unless told otherwise, would take a whole model of float32 along with it.
+    """
+    prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+    found = dict.fromkeys(x.dtype for x in prepared if isinstance(x, Tracer) and not x.weak
+                          and x.type.dtype.is_float)
+    if len(found) > 1:
+        raise UserTypeError("a product of " + " and ".join(d.name for d in found), code="MLC0420",
+                            hint="cast one of them, as in x.float(); numpy's arrays are float64 unless told otherwise")
+    return together(*prepared, floating=floating)
+
+
 def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     """x as floats: in `dtype` if one is given; integers become float32."""
     out = tracer(x)

@@ -11,7 +11,7 @@ from typing import cast as typed
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, reshape, together, tracer
+from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -41,7 +41,7 @@ def _inner(a: Any, b: Any) -> None:
 @operation()
 def matmul(input: Operand, other: Operand) -> Tensor:
     """result[..., i, j] = sum_k input[..., i, k] * other[..., k, j]; a vector is a row or a column"""
-    a, b = together(input, other)
+    a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
     _inner(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
@@ -63,7 +63,7 @@ def matmul(input: Operand, other: Operand) -> Tensor:
 @operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """result[i, j] = sum_k input[i, k] * mat2[k, j]"""
-    a, b = together(input, mat2)
+    a, b = factors(input, mat2)
     _need((a, 2), (b, 2))
     return matmul(a, b)
 
@@ -71,7 +71,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
 @operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j]"""
-    a, b = together(input, mat2)
+    a, b = factors(input, mat2)
     _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
         raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
@@ -81,7 +81,7 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
 @operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
     """result[i] = sum_k input[i, k] * vec[k]"""
-    a, b = together(input, vec)
+    a, b = factors(input, vec)
     _need((a, 2), (b, 1))
     return matmul(a, b)
 
@@ -89,7 +89,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
 @operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
     """sum_i input[i] * tensor[i]"""
-    a, b = together(input, tensor)
+    a, b = factors(input, tensor)
     _need((a, 1), (b, 1))
     return matmul(a, b)
 
@@ -103,7 +103,7 @@ def vdot(input: Operand, other: Operand) -> Tensor:
 @operation()
 def inner(input: Operand, other: Operand) -> Tensor:
     """result[i..., j...] = sum_k input[i..., k] * other[j..., k]"""
-    a, b = together(input, other)
+    a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
     _inner(a.shape[-1], b.shape[-1])
@@ -148,7 +148,7 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
     """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions.
 
     The result has the other dimensions of a, then those of b."""
-    x, y = together(a, b)
+    x, y = factors(a, b)
     if isinstance(dims, int):
         if not 0 <= dims <= min(x.ndim, y.ndim):
             raise UserError(f"dims = {dims} for {x.ndim} and {y.ndim} dimensions", code="MLC0356")
@@ -200,7 +200,7 @@ def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha
 @operation()
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2"""
-    a, b = together(batch1, batch2)
+    a, b = factors(batch1, batch2)
     _need((a, 3), (b, 3))
     for i, j in ((0, 0), (2, 1)):
         _inner(a.shape[i], b.shape[j])
@@ -286,7 +286,7 @@ def corrcoef(input: Operand) -> Tensor:
 @operation()
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
-    xs = together(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
+    xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
     parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]
     while len(parts) > 1:

@@ -12,11 +12,12 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.functions.index import take
+from mlc.frontend.functions.index import rows_of
 from mlc.frontend.functions.trigonometry import tanh
 from mlc.frontend.operands import (
     axis,
     cast,
+    factors,
     floating,
     full,
     integer,
@@ -256,7 +257,7 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
 @operation()
 def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """input @ weight.T + bias"""
-    x, w = together(input, weight)
+    x, w = factors(input, weight)
     if w.ndim not in (1, 2) or not x.ndim:
         raise UserError(f"the weight has {w.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     if x.shape[-1] != w.shape[-1]:
@@ -269,7 +270,7 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
 @operation()
 def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """result[..., k] = input1 @ weight[k] @ input2 + bias[k]"""
-    a, b, w = together(input1, input2, weight)
+    a, b, w = factors(input1, input2, weight)
     if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
         raise UserError(f"the inputs have shapes {list(a.shape)} and {list(b.shape)}, the weight {list(w.shape)}: "
                         "expected [..., m], [..., n] and [k, m, n]", code="MLC0367")

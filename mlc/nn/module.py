@@ -302,7 +302,7 @@ class Module(tree.AttributeTree):
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """What element types of a state may take each other's place: bool, integers, or floats, of which bfloat16 is one."""
+    """Which element types of a state may take each other's place: bool, integers, or floats, bfloat16 among them."""
     found = from_numpy(dtype)
     return "float" if found.is_float else "bool" if found.is_bool else "integer"
 

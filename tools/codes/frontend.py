@@ -435,4 +435,12 @@ example python:
     f = mlc.compile(lambda x: x * 2, args=[mlc.spec("B")])
     f.compiled.peak_bytes(N=3)
 fix: give a number for each symbol of the specification, and for no other.
+
+MLC0420 A product of arrays of different float types.
+Elementwise functions let the wider type win. Products of matrices do not, as in PyTorch: one batch of float64, which
+is what numpy makes unless told otherwise, would turn all the activations of a float32 model into float64.
+example python:
+    import mlc, numpy as np
+    mlc.nn.Linear(3, 2)(np.ones((1, 3)))
+fix: make the data float32, as in x.astype(np.float32), or bring the model to float64 with model.double().
 '''
