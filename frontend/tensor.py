@@ -53,7 +53,6 @@ class Tensor(Methods):
     _array: Any                                          # a numpy array, one of a device, or Consumed
     shared = True
 
-    __array_ufunc__ = None                               # so that `numpy_array + tensor` is ours
     __hash__ = object.__hash__
 
     def __init__(self, data: Any) -> None:
@@ -118,7 +117,10 @@ class Tensor(Methods):
         return self.numel() * self.dtype.itemsize
 
     def size(self, dim: _int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
+        if dim is None:
+            return self.shape
+        from mlc.frontend.operands import axis
+        return self.shape[axis(dim, len(self.shape), scalar=False)]
 
     def numel(self) -> Any:
         return self.held.size
@@ -144,6 +146,22 @@ class Tensor(Methods):
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """`np.sin(x)` and `array + x` are mlc.sin(x) and mlc.add(array, x); a function that mlc does not have, or one
+        that writes to an array, as in `array += x`, is numpy's, on the elements."""
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method == "__call__" and not keywords and ufunc.nout == 1 and name in OPERATIONS:
+            return OPERATIONS[name](*inputs)
+        if any(isinstance(x, Tensor) for x in keywords.get("out", ())):
+            raise absent.assignment()
+        try:
+            out = getattr(ufunc, method)(*(x.numpy() if isinstance(x, Tensor) else x for x in inputs), **keywords)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserTypeError(f"numpy.{ufunc.__name__}: {error}", code="MLC0422", loc=user_loc()) from None
+        return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biuf" else out
 
     def __dlpack__(self, **keywords: Any) -> Any:
         held = self.held
@@ -283,13 +301,25 @@ class Tensor(Methods):
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:
     if not (is_operand(a) and is_operand(b)):
-        return NotImplemented  # type: ignore[no-any-return]
+        other = b if isinstance(a, Tensor) else a
+        if name in ("eq", "ne") or type(other).__module__ != "builtins":
+            return NotImplemented  # type: ignore[no-any-return]
+        raise UserTypeError(f"{name} of a tensor and {'None' if other is None else f'a {type(other).__name__}'}",
+                            code="MLC0421", loc=user_loc(), hint="make a tensor of it: mlc.tensor(...)"
+                            if isinstance(other, list | tuple) else None)
     return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
 
 
 def is_operand(x: Any) -> bool:
     from mlc.ir.sizes import Size
     return isinstance(x, Tensor | np.ndarray | bool | int | float | np.generic | Size) or hasattr(type(x), "__dlpack__")
+
+
+UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",
+          "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+          "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
+          "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round"}
+"""Functions of numpy that have another name here."""
 
 
 def wrap(array: Held) -> Tensor:
@@ -309,13 +339,13 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         array = from_dlpack(x)
     else:
         array = _from_python(x, narrow=dtype is None)
-    if dtype is not None:
-        array = array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     try:
         from_numpy(array.dtype)
     except Exception as error:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
                             loc=user_loc(), hint=getattr(error, "hint", None)) from None
+    if dtype is not None:
+        return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 

@@ -11,12 +11,12 @@ from typing import cast as typed
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, reshape, together, tracer
+from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 
 Pairs = tuple[tuple[int, int], ...]
@@ -149,11 +149,14 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
 
     The result has the other dimensions of a, then those of b."""
     x, y = factors(a, b)
-    if isinstance(dims, int):
+    if not isinstance(dims, tuple | list):
+        dims = plain_int(dims, "dims")
         if not 0 <= dims <= min(x.ndim, y.ndim):
             raise UserError(f"dims = {dims} for {x.ndim} and {y.ndim} dimensions", code="MLC0356")
         left, right = list(range(x.ndim - dims, x.ndim)), list(range(dims))
     else:
+        if len(dims) != 2 or not all(isinstance(d, tuple | list) for d in dims):
+            raise UserTypeError(f"dims = {dims}, expected an integer or two lists of dimensions"[:200], code="MLC0357")
         left, right = [axis(d, x.ndim, "dims[0]") for d in dims[0]], [axis(d, y.ndim, "dims[1]") for d in dims[1]]
     if len(left) != len(right):
         raise UserError(f"dims = {dims} names {len(left)} and {len(right)} dimensions", code="MLC0357")
@@ -211,6 +214,8 @@ def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1,
 def chain_matmul(*matrices: Operand) -> Tensor:
     """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications"""
     from mlc.frontend.functions.linalg import multi_dot
+    if not matrices:
+        raise UserTypeError("expected a matrix, found none", code="MLC0353")
     return tracer(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
@@ -286,6 +291,9 @@ def corrcoef(input: Operand) -> Tensor:
 @operation()
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
+    if not operands or not isinstance(equation, str):
+        raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0353",
+                            hint='as in mlc.einsum("ij,jk->ik", a, b)')
     xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
     parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]

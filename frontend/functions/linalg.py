@@ -20,7 +20,7 @@ from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, cast, fl
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f32, f64, i32, i64
 
 
@@ -240,6 +240,9 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
     """The solution of A x = B, or of x A = B, or with A^T, from lu_factor(A)"""
     a = _square(LU)
     b, at = _matrix(B), cast(tracer(pivots), i64)
+    if at.shape[-1:] != a.shape[-1:]:
+        raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
+                        code="MLC0367")
     if not left:
         return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
     order = emit(_order, at)
@@ -318,6 +321,9 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
 
     rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
     """
+    for b in (atol, rtol):
+        if not (b is None or isinstance(b, int | float)):
+            raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
     return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]
 
@@ -473,6 +479,9 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     xs = [tracer(x) for x in tensors]
     if len(xs) < 2:
         raise UserError(f"multi_dot of {len(xs)} tensors, expected at least 2", code="MLC0353")
+    for i, x in enumerate(xs):
+        if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
+            raise UserError(f"operand {i} has {x.ndim} dimensions, expected a matrix", code="MLC0364")
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = reshape(xs[0], [1, *xs[0].shape]) if first else xs[0]
     xs[-1] = reshape(xs[-1], [*xs[-1].shape, 1]) if last else xs[-1]

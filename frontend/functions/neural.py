@@ -185,7 +185,7 @@ def threshold(input: Operand, threshold: float, value: float) -> Tensor:
 def glu(input: Operand, dim: int = -1) -> Tensor:
     """a * sigmoid(b), where a and b are the halves of input along `dim`"""
     x = floating(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if n % 2 != 0:
         raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from mlc.frontend import absent, tree
+from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
@@ -60,6 +61,9 @@ class Module(tree.AttributeTree):
         super().__init_subclass__(**keywords)
         if "__init__" in vars(cls):
             setattr(cls, "__init__", _blamed(vars(cls)["__init__"]))  # noqa: B010 (for mypy)
+
+    def __init__(self) -> None:
+        """A module without anything in it."""
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
         raise UserTypeError(f"{type(self).__name__} has no forward", code="MLC0349", loc=user_loc(),
@@ -323,8 +327,8 @@ def _blamed(init: Callable[..., None]) -> Callable[..., None]:
             if not error.loc.file:
                 error.loc, error.message = user_loc(), f"{name}: {error.message}"
             raise
-        except TypeError:
-            check_call(init, name, (self, *args), keywords)
+        except FAILURES as error:
+            as_coded(error, init, name, (self, *args), keywords)
             raise
 
     return located
@@ -352,3 +356,6 @@ def _shown(x: Any) -> str:
     if not isinstance(x, Tensor) or isinstance(x._array, Consumed):
         return repr(x)
     return f"{x.dtype}{list(x.shape)}"
+
+
+setattr(Module, "__init__", _blamed(Module.__init__))  # noqa: B010 (for mypy)

@@ -24,7 +24,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, dtype: DTypeLike = "float32") -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
         self.normalized_shape, self.eps = shape, eps
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
         self.bias = create.zeros(*shape, dtype=dtype) if elementwise_affine and bias else None
@@ -38,7 +38,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None,
                  elementwise_affine: bool = True, dtype: DTypeLike = "float32") -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
         self.normalized_shape, self.eps = shape, eps
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from mlc.frontend import absent, tree
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
@@ -33,6 +34,10 @@ class Optimizer:
     """
 
     slots: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        coded_methods(cls, ("__init__",))
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
@@ -173,3 +178,6 @@ def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:
 
 def _trained_names(params: Any) -> list[str]:
     return [name for name, trained in zip(tree.names(params), tree.trained(params)) if trained]
+
+
+coded_methods(Optimizer, ("__init__", "init", "update"))

@@ -443,4 +443,18 @@ example python:
     import mlc, numpy as np
     mlc.nn.Linear(3, 2)(np.ones((1, 3)))
 fix: make the data float32, as in x.astype(np.float32), or bring the model to float64 with model.double().
+
+MLC0421 An argument is not of the kind that the parameter takes.
+example python:
+    import mlc
+    mlc.roll(mlc.arange(3), "a")
+fix: pass what the message expects.
+
+MLC0422 A function of numpy refuses the elements of tensors.
+numpy's own functions work on tensors: those that mlc has too are mlc's, the others run on the elements.
+example python:
+    import mlc, numpy as np
+    a = np.zeros(3, np.float32)
+    a += mlc.ones(2)
+fix: the message is numpy's.
 '''
