@@ -25,8 +25,7 @@ from mlc.ir.sizes import Size
 P = ParamSpec("P")
 R = TypeVar("R")
 
-FAILURES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError,
-            MemoryError)
+FAILURES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
 """What Python raises where an argument is not what a function takes."""
 NUMPY_NAMES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim"}
 """Parameters that have a second name, which PyTorch takes too."""
@@ -160,8 +159,6 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
     """
     if isinstance(error, MemoryError):
         raise UserError(f"{name}: {error or 'beyond all memory'}", code="MLC0328", loc=loc or user_loc()) from None
-    if isinstance(error, RecursionError):
-        raise UserError(f"{name}: an argument is nested too deeply", code="MLC0376", loc=loc or user_loc()) from None
     check_arguments(f, name, args, keywords, loc)
 
 

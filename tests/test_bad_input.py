@@ -53,7 +53,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "donated twice": (lambda: mlc.compile(lambda w, v: w + v, donate="w")(A, A), r"MLC0329.*\(w\).*\(v\)"),
     "too few arguments": (lambda: mlc.compile(lambda x, y: x)(A), "MLC0321.*'y'"),
     "too many arguments": (lambda: mlc.compile(lambda x: x)(A, A), "MLC0321.*too many"),
-    "an unknown option": (lambda: mlc.sum(A, axis=0), "MLC0321.*sum.*'axis'"),  # type: ignore[call-arg]
+    "an unknown option": (lambda: mlc.sum(A, along=0), "MLC0321.*sum.*'along'"),  # type: ignore[call-arg]
     "too few, differentiated": (lambda: mlc.grad(lambda x, y: x)(1.0), "MLC0321.*'y'"),
     "no function": (lambda: mlc.compile(3), "MLC0380.*int"),  # type: ignore[arg-type]
     "beyond all memory": (lambda: mlc.zeros(10**10, 10**10), "MLC0328"),
@@ -66,7 +66,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
                                        "MLC0377.*'exp_avg'.*one of Adam"),
     "parameters for an optimiser": (lambda: mlc.optim.Adam([mlc.ones(2)]), "MLC0383.*list.*init"),  # type: ignore[arg-type]
     "a list for a tensor": (lambda: mlc.add([1, 2], [3, 4]), r"MLC0353.*found a list.*mlc\.tensor"),
-    "an option of numpy": (lambda: mlc.softmax(A, axis=1), "MLC0321.*'axis'.*input, dim, dtype=None"),  # type: ignore[call-arg]
+    "an unknown option of few": (lambda: mlc.softmax(A, along=1), "MLC0321.*'along'.*input, dim, dtype=None"),  # type: ignore[call-arg]
     "a state that is not there": (lambda: nn.load_safetensors("none"), "MLC0392.*cannot read none: No such file"),
     "a float for an integer": (lambda: mlc.compile(lambda n: n, args=[mlc.spec(dtype="int64")])(2.5),
                                r"MLC0352.*2\.5 is no int64"),
@@ -122,7 +122,7 @@ def test_torch_tensors_that_cannot_be_shared() -> None:
 
 
 def test_mistakes_in_programs_are_no_defects_of_mlc(run: Run) -> None:
-    for line in ("mlc.compile(lambda x, y: x)(mlc.ones(2))", "mlc.sum(mlc.ones(2), axis=0)", "mlc.compile(3)",
+    for line in ("mlc.compile(lambda x, y: x)(mlc.ones(2))", "mlc.sum(mlc.ones(2), along=0)", "mlc.compile(3)",
                  "mlc.zeros(3, device='cuda')", "mlc.zeros(10**10, 10**10)", "bool(mlc.ones(2))", "mlc.ones(2).item()",
                  "mlc.grad(lambda x, y: x)(1.0)", "mlc.nn.Linear(3)", "mlc.ones(2)[0] = 1", "mlc.relux",
                  "mlc.compile(lambda m, x: m())(mlc.nn.Linear(2, 2), mlc.ones(2))"):
@@ -134,7 +134,7 @@ def test_mistakes_in_programs_are_no_defects_of_mlc(run: Run) -> None:
 # -- what is compiled for what ----------------------------------------------------------------------------------------
 class Scaled(nn.Module):
     def __init__(self, by: Any) -> None:
-        self.weight = mlc.ones(2, dtype="int32")
+        self.weight = nn.Parameter(mlc.ones(2, dtype="int32"))
         self.by = by
 
     def forward(self) -> Any:
@@ -164,7 +164,7 @@ def test_a_captured_array_is_read_where_it_is_used() -> None:
 def test_tensors_are_copied_and_pickled() -> None:
     x = mlc.tensor([1.0, 2.0])
     for other in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):                            # noqa: S301
-        other.numpy()[0] = 5
+        other.held[0] = 5
         assert type(other) is mlc.Tensor and x.tolist() == [1, 2]
     f = mlc.compile(lambda m, x: copy.deepcopy(m)(copy.copy(x)))
     assert f(nn.Linear(2, 3), x).shape == (3,)

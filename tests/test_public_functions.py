@@ -69,6 +69,9 @@ CASES = [
     *(C(n, F(3, 4, 5), dim=d, keepdim=k) for n in ("max", "min", "argmax", "argmin", "prod", "any", "all")
       for d, k in ((1, False), (-1, True))),
     *(C(n, F(3, 4), dim=1, correction=c) for n in ("var", "std", "var_mean", "std_mean") for c in (0, 1)),
+    C("var", F(3, 4), dim=1, correction=1.0), C("var", F(3, 4), dim=1, correction=0.5), C("diff", F(4), n=0),
+    C("addmv", K(math.nan, math.nan), F(2, 3), F(3), beta=0, constant=(0,)),
+    C("tensordot", F(1, 3), F(4, 2), ((0,), (0,))),
     C("aminmax", F(3, 4), dim=1), C("sum", N(9, 3, 4), 0), C("sum", B(7)), C("prod", N(4, 5, low=1)),
     C("count_nonzero", N(2, 3, 4), dim=0), C("logsumexp", F(3, 4), (0, 1)), C("max", N(9, 3, 4), 1),
     *(C("norm", F(3, 4), p, 1) for p in (1, 2, 3, 0.5, math.inf)), C("argmax", K(1, 3, 3, 2)),

@@ -11,7 +11,17 @@ from typing import cast as typed
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, plain_int, reshape, together, tracer
+from mlc.frontend.operands import (
+    axis,
+    broadcast_shapes,
+    broadcast_to,
+    factors,
+    full,
+    plain_int,
+    reshape,
+    together,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -241,6 +251,9 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
     if a.ndim < 2 or b.ndim < 2:
         raise UserError("cdist takes matrices of points", code="MLC0364")
     _inner(a.shape[-1], b.shape[-1])
+    if a.shape[-1] == 0:
+        shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2])
+        return full(0, a, shape)
     rows = reshape(a, [*a.shape[:-1], 1, a.shape[-1]])
     columns = reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
     return R.norm(E.sub(rows, columns), p, -1)
@@ -292,7 +305,7 @@ def corrcoef(input: Operand) -> Tensor:
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
     if not operands or not isinstance(equation, str):
-        raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0353",
+        raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0421",
                             hint='as in mlc.einsum("ij,jk->ik", a, b)')
     xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])

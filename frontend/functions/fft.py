@@ -266,10 +266,10 @@ def _known(values: Any, dtype: DTypeLike) -> Tensor:
 
 def _spaced(n: int, d: float) -> int:
     """The number of points d apart."""
-    count = count_of(n, "n")
+    count = plain_int(n, "n")
     if count < 1 or d == 0:
         raise UserError(f"frequencies of {count} points that are {d} apart", code="MLC0360")
-    return count
+    return count_of(count, "n")
 
 
 @creation

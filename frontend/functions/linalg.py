@@ -446,6 +446,8 @@ def cond(A: Operand, p: Any = None) -> Tensor:
     Infinite where a matrix is singular.
     """
     x = _matrix(A)
+    if 0 in x.shape[-2:]:
+        return full(0, x, x.shape[:-2])
     if p in (None, 2, -2):
         s = svdvals(x)
         large, small = R.amax(s, -1), R.amin(s, -1)

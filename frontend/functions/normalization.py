@@ -129,7 +129,7 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
     if not heads:
         shape = (*q.shape[:-1], v.shape[-1])
     mask = _mask(attn_mask, q, k, heads)
-    factor = 1 / math.sqrt(_width(q)) if scale is None else float(scale)
+    factor = 1 / math.sqrt(max(1, _width(q))) if scale is None else float(scale)
     if dropout_p:
         weights = dropout(_weights(q, k, mask, factor, is_causal), dropout_p, key=dropout_key)
         return reshape(tracer(C.matmul(weights, v)), shape)

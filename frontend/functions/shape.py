@@ -240,7 +240,8 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     at = axis(dim, x.ndim, scalar=False)
     if plain_int(chunks, "chunks") <= 0:
         raise UserError(f"chunks = {chunks}, expected at least 1", code="MLC0358")
-    return split(x, max(1, -(-_known(x, at, "chunk") // chunks)), at)
+    n = _known(x, at, "chunk")
+    return split(x, -(-n // chunks), at) if n else (x,) * chunks
 
 
 @operation()

@@ -22,6 +22,8 @@ from mlc.nn.module import Module
 class LayerNorm(Module):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
 
+    _parameters = ("weight", "bias")
+
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, dtype: DTypeLike = "float32") -> None:
         shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
@@ -36,6 +38,8 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x / sqrt(mean(x ** 2) + eps) * weight over the last dimensions"""
 
+    _parameters = ("weight",)
+
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None,
                  elementwise_affine: bool = True, dtype: DTypeLike = "float32") -> None:
         shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
@@ -48,6 +52,8 @@ class RMSNorm(Module):
 
 class GroupNorm(Module):
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance of groups of channels of one image"""
+
+    _parameters = ("weight", "bias")
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
                  dtype: DTypeLike = "float32") -> None:
@@ -79,6 +85,7 @@ class _Tracking(Module):
     BatchNorm with momentum = None are the mean over all batches. They are buffers: see Module.
     """
 
+    _parameters = ("weight", "bias")
     _buffers = ("running_mean", "running_var", "num_batches_tracked")
     ranks: ClassVar[tuple[int, ...]]
 

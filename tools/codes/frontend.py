@@ -447,7 +447,7 @@ fix: make the data float32, as in x.astype(np.float32), or bring the model to fl
 MLC0421 An argument is not of the kind that the parameter takes.
 example python:
     import mlc
-    mlc.roll(mlc.arange(3), "a")
+    mlc.nn.functional.hardshrink(mlc.ones(3), None)
 fix: pass what the message expects.
 
 MLC0422 A function of numpy refuses the elements of tensors.
