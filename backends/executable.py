@@ -127,8 +127,11 @@ class Entry(Guards):
         pointers = [data_address(array) for array in inputs]
         if self._donated:
             self._check_overlap(inputs, pointers)
-        results = [inputs[a] if a >= 0 else new_array(shape, dtype)
-                   for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+        try:
+            results = [inputs[a] if a >= 0 else new_array(shape, dtype)
+                       for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+        except MemoryError as error:
+            raise UserError(f"{interface.name}: its results do not fit in memory: {error}", code="MLC0328") from None
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results
@@ -184,7 +187,10 @@ class _Arena:
             raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
         self.memory = None                        # free the old before taking the new
         self.context.arena, self.context.capacity = None, 0
-        self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
+        try:
+            self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
+        except MemoryError:
+            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328") from None
         self.context.arena, self.context.capacity = data_address(self.memory), needed
 
 

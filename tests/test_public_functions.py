@@ -69,6 +69,7 @@ CASES = [
     *(C(n, F(3, 4, 5), dim=d, keepdim=k) for n in ("max", "min", "argmax", "argmin", "prod", "any", "all")
       for d, k in ((1, False), (-1, True))),
     *(C(n, F(3, 4), dim=1, correction=c) for n in ("var", "std", "var_mean", "std_mean") for c in (0, 1)),
+    C("bincount", N(9, 7), None, 3), C("bincount", N(9, 7)), C(NN + "one_hot", N(5, 3)),
     C("var", F(3, 4), dim=1, correction=1.0), C("var", F(3, 4), dim=1, correction=0.5), C("diff", F(4), n=0),
     C("addmv", K(math.nan, math.nan), F(2, 3), F(3), beta=0, constant=(0,)),
     C("tensordot", F(1, 3), F(4, 2), ((0,), (0,))),

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.functions.shape import sliced
 from mlc.frontend.location import user_loc
@@ -30,7 +31,7 @@ from mlc.frontend.operands import (
     tracer,
 )
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
+from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
@@ -109,17 +110,37 @@ def take_flat(input: Operand, index: Operand) -> Tensor:
     return take(reshape(x, [sizes.product(x.shape)]), index, 0)
 
 
-@operation()
-def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """result[..., k] = 1 where tensor[...] == k, else 0, as int64"""
+def known_integers(x: Any) -> Array | None:
+    """The elements of an array of integers, where they are there: of no argument of a function being recorded."""
+    if isinstance(x, Tracer):
+        found = current().elements(x)
+    else:
+        found = as_array(x) if state.trace is None and is_tensor(x) else None
+    return found if found is not None and found.dtype.kind in "iu" else None
+
+
+@operation(name="one_hot")
+def _one_hot(tensor: Operand, n: int) -> Tensor:
     x = integer(tensor, "tensor")
-    n = plain_int(num_classes, "num_classes")
     if n < 0:
         raise UserError("the number of classes must be given: it decides the shape of the result", code="MLC0365",
                         hint="pass num_classes")
     shape = [*x.shape, n]
     classes = emit(T.Iota, tuple(shape), len(shape) - 1, x.type.dtype)
     return cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
+
+
+@creation
+def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
+    """result[..., k] = 1 where tensor[...] == k, else 0, as int64
+
+    num_classes   how many k there are. -1: one more than the greatest element, which must be known: not of an argument
+                  of a function that is being recorded
+    """
+    n = plain_int(num_classes, "num_classes")
+    if n < 0 and (known := known_integers(tensor)) is not None and known.size:
+        n = int(known.max()) + 1
+    return _one_hot(tensor, n)
 
 
 def rows_of(table: Tracer, index: Operand) -> Tracer:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.index import from_the_front
-from mlc.frontend.operands import axis, broadcast_to, cast, full, integer, kind, plain_int, reshape, tracer
+from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.index import from_the_front, known_integers
+from mlc.frontend.operands import axis, broadcast_to, cast, count_of, full, integer, kind, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -163,18 +164,28 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
     return scatter_reduce(x, at, broadcast_to(spread, u.shape), u, reduce, include_self=include_self)
 
 
-@operation()
-def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 occurs, or the sum of its weights; minlength numbers are counted"""
+@operation(name="bincount")
+def _bincount(input: Operand, weights: Operand, n: int) -> Tensor:
     x = integer(input, "input")
     if x.ndim != 1:
         raise UserError(f"bincount needs a vector, found {x.ndim} dimensions", code="MLC0364")
-    n = plain_int(minlength, "minlength")
-    if n <= 0:
-        raise UserError("the length of the result must be given: how great the numbers are is known too late",
-                        code="MLC0365", hint="pass minlength")
     w = broadcast_to(emit(T.Full, 1, (), i64), x.shape) if weights is None else tracer(weights)
     zeros = full(0, w, (n,))
     return emit(T.Scatter, zeros, cast(x, i64), w, 0, "add")  # type: ignore[no-any-return]
 
 
+@creation
+def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Tensor:
+    """How often each number from 0 occurs, or the sum of its weights, for all numbers up to the greatest.
+
+    minlength   how many numbers are counted at least. Of an argument of a function that is being recorded nobody knows
+                the greatest: there it is how many are counted, and a number beyond is an error when the code runs
+    """
+    n = count_of(minlength, "minlength")
+    known = known_integers(input)
+    if known is not None and known.ndim == 1 and known.size:
+        n = max(n, int(known.max()) + 1)
+    elif n == 0 and known is None:
+        raise UserError("the length of the result must be given: how great the numbers are is known too late",
+                        code="MLC0365", hint="pass minlength")
+    return _bincount(input, weights, n)

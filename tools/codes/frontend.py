@@ -38,7 +38,7 @@ fix: pass arrays whose sizes agree, or use another symbol.
 
 MLC0324 A compiled function is called with something that is no array.
 example text:
-    error[MLC0324]: argument 0 (x) is a str, expected an array
+    error[MLC0324]: argument x is a str, expected an array
 fix: pass numpy arrays, mlc tensors, or anything with __dlpack__.
 
 MLC0325 An argument has another dtype than its type.
