@@ -124,9 +124,9 @@ def test_several_signatures(path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong, said", [
-    (X.astype(np.float64), r"\(x\) has dtype float64, expected float32"),
-    (X[0], r"\(x\) has 1 dimensions"),
-    (X[:, :3], r"\(x\) has size 3 on axis 1, expected 4"),
+    (X.astype(np.float64), r"argument x has dtype float64, expected float32"),
+    (X[0], r"argument x has 1 dimensions"),
+    (X[:, :3], r"argument x has size 3 on axis 1, expected 4"),
 ])
 def test_arguments_that_do_not_fit_are_named(path: Path, wrong: Any, said: str) -> None:
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)])

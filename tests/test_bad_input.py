@@ -45,9 +45,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "device": (lambda: mlc.tensor(A).to("mps"), "MLC0337.*'mps'"),
     "device of a new tensor": (lambda: mlc.zeros(3, device="xpu"), "MLC0337.*'xpu'"),
     "index": (lambda: mlc.tensor(A)[7], r"MLC0366.*index 7.*size 3"),
-    "index array": (lambda: mlc.index_select(A, 0, I), r"MLC0340.*axis 0 of size 3 "),
+    "index array": (lambda: mlc.index_select(A, 0, I), r"MLC0340.*index_select: index \d+ .*size 3"),
     "index array, compiled": (lambda: mlc.compile(lambda a, i: a[i])(A, I), r"MLC0340.*axis 0 of size 3 "),
-    "class out of range": (lambda: F.cross_entropy(A, np.array([0, 1, 9])), r"MLC0340.*axis 1 of size 4 "),
+    "class out of range": (lambda: F.cross_entropy(A, np.array([0, 1, 9])),
+                           r"MLC0340.*cross_entropy: index 9 is out of range for axis 1 of size 4"),
     "a donated tensor": (lambda: (lambda w: (mlc.compile(lambda w: w, donate="w")(w), w + 1))(mlc.tensor(A)),
                          "MLC0343"),
     "donated twice": (lambda: mlc.compile(lambda w, v: w + v, donate="w")(A, A), r"MLC0329.*argument w.*argument v"),
@@ -244,7 +245,7 @@ def test_aliased_arguments() -> None:
     assert f(x, x[::-1]).tolist() == (x - 2 * x[::-1]).tolist()
     for a, b in ((x, x), (x[:8], x[4:])):
         assert f(a, b).tolist() == (a - 2 * b).tolist()
-        with pytest.raises(UserError, match=r"MLC0329.*\(a\) is donated, but shares memory with .*\(b\)"):
+        with pytest.raises(UserError, match=r"MLC0329.*argument a is donated, but shares memory with .*argument b"):
             g(a, b)
     assert x.tolist() == list(range(12))
 

@@ -35,6 +35,7 @@ LEFT_OUT = {
     "linalg.eigvalsh": "it is made square first", "bincount": "PyTorch forgets the type of weights that are none",
     "nn.functional.pixel_unshuffle": "PyTorch divides nothing where there is no image",
     "nn.functional.batch_norm": "PyTorch does not look at the running mean of no image",
+    "nn.functional.one_hot": "recorded, it has to be told how many classes there are",
     "linalg.cond": "PyTorch does not look at whether nothing is square",
 }
 REFUSED = {
