@@ -158,7 +158,7 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
     Nothing is raised where all of them fit: then the error is a defect of f.
     """
     if isinstance(error, MemoryError):
-        raise UserError(f"{name}: {error or 'beyond all memory'}", code="MLC0328", loc=loc or user_loc()) from None
+        raise UserError(f"{name}: {str(error) or 'beyond all memory'}", code="MLC0328", loc=loc or user_loc()) from None
     check_arguments(f, name, args, keywords, loc)
 
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -592,6 +592,15 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
     return f"{CUDA}:0", target
 
 
+@overload
+def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> Compiled: ...
+@overload
+def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False,
+            dynamic: bool | None = None) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None) -> Any:
@@ -634,7 +643,7 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher
     compiled.dispatcher = make_dispatcher(compiled)
-    return compiled.dispatcher  # type: ignore[no-any-return]
+    return compiled.dispatcher
 
 
 def compiled_function(f: Any) -> Compiled | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import operator
 import random
 import signal
 from collections.abc import Callable, Iterator
@@ -113,11 +112,17 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     for name in dir(mlc.Tensor):
         if name not in METHODS_LEFT_OUT and callable(x := inspect.getattr_static(mlc.Tensor, name)):
             out[f"Tensor.{name}"] = x
-    return out | {
+    numpy: dict[str, Callable[..., Any]] = {
         "numpy.sin": lambda x: np.sin(x), "numpy.maximum": lambda x, y: np.maximum(x, y),
         "numpy.sum": lambda x: np.sum(x), "numpy.add": lambda x, y: np.ones(3, np.float32) + x,
         "numpy.cbrt": lambda x: np.cbrt(x),
-        "numpy.iadd": lambda x: operator.iadd(np.ones(3, np.float32), x), "numpy.mean": lambda x, y: np.mean(x, y)}
+        "numpy.iadd": lambda x: added_to(np.ones(3, np.float32), x), "numpy.mean": lambda x, y: np.mean(x, y)}
+    return out | numpy
+
+
+def added_to(array: np.ndarray[Any, Any], x: Any) -> np.ndarray[Any, Any]:
+    array += x
+    return array
 
 
 def parameters(f: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -153,7 +153,7 @@ def test_the_cpu_is_a_device() -> None:
 def test_a_clone_has_memory_of_its_own() -> None:
     x = mlc.ones(3)
     for y in (x.clone(), x.to(mlc.float32, copy=True)):
-        y.held[:] = 2                                      # type: ignore[index]
+        y.array[:] = 2
     np.testing.assert_array_equal(x, [1, 1, 1])
 
 

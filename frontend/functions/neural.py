@@ -59,7 +59,7 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
     """input above 0, weight * input below; one weight, or one for each of dimension 1"""
     x, w = together(input, weight, floating=True)
     channels = x.shape[1] if x.ndim > 1 else 1
-    if w.ndim > 1 or (w.shape not in ((), (1,)) and w.shape != (channels,)):
+    if w.ndim > 1 or (w.ndim and w.shape[0] not in (1, channels)):
         raise UserError(f"a weight of shape {list(w.shape)} for {channels} channels, expected one, or one for each",
                         code="MLC0367")
     if w.ndim:
