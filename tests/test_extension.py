@@ -72,7 +72,7 @@ def test_element_types(everything: Any) -> None:
     for kind in model.KINDS:
         array = want[kind].numpy()
         assert same(got[kind], array.view(np.uint16) if kind == "bfloat16" else array), kind
-    with pytest.raises(TypeError, match=r"xs\['bfloat16'\]\) is a ndarray, expected an array uint16 \(bits of bfloat"):
+    with pytest.raises(TypeError, match=r"xs\['bfloat16'\] is a ndarray, expected an array uint16 \(bits of bfloat"):
         everything.flips(given)
 
 

@@ -68,6 +68,8 @@ ANY: Any = mlc
     (lambda x: ANY.arange("a"), "MLC0421", "end is str 'a', expected a finite number"),
     (lambda x: ANY.optim.SGD("a"), "MLC0383", "takes a learning rate, found str"),
     (lambda x: ANY.optim.Adam(betas=3), "MLC0421", "betas is int 3, expected two numbers"),
+    (lambda x: ANY.optim.SGD(0.1).update({"x": x}, x, {"x": x}), "MLC0421", "state is a tensor, expected a dict"),
+    (lambda x: ANY.optim.SGD(0.1).update(m := ANY.nn.Linear(2, 2), m, {}), "MLC0421", "state is Linear"),
     (lambda x: ANY.nn.Sigmoid(1), "MLC0321", "Sigmoid"),
     (lambda x: ANY.cond(x.sum() > 0, 1, 2, x), "MLC0421", "true_fn is int 1, expected a function"),
 ])

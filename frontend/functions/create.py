@@ -197,7 +197,8 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
 @creation
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """The matrix of n rows and m columns with ones on the diagonal, result[i, j] = (i == j)."""
-    return _known(np.eye(count_of(n, "n"), None if m is None else count_of(m, "m"), dtype=to_numpy(as_ir(dtype))))
+    rows, columns = _sizes((n, n if m is None else m))
+    return _known(np.eye(count_of(rows, "n"), count_of(columns, "m"), dtype=to_numpy(as_ir(dtype))))
 
 
 def _known(array: Array) -> Tensor:

@@ -238,6 +238,8 @@ def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 def _static_python(k: Any) -> Any:
     if isinstance(k, slice):
+        if isinstance(k.step, int) and k.step == 0:
+            raise UserError("the step of a slice is 0", code="MLC0366")
         return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step)))
     return None if k is None else plain_int(k, "index")
 

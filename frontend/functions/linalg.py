@@ -402,6 +402,8 @@ def _greatest(x: Tensor) -> Tensor:
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """A norm of matrices: "fro", "nuc" (sum of singular values), 1, -1 (columns), inf, -inf (rows), 2, -2 (singular)"""
     x = floating(A)
+    if len(dim) != 2:
+        raise UserError(f"dim = {tuple(dim)}, expected two dimensions", code="MLC0357")
     a, b = (axis(d, x.ndim) for d in dim)
     if x.ndim < 2 or a == b:
         raise UserError(f"dim = {tuple(dim)} names no two dimensions of {x.ndim}", code="MLC0357")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from mlc.frontend import absent, tree
-from mlc.frontend.arguments import FAILURES, as_coded
+from mlc.frontend.arguments import FAILURES, as_coded, coded_methods
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
@@ -45,6 +45,9 @@ class Parameter(Tensor):
         self.tensor = data if type(data) is Tensor else Tensor(as_array(data))
         self.trains = bool(requires_grad)
         self._array = self.tensor.held
+
+
+coded_methods(Parameter, ("__init__",))
 
 
 class Module(tree.AttributeTree):
