@@ -380,8 +380,8 @@ def logdet(input: Operand) -> Tensor:
 
 
 @operation(name="linalg.matrix_rank")
-def matrix_rank(A: Operand, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The number of singular values above max(atol, rtol * the greatest)."""
+def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermitian: bool = False) -> Tensor:
+    """The number of singular values above max(atol, rtol * the greatest); bounds may be one for each matrix."""
     a = _matrix(A)
     s = tracer(emit(T.Svd, a)[1])
     return R.sum(s > _cut(a, s, atol, rtol), -1)

@@ -13,7 +13,7 @@ from mlc.frontend.arguments import FAILURES, as_coded, coded_methods
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array
+from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array, is_operand
 from mlc.frontend.trace import Tracer, call, check_call, state
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.types import from_numpy
@@ -324,7 +324,8 @@ class Module(tree.AttributeTree):
         for name, old in own.items():
             if name not in state_dict:
                 continue
-            array = as_array(state_dict[name])
+            given = state_dict[name]
+            array = as_array(given, None if is_operand(given) else old.dtype)
             if array.shape != old.shape or _kind(array.dtype) != _kind(old.held.dtype):
                 report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                               f"{old.dtype}{list(old.shape)}")
