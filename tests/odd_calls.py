@@ -112,12 +112,27 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     for name in dir(mlc.Tensor):
         if name not in METHODS_LEFT_OUT and callable(x := inspect.getattr_static(mlc.Tensor, name)):
             out[f"Tensor.{name}"] = x
+    out |= {f"layer {name}": layer for name, layer in layers()}
     numpy: dict[str, Callable[..., Any]] = {
         "numpy.sin": lambda x: np.sin(x), "numpy.maximum": lambda x, y: np.maximum(x, y),
         "numpy.sum": lambda x: np.sum(x), "numpy.add": lambda x, y: np.ones(3, np.float32) + x,
         "numpy.cbrt": lambda x: np.cbrt(x),
         "numpy.iadd": lambda x: added_to(np.ones(3, np.float32), x), "numpy.mean": lambda x, y: np.mean(x, y)}
     return out | numpy
+
+
+def layers() -> Iterator[tuple[str, mlc.nn.Module]]:
+    """A module of every class, made with as few sizes of 2 as it takes."""
+    for name in mlc.nn.__all__:
+        cls = getattr(mlc.nn, name)
+        if not isinstance(cls, type) or not issubclass(cls, mlc.nn.Module) or cls is mlc.nn.Module:
+            continue
+        for count in range(4):
+            try:
+                yield name, cls(*[2] * count).eval()
+                break
+            except mlc.UserError:
+                pass
 
 
 def added_to(array: np.ndarray[Any, Any], x: Any) -> np.ndarray[Any, Any]:
@@ -127,7 +142,7 @@ def added_to(array: np.ndarray[Any, Any], x: Any) -> np.ndarray[Any, Any]:
 
 def parameters(f: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
-        return list(inspect.signature(f).parameters.values())
+        return list(inspect.signature(f.forward if isinstance(f, mlc.nn.Module) else f).parameters.values())
     except (TypeError, ValueError):
         return []
 

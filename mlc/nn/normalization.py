@@ -126,6 +126,7 @@ class _BatchNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
         self.check(x)
         of_batch = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
@@ -165,6 +166,7 @@ class _InstanceNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
         self.check(x)
         if len(x.shape) == min(self.ranks):
             return self._normalized(x.unsqueeze(0)).squeeze(0)
