@@ -116,6 +116,8 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor
         raise UserError(f"the number of powers must be known, found {count}", code="MLC0365")
     if count < 1:
         return full(0, base, [base.shape[0], 0])
+    if count > MOST_PIECES:
+        raise UserError(f"N = {count}, expected at most {MOST_PIECES}", code="MLC0358")
     powers: list[Tensor] = [full(1, base, base.shape)]
     for _ in range(count - 1):
         powers.append(powers[-1] * base)
@@ -152,6 +154,9 @@ def diagflat(input: Operand, offset: int = 0) -> Tensor:
 def block_diag(*tensors: Operand) -> Tensor:
     """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows"""
     given = _list(tensors) or [emit(T.Full, 0.0, (1, 0), f32)]
+    for i, x in enumerate(given):
+        if x.ndim > 2:
+            raise UserError(f"operand {i} has {x.ndim} dimensions, expected at most 2", code="MLC0364")
     xs = together(*(reshape(x, [1] * (2 - x.ndim) + list(x.shape)) for x in given))
     width = sum(x.shape[1] for x in xs)
     rows, before = [], 0
