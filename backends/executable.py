@@ -11,7 +11,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,9 +80,8 @@ class Executable:
 
     def at(self, interface: Callable[[Interface], Interface]) -> Executable:
         """The same code for callers who speak of it by other interfaces, with places and names of their own."""
-        changed = {name: interface(known) for name, known in self.linked.interfaces.items()}
-        return self if changed == self.linked.interfaces else Executable(
-            replace(self.linked, interfaces=changed), self.library)
+        linked = self.linked.at(interface)
+        return self if linked is self.linked else Executable(linked, self.library)
 
     def entry(self, name: str) -> Entry:
         if name not in self.entries:
@@ -129,8 +127,11 @@ class Entry(Guards):
         pointers = [data_address(array) for array in inputs]
         if self._donated:
             self._check_overlap(inputs, pointers)
-        results = [inputs[a] if a >= 0 else new_array(shape, dtype)
-                   for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+        try:
+            results = [inputs[a] if a >= 0 else new_array(shape, dtype)
+                       for a, shape, (_, dtype, _) in zip(interface.aliases, shapes, self._results)]
+        except MemoryError as error:
+            raise UserError(f"{interface.name}: its results do not fit in memory: {error}", code="MLC0328") from None
         self._enter(pointers, [env[name] for name in interface.symbols],
                     [pointers[a] if a >= 0 else data_address(r) for a, r in zip(interface.aliases, results)])
         return results
@@ -186,7 +187,10 @@ class _Arena:
             raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
         self.memory = None                        # free the old before taking the new
         self.context.arena, self.context.capacity = None, 0
-        self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
+        try:
+            self.memory = _aligned_bytes(needed, abi.ARENA_ALIGN)
+        except MemoryError:
+            raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328") from None
         self.context.arena, self.context.capacity = data_address(self.memory), needed
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlc.backends import cache
@@ -45,6 +45,11 @@ class Image:
         """All but the code, as data that JSON can hold."""
         out: dict[str, Any] = encoded(Head(tuple(self.interfaces.values()), self.target, self.undefined, self.shares))
         return out
+
+    def at(self, interface: Callable[[Interface], Interface]) -> Image:
+        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
+        changed = {name: interface(known) for name, known in self.interfaces.items()}
+        return self if changed == self.interfaces else replace(self, interfaces=changed)
 
     @staticmethod
     def of(head: Any, code: bytes | memoryview) -> Image:

@@ -57,7 +57,6 @@ MODULE: dict[str, Why] = {
     **_each("xpu", _DEVICE),
     **_each("zero_grad", ("a module holds no gradients, mlc.grad returns them", "leave the call out")),
     **_each("requires_grad_", ("whether a parameter is trained is said by name", "model.freeze(), model.unfreeze()")),
-    **_each("register_parameter", ("a parameter is an attribute that is a tensor", "self.weight = mlc.zeros(3)")),
     **_each("add_module register_module", ("a module inside is an attribute", "self.layer = nn.Linear(3, 4)")),
     **_each("register_forward_hook register_forward_pre_hook register_full_backward_hook", _HOOK),
 }

@@ -14,6 +14,7 @@ from typing import Any
 from mlc.dialects import autodiff
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Argnums, numbers_of, run_now, vjp
 from mlc.frontend.forward import jvp
@@ -32,6 +33,7 @@ Axes = Any
 """An axis, None, or a tuple, list or dict of these that has the outer structure of what it is about."""
 
 
+@coded
 def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
     """A function that applies f to each index of the mapped axes of its arguments, and stacks what f returns.
 
@@ -154,6 +156,7 @@ def _spread(axes: Axes, x: Any, path: str, out: list[int | None], name: str) -> 
 
 
 # -- Jacobians --------------------------------------------------------------------------------------------------------
+@coded
 def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function of the same arguments that returns the Jacobian of f by the arguments `argnums`, in reverse mode.
 
@@ -174,6 +177,7 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return jacobian
 
 
+@coded
 def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """The same Jacobian as `jacrev`, in forward mode: derivatives in the directions of all elements of x at once.
 
@@ -194,6 +198,7 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     return jacobian
 
 
+@coded
 def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
     """A function of the same arguments that returns the second derivatives of a number f: forward over reverse.
 

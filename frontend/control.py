@@ -12,6 +12,7 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor import control
 from mlc.frontend import carries, tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.carries import Rows, Site
 from mlc.frontend.derivatives import run_now
 from mlc.frontend.eager import strengthened
@@ -25,6 +26,7 @@ from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import i64
 
 
+@coded
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """pred ? true_fn(*operands) : false_fn(*operands); only the one that is chosen runs
 
@@ -43,6 +45,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     return found
 
 
+@coded
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
     """x = init; while cond_fn(x): x = body_fn(x); the last x, a tree
 
@@ -57,6 +60,7 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     return found
 
 
+@coded
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any) -> Any:
     """x = init; for i in range(lower, upper): x = body_fn(i, x); the last x, a tree
 
@@ -78,6 +82,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     return found
 
 
+@coded
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
          reverse: bool = False) -> tuple[Any, Any]:
     """c = init; for i in range(length): c, ys[i] = f(c, xs[i]); the last c, and ys
@@ -121,6 +126,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     return carry, found[0].unflatten(stacked)
 
 
+@coded
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
     """ys[i] = f(xs[i]), one after the other; a tree of the structure that f gives"""
     return scan(lambda _, x: (None, captured(f)(x)), None, xs)[1]

@@ -15,6 +15,7 @@ from mlc.dialects import autodiff, func
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.devices import place_of
 from mlc.frontend.eager import Compiler
@@ -42,6 +43,7 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     return recorded.result(results)
 
 
+@coded
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function of the same arguments that returns (f's value, its gradient by the arguments `argnums`).
 
@@ -60,6 +62,7 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
     return derivative
 
 
+@coded
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function of the same arguments that returns the gradient of f by the arguments `argnums`.
 
@@ -77,6 +80,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
     return derivative
 
 
+@coded
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
     """(f(*primals), pullback): the pullback takes cotangents of f's result and returns those of the primals, a tuple.
 

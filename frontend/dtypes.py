@@ -97,6 +97,9 @@ def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str
         return None if wanted is None else as_dtype(wanted), where
     except UserTypeError as error:
         error.loc = user_loc()
+        if isinstance(target, str):
+            error.message = f"{target!r} is neither an element type nor a device"
+            error.hint = f'{error.hint}, or of "cpu" and "cuda"'
         raise
 
 

@@ -25,7 +25,7 @@ from mlc.frontend.tensor import Tensor, as_held, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
-from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, from_numpy
 
@@ -116,7 +116,22 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if isinstance(error, UserError):
             error.loc = user_loc()
             error.message = re.sub(r"\bn(\d+)\b", lambda m: str(call.sizes[int(m[1])]), error.message)
+            if isinstance(error, UserIndexError):
+                error.message = _with_index(error.message, call)
         raise
+
+
+def _with_index(message: str, call: Call) -> str:
+    """An index out of range as the caller knows it: the function, and the first element that is none."""
+    found = re.search(r"out of range for axis \d+ of size (\d+)", message)
+    if found is None:
+        return message
+    n = int(found[1])
+    arrays = [a for a in call.arrays if isinstance(a, np.ndarray) and a.dtype.kind in "iu"]
+    wrong = next((a[(a >= n) | (a < -n)][0] for a in arrays if ((a >= n) | (a < -n)).any()), None)
+    if wrong is None:                                      # a negative one, where none may be
+        wrong = next((a[a < 0][0] for a in arrays if (a < 0).any()), None)
+    return f"{call.op.name}: " + (message if wrong is None else f"index {wrong} is {found[0]}")
 
 
 class Call:

@@ -8,6 +8,7 @@ from typing import Any
 from mlc.dialects import autodiff
 from mlc.dialects.tensor.bounded import first_of
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.derivatives import Inputs, grad, run_now
 from mlc.frontend.location import user_loc
@@ -18,6 +19,7 @@ from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
 
 
+@coded
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
     """(f(*primals), sum_i df/dx_i(*primals) * tangents[i]): the result of f, and its derivative in a direction.
 
@@ -30,6 +32,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return _jvp(f, tuple(primals), tuple(tangents))
 
 
+@coded
 def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """(f(*primals), df): df(*tangents) is the derivative of f at these primals in a direction, and linear.
 
@@ -40,6 +43,7 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     return captured(f)(*primals), lambda *tangents: jvp(f, primals, tangents)[1]
 
 
+@coded
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """sum_j d2f/dx_i dx_j * tangents[j] for every primal i: the Hessian of a number f times a vector.
 

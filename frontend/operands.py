@@ -23,6 +23,8 @@ from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import FloatType, IntType, ScalarType, f32, f64, i1, i64
 
 NUMBER = (bool, int, float)
+MAX_ELEMENTS = 1 << 58
+"""More are refused before numpy counts their bytes in 64 bits."""
 
 
 def kind(dtype: ScalarType) -> int:
@@ -98,6 +100,21 @@ def together(*xs: Operand, floating: bool = False, at_least: ScalarType | None =
     return [number(x, dtype, weak) if isinstance(x, NUMBER) else cast(x, dtype, weak) for x in prepared]
 
 
+def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
+    """Operands of a product, as `together` makes them; UserTypeError where they are of different float types.
+
+    PyTorch multiplies no matrices of different types. Here integers take on the type of floats; but a batch of float64,
+    which numpy makes unless told otherwise, would take a whole model of float32 along with it.
+    """
+    prepared = [x if isinstance(x, NUMBER) else tracer(x) for x in xs]
+    found = dict.fromkeys(x.dtype for x in prepared if isinstance(x, Tracer) and not x.weak
+                          and x.type.dtype.is_float)
+    if len(found) > 1:
+        raise UserTypeError("a product of " + " and ".join(d.name for d in found), code="MLC0420",
+                            hint="cast one of them, as in x.float(); numpy's arrays are float64 unless told otherwise")
+    return together(*prepared, floating=floating)
+
+
 def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     """x as floats: in `dtype` if one is given; integers become float32."""
     out = tracer(x)
@@ -128,11 +145,25 @@ def plain_int(x: Any, what: str) -> int:
     """A Python integer, from anything that is one."""
     if isinstance(x, bool) or not hasattr(x, "__index__"):
         raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200], code="MLC0355")
-    return int(x.__index__())
+    try:
+        return int(x.__index__())
+    except TypeError:                                      # an array of several elements, or of floats
+        raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200],
+                            code="MLC0355") from None
 
 
-def axis(dim: Any, rank: int, what: str = "dim") -> int:
-    """`dim` counted from the front. A 0-d tensor has the dimensions 0 and -1, as in PyTorch."""
+def count_of(x: Any, what: str) -> int:
+    """A number of elements that there can be."""
+    n = plain_int(x, what)
+    if not 0 <= n < MAX_ELEMENTS:
+        raise UserError(f"{what} = {n} is no size", code="MLC0358")
+    return n
+
+
+def axis(dim: Any, rank: int, what: str = "dim", scalar: bool = True) -> int:
+    """`dim` counted from the front. A 0-d tensor has the dimensions 0 and -1, as in PyTorch, if `scalar` says so."""
+    if not rank and not scalar:
+        raise UserError("a 0-d tensor has no dimensions, expected at least one", code="MLC0364")
     n, span = plain_int(dim, what), max(rank, 1)
     if not -span <= n < span:
         raise UserIndexError(f"{what} = {n} is out of range for a tensor of {rank} dimensions", code="MLC0356",
@@ -195,7 +226,7 @@ def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
 def broadcast_shapes(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
     """The shape that several broadcast to; UserError if they do not."""
     out: list[Dim] = []
-    for i in range(-max(map(len, shapes)), 0):
+    for i in range(-max(map(len, shapes), default=0), 0):
         found = {s[i] for s in shapes if len(s) >= -i and s[i] != 1}
         if len(found) > 1:
             listed = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ParamSpec, TypeVar
 
 from mlc.frontend import eager
+from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.location import user_loc
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import as_user_error, check_call, state
+from mlc.frontend.trace import as_user_error, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
 
@@ -67,12 +68,14 @@ class Operation:
         saved, builder.loc = builder.loc, loc
         state.in_operation = True
         try:
-            named = {n: plain_sizes(x) for n, x in keywords.items()}
+            named = {n: plain_sizes(x) for n, x in with_one_name(self.parameters, keywords).items()}
             return symbolic_sizes(self.body(*map(plain_sizes, args), **named))
         except Error as error:
+            if error.code == "MLC0421":                    # an operator within met it: it is an argument, maybe
+                check_arguments(self.body, self.name, args, keywords, loc)
             raise as_user_error(error, self.name, list(self._given(args, keywords)), loc) from None
-        except TypeError:
-            check_call(self.body, self.name, args, keywords)
+        except FAILURES as error:
+            as_coded(error, self.body, self.name, args, keywords, loc)
             raise
         finally:
             builder.loc = saved

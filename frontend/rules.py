@@ -10,6 +10,7 @@ from typing import Any
 
 from mlc.dialects import autodiff, func
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.derivatives import Argnums, Inputs, numbers_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, tracer
@@ -20,6 +21,7 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 
 
+@coded
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """f, of which a derivative keeps the arguments and nothing else: the backward pass runs f again.
 
@@ -42,6 +44,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     return recomputed
 
 
+@coded
 def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for such arguments.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import Held, place_of
@@ -49,6 +50,7 @@ class Spec(tree.Leaf):
         return f"spec({self.type})"
 
 
+@coded
 def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     """An argument's type: `spec("B", 16)` is B rows of 16 float32, `spec("2*B", dtype="int64")` a vector of 2 B.
 

@@ -7,10 +7,12 @@ its subclass `Tracer` (frontend/trace.py) stands for a value that is not known y
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import absent
 from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
@@ -51,7 +53,6 @@ class Tensor(Methods):
     _array: Any                                          # a numpy array, one of a device, or Consumed
     shared = True
 
-    __array_ufunc__ = None                               # so that `numpy_array + tensor` is ours
     __hash__ = object.__hash__
 
     def __init__(self, data: Any) -> None:
@@ -116,7 +117,10 @@ class Tensor(Methods):
         return self.numel() * self.dtype.itemsize
 
     def size(self, dim: _int | None = None) -> Any:
-        return self.shape if dim is None else self.shape[dim]
+        if dim is None:
+            return self.shape
+        from mlc.frontend.operands import axis
+        return self.shape[axis(dim, len(self.shape), scalar=False)]
 
     def numel(self) -> Any:
         return self.held.size
@@ -134,11 +138,30 @@ class Tensor(Methods):
 
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
     def numpy(self) -> Array:
-        """The array, not a copy of it: writing to it changes this tensor. Of one on a device it is a copy."""
-        return self.array
+        """The elements as a numpy array that cannot be written to, since a tensor never changes; np.array(x) is a copy
+        that can. It shares the tensor's memory, unless that is on a device."""
+        array = self.array.view()
+        array.flags.writeable = False
+        return array
 
     def __array__(self, dtype: Any = None, copy: _bool | None = None) -> Array:
-        return np.array(self.array, dtype=dtype, copy=copy)
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        """`np.sin(x)` and `array + x` are mlc.sin(x) and mlc.add(array, x); a function that mlc does not have, or one
+        that writes to an array, as in `array += x`, is numpy's, on the elements."""
+        name = UFUNCS.get(ufunc.__name__, ufunc.__name__)
+        if method == "__call__" and not keywords and ufunc.nout == 1 and name in OPERATIONS:
+            return OPERATIONS[name](*inputs)
+        if any(isinstance(x, Tensor) for x in keywords.get("out", ())):
+            raise absent.assignment()
+        try:
+            out = getattr(ufunc, method)(*(x.numpy() if isinstance(x, Tensor) else x for x in inputs), **keywords)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserTypeError(f"numpy.{ufunc.__name__}: {error}", code="MLC0422", loc=user_loc()) from None
+        return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biuf" else out
 
     def __dlpack__(self, **keywords: Any) -> Any:
         held = self.held
@@ -278,13 +301,25 @@ class Tensor(Methods):
 
 def _binary(name: str, a: Any, b: Any) -> Tensor:
     if not (is_operand(a) and is_operand(b)):
-        return NotImplemented  # type: ignore[no-any-return]
+        other = b if isinstance(a, Tensor) else a
+        if name in ("eq", "ne") or type(other).__module__ != "builtins":
+            return NotImplemented  # type: ignore[no-any-return]
+        raise UserTypeError(f"{name} of a tensor and {'None' if other is None else f'a {type(other).__name__}'}",
+                            code="MLC0421", loc=user_loc(), hint="make a tensor of it: mlc.tensor(...)"
+                            if isinstance(other, list | tuple) else None)
     return OPERATIONS[name](a, b)  # type: ignore[no-any-return]
 
 
 def is_operand(x: Any) -> bool:
     from mlc.ir.sizes import Size
     return isinstance(x, Tensor | np.ndarray | bool | int | float | np.generic | Size) or hasattr(type(x), "__dlpack__")
+
+
+UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow", "negative": "neg", "absolute": "abs",
+          "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+          "invert": "bitwise_not", "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
+          "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arctan2": "atan2", "rint": "round"}
+"""Functions of numpy that have another name here."""
 
 
 def wrap(array: Held) -> Tensor:
@@ -303,14 +338,14 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
     elif hasattr(type(x), "__dlpack__"):
         array = from_dlpack(x)
     else:
-        array = _from_python(x)
-    if dtype is not None:
-        array = array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
+        array = _from_python(x, narrow=dtype is None)
     try:
         from_numpy(array.dtype)
     except Exception as error:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
                             loc=user_loc(), hint=getattr(error, "hint", None)) from None
+    if dtype is not None:
+        return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
@@ -335,17 +370,59 @@ DLPACK_CUDA = 2
 """What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
-def _from_python(x: Any) -> Array:
-    """Numbers and nested lists: Python floats are float32, integers int64."""
+def _from_python(x: Any, narrow: bool) -> Array:
+    """Numbers and nested lists: with `narrow`, Python floats are float32; integers are int64.
+
+    Arrays among them have the element type that all of them meet in, as operands of one operation do.
+    """
+    found = list(elements(x))
+    typed = [v for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
+    for v in found:
+        if not isinstance(v, bool | int | float | Tensor | np.ndarray | np.generic):
+            raise UserTypeError(f"{type(v).__name__} {v!r} is no number"[:200], code="MLC0345", loc=user_loc(),
+                                hint="write a complex number as a pair of floats in the last dimension, as mlc.fft does"
+                                if isinstance(v, complex) else None)
     try:
-        array = np.array([_plain(v) for v in x]) if isinstance(x, list | tuple) else np.array(_plain(x))
-    except ValueError:
+        array = np.array(_plain(x))
+    except (ValueError, OverflowError):
         raise UserTypeError("nested lists of different lengths make no array", code="MLC0345",
                             loc=user_loc()) from None
-    if array.dtype == object or array.dtype.kind not in "biuf":
-        raise UserTypeError(f"{type(x).__name__} makes no array", code="MLC0345", loc=user_loc())
-    holds_typed = isinstance(x, list | tuple) and any(isinstance(v, Tensor | np.ndarray | np.generic) for v in x)
-    return array.astype(np.float32) if array.dtype == np.float64 and not holds_typed else array
+    if not typed and array.dtype.kind != "b" and not any(isinstance(v, float) for v in found) and found:
+        if array.dtype.kind not in "iu" or (narrow and array.dtype != np.int64):
+            wide = next(v for v in found if not -2**63 <= v < 2**63)
+            raise UserError(f"{wide} does not fit in 64 bits", code="MLC0348", loc=user_loc())
+        return array
+    if typed:
+        dtype = _common(found)
+        return array if dtype is None else array.astype(dtype, copy=False)
+    return array.astype(np.float32) if array.dtype == np.float64 and narrow else array
+
+
+def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
+    """The element type of numbers and arrays that make up one array; None where numpy's stands."""
+    typed = [as_array(v).dtype for v in found if isinstance(v, Tensor | np.ndarray | np.generic)]
+    dtype = reduce(promote, map(from_numpy, typed))
+    if not dtype.is_float and any(type(v) is float for v in found):
+        return np.dtype(np.float32)
+    if dtype.is_bool and any(type(v) is int for v in found):
+        return np.dtype(np.int64)
+    return to_numpy(dtype)
+
+
+def elements(x: Any, depth: int = 0) -> Iterator[Any]:
+    """What nested lists hold; UserTypeError beyond as many dimensions as an array has."""
+    if not isinstance(x, list | tuple):
+        yield x
+        return
+    if depth >= MAX_RANK:
+        raise UserTypeError(f"lists are nested more than {MAX_RANK} deep", code="MLC0345", loc=user_loc(),
+                            hint="does one contain itself?")
+    for v in x:
+        yield from elements(v, depth + 1)
+
+
+MAX_RANK = 64
+"""Dimensions that numpy's arrays have at most."""
 
 
 def _plain(x: Any) -> Any:

@@ -306,6 +306,17 @@ class Trace:
         keeper.arrays[id(array)] = (array, tracer, elements)
         return tracer
 
+    def elements(self, tracer: Tracer) -> Array | None:
+        """The elements of an array that the function reaches by itself; None of what is computed or passed.
+
+        Whoever asks makes the function one for these elements only.
+        """
+        op = tracer.value.op
+        if isinstance(op, T.Constant):
+            return op.value
+        found = (kept for _, known, kept in self.root.arrays.values() if known.value is tracer.value)
+        return next((kept for kept in found if isinstance(kept, np.ndarray)), None)
+
     def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
         """What the function returns in place of values of sizes that only its data tell, and beside them."""
         if not pads:

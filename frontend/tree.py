@@ -35,10 +35,12 @@ class Leaf:
 class AttributeTree:
     """An object whose attributes that hold arrays are its children; its other attributes belong to the structure.
 
-    _buffers   names of the attributes that are state: not differentiated, and assigned anew while a function runs
-    _frozen    names of the attributes that are not differentiated for now
+    _parameters   names of the attributes that are differentiated and trained
+    _buffers      names of the attributes that are state: not differentiated, and assigned anew while a function runs
+    _frozen       names of the parameters that are not differentiated for now
     """
 
+    _parameters: tuple[str, ...] = ()
     _buffers: tuple[str, ...] = ()
     _frozen: tuple[str, ...] = ()
 
@@ -157,10 +159,10 @@ def names(tree: Any) -> list[str]:
 
 
 def trained(tree: Any) -> list[bool]:
-    """For each leaf, whether it is differentiated: all but the buffers and frozen attributes of `AttributeTree`s."""
-    out: list[bool] = []
+    """For each leaf, whether it is differentiated: of what an `AttributeTree` holds, the parameters not frozen."""
+    out: list[bool | None] = []
     _walk_trained(tree, True, out, None)
-    return out
+    return [wanted is True for wanted in out]
 
 
 def trained_part(tree: Any) -> Any:
@@ -368,16 +370,19 @@ def _walk_paths(x: Any, path: str, out: list[str], steps: Callable[[Token], list
         _walk_paths(child, path + step, out, steps, scope)
 
 
-def _walk_trained(x: Any, wanted: bool, out: list[bool], seen: Seen) -> None:
+def _walk_trained(x: Any, wanted: bool | None, out: list[bool | None], seen: Seen) -> None:
+    """Append for each leaf of x True if it is trained, False if it is not, None if another place of it may say so."""
     if (found := None if isinstance(x, Leaf) else _children(x)) is None:
         if (first := _before(x, seen, len(out))) is None:
             out.append(wanted)
         else:
-            out[first] &= wanted                                # frozen if it is in one of its places
+            known = out[first]                                  # frozen if it is in one of its places
+            out[first] = False if wanted is False or known is False else wanted or known
         return
     token, children = found
-    fixed: tuple[str, ...] = ()
-    if isinstance(x, AttributeTree):
-        fixed = (*x._buffers, *x._frozen)
-    for i, (child, scope) in enumerate(zip(children, _scopes(x, token, seen))):
-        _walk_trained(child, wanted and not (fixed and token[2][0][i] in fixed), out, scope)
+    own = [wanted] * len(children)
+    if isinstance(x, AttributeTree) and wanted is not False:
+        own = [False if name in x._buffers or name in x._frozen else True if name in x._parameters else None
+               for name in token[2][0]]
+    for child, scope, trains in zip(children, _scopes(x, token, seen), own):
+        _walk_trained(child, trains, out, scope)

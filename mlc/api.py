@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -324,6 +324,20 @@ class Compiled:
             self._tables = [found, *(t for t in self._tables if t is not found)][:STATES_KNOWN]
             return found
 
+    def specified(self) -> list[Any] | None:
+        """The specifications of the positional arguments; None where one that must be passed has none."""
+        known = parameters(type(self.bound[0]).forward) if self.bound and hasattr(
+            self.bound[0], "forward") else parameters(self.f)
+        out = list[Any]()
+        for name in self.names[len(self.bound):]:
+            if name in self.specs:
+                out.append(self.specs[name])
+            elif known[name].default is known[name].empty:
+                return None
+            else:
+                break
+        return out
+
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
         if self.static:
             args = tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
@@ -512,7 +526,7 @@ class Compiled:
         args = (*self.bound, *args)
         arguments = self._for_types(args, keywords)
         images = []
-        for where, target in [_target(t) for t in targets] or [(self.where, self.target)]:
+        for where, target in [_machine(t) for t in targets] or [(self.where, self.target)]:
             recorded, _ = self._record(arguments, args, keywords)              # lowering uses up what was recorded
             if recorded.computes:
                 images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision))
@@ -579,9 +593,8 @@ class Compiled:
         which only the data tell how often they turn may take more for their derivatives, while these run.
         """
         interfaces = [e.interface for _, e, _ in self._all() if e is not None]
-        if not interfaces and all(n in self.specs for n in self.names):
-            interfaces = [i for image in self.prepare([self.specs[n] for n in self.names], {}).images
-                          for i in image.interfaces.values()]
+        if not interfaces and (args := self.specified()) is not None:
+            interfaces = [i for image in self.prepare(args, {}).images for i in image.interfaces.values()]
         interface = next((i for i in interfaces if set(i.symbols) == set(numbers)), None)
         if interface is None:
             known = sorted({", ".join(i.symbols) or "none" for i in interfaces})
@@ -627,6 +640,12 @@ class Compiled:
         return f"<mlc.compile({name_of(self.f)}), {len(self._all())} signatures>"
 
 
+def _machine(text: str) -> tuple[str | None, Target | None]:
+    """As `_target`, of a machine that code is made for and that need not be this one."""
+    from mlc.backends.target import LEVELS
+    return (CPU, LEVELS[text]) if text in LEVELS else _target(text)
+
+
 def _target(text: str | None) -> tuple[str | None, Target | None]:
     """The device that a target names, and the code it asks for; None of what it leaves open."""
     if text is None or text == "host":
@@ -644,14 +663,26 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
     return f"{CUDA}:0", target
 
 
+@overload
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False) -> Compiled:
+            check: bool = False) -> Compiled: ...
+@overload
+def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False,
+            dynamic: bool | None = None,
+            check: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
+            args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
+            matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
+            check: bool = False) -> Any:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
-            (strings, bools, None, functions) is part of what is compiled
+            (strings, bools, None, functions) is part of what is compiled. Without it, what is returned decorates:
+            `@mlc.compile(dynamic=True)`
     donate  parameters, by name or position, whose memory the results may take: afterwards a donated mlc.Tensor cannot
             be used, and a donated numpy array holds anything. Both must be writable and contiguous
     static  parameters whose numbers are part of what is compiled
@@ -682,12 +713,15 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
     """
+    if f is None:
+        return functools.partial(compile, donate=donate, static=static, args=args, target=target, graph=graph,
+                                 matmul_precision=matmul_precision, fallback=fallback, dynamic=dynamic, check=check)
     compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher
     compiled.dispatcher = make_dispatcher(compiled)
-    return compiled.dispatcher  # type: ignore[no-any-return]
+    return compiled.dispatcher
 
 
 def compiled_function(f: Any) -> Compiled | None:
@@ -725,11 +759,12 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
     """
     compiled = compiled_function(f) or Compiled(f)
     if args is None:
-        if missing := [n for n in compiled.names if n not in compiled.specs]:
+        args = compiled.specified()
+        if args is None:
+            missing = [n for n in compiled.names[len(compiled.bound):] if n not in compiled.specs]
             raise UserError(f"nothing says what {', '.join(missing)} of {name_of(f)} is", code="MLC0381",
                             loc=user_loc(),
                             hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
-        args = [compiled.specs[n] for n in compiled.names]
     return compiled.lower(*args, level=level)
 
 

@@ -52,19 +52,21 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
 
     f        what mlc.compile returned
     args     arguments like those it will be called with (arrays, or `mlc.spec`s): code is made for them. Without any,
-             what is saved is what f has been compiled for so far
-    targets  the machines that code is made for, as in ["host", "cuda:sm_90"]; without any, where f runs. A GPU of a
-             named architecture need not be here
+             what is saved is what f has been compiled for so far; if that is nothing, code for its specifications
+    targets  the machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
+             runs. Of processors it is one: the host, or the oldest level that shall run it. A GPU of a named
+             architecture need not be here
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f)
     if compiled is None:
         raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
                             loc=user_loc(), hint="mlc.save(mlc.compile(f), path, args=...)")
-    if args is None and not keywords and targets:
+    given = compiled.specified() if args is None and not keywords and (targets or not compiled.variants) else args
+    if given is None and not keywords and targets:
         raise UserError("mlc.save makes code for targets from arguments, and there are none", code="MLC0570",
                         loc=user_loc(), hint="pass args=[...] with arrays or mlc.spec(...)")
-    variants = compiled.variants if args is None and not keywords else [
-        compiled.prepare(args or (), keywords, list(dict.fromkeys(targets)))]
+    variants = compiled.variants if given is None and not keywords else [
+        compiled.prepare(given or (), keywords, list(dict.fromkeys(targets)))]
     if not variants:
         raise UserError(f"nothing has been compiled of {name_of(compiled.f)}", code="MLC0570", loc=user_loc(),
                         hint="call it first, or pass args=[...] with arrays or mlc.spec(...)")
@@ -80,6 +82,10 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
                             hint="call the module once before it is compiled and saved, or give the buffer a value in "
                                  "register_buffer")
         signatures[-1]["assigned"] = [[numbers[buffers[b]], r] for b, r in variant.recorded.assigned.items()]
+        if len(processors := [image.target.name for image in variant.images if isinstance(image, Image)]) > 1:
+            raise UserError(f"targets are {', '.join(processors)}, and a file has code for one kind of processor",
+                            code="MLC0570", loc=user_loc(),
+                            hint="name the oldest one; newer processors run its code too")
         for image in variant.images:
             if isinstance(image, Image):
                 signatures[-1]["image"] = image.head()

@@ -38,30 +38,40 @@ _device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
 def executable(module: Module) -> Executable:
     """Native code of a module of the tensor level, made once in this process and, where it can be kept, once on this
     machine: modules that differ in names and places only share it."""
-    from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
+    from mlc.backends.canonical import Places
     from mlc.backends.executable import Executable
     from mlc.backends.target import host
-    from mlc.passes import pipeline
     with compiling:
-        target, places, text = host(), canonical.Places(module), canonical.canonical_text(module)
-
-        def compiled() -> Image:
-            with places.numbered():
-                pipeline.lower(module, "llvm", target.vector_bits)
-                return image.compile_image(module, target)
-
-        if text is None:                                   # rules or operations of others: they may change
-            return Executable(compiled()).at(places.interface)
-        key = cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
+        places = Places(module)
+        key, image = _image(module, places, host())
+        if key is None:                                    # rules or operations of others: they may change
+            return Executable(image()).at(places.interface)
         if (found := _cache.pop(key, None)) is None:
-            if (kept := image.recall(key)) is None:
-                kept = compiled()
-                image.keep(key, kept)
-            found = Executable(kept)
+            found = Executable(image())
         _cache[key] = found
         if len(_cache) > RECENT:
             del _cache[next(iter(_cache))]
         return found.at(places.interface)
+
+
+def _image(module: Module, places: Places, target: Target) -> tuple[str | None, Callable[[], Image]]:
+    """What a module's code for processors is known by, None for that of others' rules; and what gives it."""
+    from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
+    from mlc.passes import pipeline
+    text = canonical.canonical_text(module)
+    key = None if text is None else cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
+
+    def made() -> Image:
+        if key is not None and (kept := image.recall(key)) is not None:
+            return kept
+        with places.numbered():
+            pipeline.lower(module, "llvm", target.vector_bits)
+            new = image.compile_image(module, target)
+        if key is not None:
+            image.keep(key, new)
+        return new
+
+    return key, made
 
 
 def device_executable(module: Module, where: Place, target: Target, graph: bool = False,
@@ -108,9 +118,13 @@ def _device_image(module: Module, places: Places, target: Target, form: str,
 def image_for(module: Module, where: str, target: Target | None = None,
               precision: str | None = None) -> Image | DeviceImage:
     """The code of a module for a machine, which need not be this one; of `cuda` alone for the device that is here."""
-    if where == CPU:
-        return executable(module).linked
     from mlc.backends.canonical import Places
+    if where == CPU:
+        if target is None:
+            return executable(module).linked
+        with compiling:
+            places = Places(module)
+            return _image(module, places, target)[1]().at(places.interface)
     from mlc.backends.cuda.device import assembler, target_for
     target = target or target_for(place_named(where).device)
     with compiling:

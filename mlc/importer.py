@@ -19,6 +19,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.frontend import language
 
 SUFFIX = ".mlc"

@@ -24,7 +24,7 @@ class Net(nn.Module):
 
     def __init__(self) -> None:
         self.layers = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
-        self.scale = mlc.ones(3)
+        self.scale = nn.Parameter(mlc.ones(3))
 
     def forward(self, x: mlc.Tensor) -> mlc.Tensor:
         out: mlc.Tensor = self.layers(x) * self.scale

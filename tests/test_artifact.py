@@ -61,6 +61,16 @@ def test_a_module_with_its_weights(path: Path) -> None:
     assert "Net" in repr(g)
 
 
+def test_specifications_say_what_is_saved_and_targets_for_which_processors(path: Path) -> None:
+    f = mlc.compile(Net(), args=[mlc.spec("B", 4)])
+    mlc.save(f, path)
+    assert mlc.load(path).signature.startswith("(") and "Bx4" in mlc.load(path).signature
+    mlc.save(f, path, targets=["x86-64-v2"])
+    assert np.array_equal(mlc.load(path)(X).numpy(), f(X).numpy())
+    with pytest.raises(mlc.UserError, match="one kind of processor"):
+        mlc.save(f, path, targets=["x86-64-v2", "host"])
+
+
 def test_in_a_process_without_the_model(path: Path) -> None:
     net = Net()
     mlc.save(mlc.compile(net), path, args=[mlc.spec("B", 4)])
@@ -114,9 +124,9 @@ def test_several_signatures(path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong, said", [
-    (X.astype(np.float64), r"\(x\) has dtype float64, expected float32"),
-    (X[0], r"\(x\) has 1 dimensions"),
-    (X[:, :3], r"\(x\) has size 3 on axis 1, expected 4"),
+    (X.astype(np.float64), r"argument x has dtype float64, expected float32"),
+    (X[0], r"argument x has 1 dimensions"),
+    (X[:, :3], r"argument x has size 3 on axis 1, expected 4"),
 ])
 def test_arguments_that_do_not_fit_are_named(path: Path, wrong: Any, said: str) -> None:
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)])
@@ -161,7 +171,7 @@ class Counter(mlc.nn.Module):
     """A module whose buffer a call assigns."""
 
     def __init__(self) -> None:
-        self.scale = mlc.ones(4)
+        self.scale = mlc.nn.Parameter(mlc.ones(4))
         self.register_buffer("seen", mlc.zeros(4))
 
     def forward(self, x: Any) -> Any:
@@ -205,7 +215,7 @@ class Scaled(mlc.nn.Module):
     """A module that does something else in training."""
 
     def __init__(self) -> None:
-        self.scale = mlc.ones(4)
+        self.scale = mlc.nn.Parameter(mlc.ones(4))
 
     def forward(self, x: Any) -> Any:
         return x * self.scale * (100.0 if self.training else 1.0)

@@ -72,7 +72,7 @@ def test_a_size_that_no_argument_tells() -> None:
     assert call("sized", N=3)[0].tolist() == [1, 1, 1]
     with pytest.raises(UserError, match=r"MLC0327.*no argument tells size N"):
         call("sized")
-    with pytest.raises(UserError, match=r"MLC0323.*argument 0 \(x\) has size 3 on axis 0, expected B = 4"):
+    with pytest.raises(UserError, match=r"MLC0323.*argument x has size 3 on axis 0, expected B = 4"):
         call("add", ramp(3), ramp(3), B=4)
 
 
@@ -134,14 +134,14 @@ def test_any_layout_is_taken(layout: str) -> None:
 ])
 def test_donated_memory_must_fit(layout: str, why: str) -> None:
     x = ramp(6)
-    with pytest.raises(UserError, match=rf"MLC0326.*argument 0 \(params\) is donated, but its memory is {why}"):
+    with pytest.raises(UserError, match=rf"MLC0326.*argument params is donated, but its memory is {why}"):
         call("update", LAYOUTS[layout](x), x)
 
 
 def test_donated_memory_must_be_writable() -> None:
     x = ramp(6)
     x.flags.writeable = False
-    with pytest.raises(UserError, match=r"MLC0326.*argument 0 \(params\) is donated, but its memory is read-only"):
+    with pytest.raises(UserError, match=r"MLC0326.*argument params is donated, but its memory is read-only"):
         call("update", x, ramp(6))
     assert call("update", ramp(6), x)[0].tolist() == (2 * x).tolist()
 
@@ -149,8 +149,8 @@ def test_donated_memory_must_be_writable() -> None:
 def test_donated_memory_is_not_shared() -> None:
     x = ramp(12)
     for p, g in ((x, x), (x[:6], x[3:9]), (x[3:9], x[:6]), (x[5:6], x[5:6])):
-        with pytest.raises(UserError, match=r"MLC0329.*argument 0 \(params\) is donated, but shares memory with "
-                                            r"argument 1 \(grads\)"):
+        with pytest.raises(UserError, match=r"MLC0329.*argument params is donated, but shares memory with "
+                                            r"argument grads"):
             call("update", p, g)
     assert (x == ramp(12)).all()
     assert (call("update", x[:6], x[6:])[0] == ramp(6) + ramp(12)[6:]).all()       # neighbours do not overlap
@@ -163,15 +163,15 @@ def test_wrong_arguments_are_named() -> None:
     x = ramp(3)
     with pytest.raises(UserTypeError, match=r"MLC0321.*add takes 2 arguments, got 1"):
         call("add", x)
-    with pytest.raises(UserTypeError, match=r"MLC0324.*argument 1 \(y\) is a list, expected an array"):
+    with pytest.raises(UserTypeError, match=r"MLC0324.*argument y is a list, expected an array"):
         call("add", x, [1, 2, 3])
-    with pytest.raises(UserTypeError, match=r"MLC0325.*argument 1 \(y\) has dtype float64, expected float32"):
+    with pytest.raises(UserTypeError, match=r"MLC0325.*argument y has dtype float64, expected float32"):
         call("add", x, x.astype(np.float64))
-    with pytest.raises(UserTypeError, match=r"MLC0325.*argument 0 \(x\) has dtype object"):
+    with pytest.raises(UserTypeError, match=r"MLC0325.*argument x has dtype object"):
         call("add", x.astype(object), x)
-    with pytest.raises(UserTypeError, match=r"MLC0322.*argument 1 \(y\) has 2 dimensions, its type tensor<Bxf32> has"):
+    with pytest.raises(UserTypeError, match=r"MLC0322.*argument y has 2 dimensions, its type tensor<Bxf32> has"):
         call("add", x, x[None])
-    with pytest.raises(UserError, match=r"MLC0323.*argument 1 \(y\) has size 4 on axis 0, expected B = 3"):
+    with pytest.raises(UserError, match=r"MLC0323.*argument y has size 4 on axis 0, expected B = 3"):
         call("add", x, ramp(4))
     with pytest.raises(UserError, match=r"MLC0323.*argument 0 has size 3 on axis 0, expected 2"):
         call("fixed", np.zeros((3, 3), np.float32))
@@ -184,7 +184,7 @@ def test_impossible_results_are_refused() -> None:
         call("shrink", ramp(0))
     with pytest.raises(UserError, match=r"MLC0328.*result 0 would have shape"):
         call("sized", N=2**61)
-    with pytest.raises(MemoryError):
+    with pytest.raises(UserError, match=r"MLC0328.*do not fit in memory"):
         call("sized", N=2**50)
 
 
@@ -338,7 +338,7 @@ def test_build_from_the_llvm_dialect(target: str) -> None:
     built = executable.build(parse_module(MODULE), Target.parse(target))
     assert list(built.entries) == ["twice"] and built.undefined == []
     assert built.entry("twice").call([ramp(5)])[0].tolist() == [0, 2, 4, 6, 8]
-    with pytest.raises(UserTypeError, match=r"argument 0 \(x\) has dtype float64"):
+    with pytest.raises(UserTypeError, match=r"argument x has dtype float64"):
         built.entry("twice").call([np.zeros(3)])
 
 

@@ -47,9 +47,9 @@ def test_newton() -> None:
 # -- a recurrent network ----------------------------------------------------------------------------------------------
 class Rnn(nn.Module):
     def __init__(self) -> None:
-        self.w = nn.init.xavier_uniform((4, 16))
-        self.u = nn.init.orthogonal((16, 16))
-        self.b = nn.init.zeros((16,))
+        self.w = nn.Parameter(nn.init.xavier_uniform((4, 16)))
+        self.u = nn.Parameter(nn.init.orthogonal((16, 16)))
+        self.b = nn.Parameter(nn.init.zeros((16,)))
         self.read = nn.Linear(16, 3)
 
     def step(self, h: Any, t: Any, x: Any, lengths: Any) -> Any:
@@ -100,8 +100,8 @@ def test_rnn_goes_through_rows_by_their_number() -> None:
 # -- a transformer ----------------------------------------------------------------------------------------------------
 class Dense(nn.Module):
     def __init__(self, n: int, m: int) -> None:
-        self.w = nn.init.normal((n, m), 0, (2 / n) ** 0.5)
-        self.b = nn.init.zeros((m,))
+        self.w = nn.Parameter(nn.init.normal((n, m), 0, (2 / n) ** 0.5))
+        self.b = nn.Parameter(nn.init.zeros((m,)))
 
     def forward(self, x: Any) -> Any:
         return x @ self.w + self.b
@@ -109,7 +109,7 @@ class Dense(nn.Module):
 
 class Norm(nn.Module):
     def __init__(self, d: int) -> None:
-        self.g, self.b = nn.init.ones((d,)), nn.init.zeros((d,))
+        self.g, self.b = nn.Parameter(nn.init.ones((d,))), nn.Parameter(nn.init.zeros((d,)))
 
     def forward(self, x: Any) -> Any:
         centred = x - x.mean(-1, keepdim=True)
@@ -148,7 +148,8 @@ class Block(nn.Module):
 
 class Transformer(nn.Module):
     def __init__(self) -> None:
-        self.table, self.places = nn.init.normal((64, 32)), nn.init.normal((128, 32))
+        self.table = nn.Parameter(nn.init.normal((64, 32)))
+        self.places = nn.Parameter(nn.init.normal((128, 32)))
         self.blocks = [Block(32, 4) for _ in range(2)]
         self.last = Norm(32)
 

@@ -24,7 +24,7 @@ class Statistics(nn.Module):
     calls: mlc.Tensor
 
     def __init__(self) -> None:
-        self.weight = mlc.ones(3)
+        self.weight = nn.Parameter(mlc.ones(3))
         self.register_buffer("mean", mlc.zeros(3))
         self.register_buffer("calls", mlc.tensor(0), persistent=False)
 
@@ -49,8 +49,8 @@ def test_names() -> None:
     class Model(nn.Module):
         def __init__(self) -> None:
             self.layers = [nn.Linear(1, 1, bias=False), {"deep": nn.Sequential(nn.Linear(1, 1, bias=False))}]
-            self.scale = mlc.ones(1)
-            self.tables = (mlc.zeros(1), mlc.zeros(1))
+            self.scale = nn.Parameter(mlc.ones(1))
+            self.tables = (nn.Parameter(mlc.zeros(1)), nn.Parameter(mlc.zeros(1)))
 
     m = Model()
     assert set(m.state_dict()) == {"layers.0.weight", "layers.1.deep.0.weight", "scale", "tables.0", "tables.1"}
@@ -68,6 +68,43 @@ def test_apply_reaches_every_module_children_first() -> None:
     seen: list[str] = []
     net().apply(lambda m: seen.append(type(m).__name__))
     assert seen == ["Linear", "Tanh", "Linear", "Sequential"]
+
+
+def test_only_parameters_are_trained_and_saved() -> None:
+    """As in PyTorch: an array, a tensor, a tied name are what they are; what a list holds of parameters counts."""
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.Linear(2, 2)
+            self.table, self.mask = np.ones(2, np.float32), mlc.ones(2)
+            self.scale, self.fixed = nn.Parameter(np.ones(2, np.float32)), nn.Parameter(mlc.ones(2), False)
+            self.tied = self.layer.weight
+            self.several = [nn.Parameter(mlc.ones(1)), nn.Parameter(mlc.ones(1))]
+            self.register_parameter("last", None)
+
+        def forward(self, x: Any) -> Any:
+            return self.layer(x) * self.table * self.mask * self.scale * self.fixed * self.several[0]
+
+    def loss(m: Model, x: Any) -> Any:
+        return m(x).sum()
+
+    model, x = Model(), mlc.ones(3, 2)
+    names = {"scale", "fixed", "several.0", "several.1", "layer.weight", "layer.bias"}
+    assert set(model.state_dict()) == names == {n for n, _ in model.named_parameters()}
+    gradient = mlc.grad(loss)(model, x)
+    assert gradient.table is gradient.mask is gradient.fixed is None
+    assert gradient.layer.weight is not None and gradient.scale is not None
+    optimizer = mlc.optim.SGD(0.5)
+
+    @mlc.compile
+    def step(m: Model, state: Any, x: Any) -> Any:
+        return optimizer.update(mlc.grad(loss)(m, x), state, m)
+
+    new, _ = step(model, optimizer.init(model), x)
+    assert set(new.state_dict()) == names and new.tied is new.layer.weight
+    for name, moved in (("table", False), ("mask", False), ("fixed", False), ("scale", True)):
+        assert (np.array(getattr(new, name)) != 1).all() == moved, name
+    new.last = mlc.ones(1)
+    assert "last" in new.state_dict()
 
 
 # -- states -----------------------------------------------------------------------------------------------------------

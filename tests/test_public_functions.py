@@ -69,6 +69,18 @@ CASES = [
     *(C(n, F(3, 4, 5), dim=d, keepdim=k) for n in ("max", "min", "argmax", "argmin", "prod", "any", "all")
       for d, k in ((1, False), (-1, True))),
     *(C(n, F(3, 4), dim=1, correction=c) for n in ("var", "std", "var_mean", "std_mean") for c in (0, 1)),
+    # numbers as vectors of one element, one variable, nothing
+    C("topk", F(), 1), C("index_select", F(), 0, N(1, 1)), C("index_select", F(), 0, N(1)), C("gather", F(), 0, N(1)),
+    C("gather", F(), 0, N(1, 2)), C("gather", F(3), 0, N(3)), C("index_reduce", F(), 0, N(1), F(), "amax"),
+    C("scatter_add", F(3), 0, N(3), F()), C("scatter", F(), 0, N(1), F()), C("take_along_dim", F(3), N(3, 1), 0),
+    C(NN + "prelu", F(), P(1)), C("cov", F(1, 3)), C("corrcoef", F(1, 3), constant=(0,)), C("logsumexp", F(0, 3), 0),
+    C("linalg.norm", F(0, 0), math.inf), C("linalg.matrix_norm", F(2, 0, 3), 2, slow=True),
+    C("linalg.lu_solve", F(0, 0), K(dtype=np.int32), F(0, 3)), C("linalg.cond", F(0, 0), slow=True),
+    C("linalg.matrix_rank", K([[1, 0], [0, 2]], [[1, 0], [0, 2]]), atol=np.array([0.5, 1.5], np.float32), slow=True),
+    C("bincount", N(9, 7), None, 3), C("bincount", N(9, 7)), C(NN + "one_hot", N(5, 3)),
+    C("var", F(3, 4), dim=1, correction=1.0), C("var", F(3, 4), dim=1, correction=0.5), C("diff", F(4), n=0),
+    C("addmv", K(math.nan, math.nan), F(2, 3), F(3), beta=0, constant=(0,)),
+    C("tensordot", F(1, 3), F(4, 2), ((0,), (0,))),
     C("aminmax", F(3, 4), dim=1), C("sum", N(9, 3, 4), 0), C("sum", B(7)), C("prod", N(4, 5, low=1)),
     C("count_nonzero", N(2, 3, 4), dim=0), C("logsumexp", F(3, 4), (0, 1)), C("max", N(9, 3, 4), 1),
     *(C("norm", F(3, 4), p, 1) for p in (1, 2, 3, 0.5, math.inf)), C("argmax", K(1, 3, 3, 2)),

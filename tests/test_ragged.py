@@ -179,7 +179,7 @@ def test_random_programs(seed: int) -> None:
 # -- calls and control flow -------------------------------------------------------------------------------------------
 class Picking(nn.Module):
     def __init__(self) -> None:
-        self.weight = mlc.ones(4)
+        self.weight = mlc.nn.Parameter(mlc.ones(4))
 
     def forward(self, x: Any) -> Any:
         y = x * self.weight

@@ -159,7 +159,7 @@ def test_a_leaked_tracer() -> None:
     (lambda x: mlc.mean(x.long()), UserTypeError, "mean needs floats, found mlc.int64"),
     (lambda x: mlc.einsum("ij,jk", x), UserError, "about 2 operands, got 1"),
     (lambda x: mlc.zeros(2, -3), UserError, "-3 is no size"),
-    (lambda x: x.to("float31"), UserTypeError, "no element type"),
+    (lambda x: x.to("float31"), UserTypeError, "neither an element type nor a device"),
     (lambda x: x.sum(dim=(0, 0)), UserError, "twice"),
     (lambda x: mlc.amax(x[:0], 0), UserError, "maximum of no elements"),
     (lambda x: mlc.chunk(x, 0), UserError, "chunks = 0"),

@@ -126,9 +126,9 @@ class Interface:
         return out
 
     def argument(self, i: int) -> str:
-        """What to call argument `i` in a message."""
+        """What to call argument `i` in a message: its path, since nobody counts the arrays within a module."""
         name = self.arg_names[i] if i < len(self.arg_names) else ""
-        return f"argument {i} ({name})" if name else f"argument {i}"
+        return f"argument {name or i}"
 
     def error_site(self, number: int) -> str:
         """The place and message that an error record's number stands for."""

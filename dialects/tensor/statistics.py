@@ -15,7 +15,7 @@ from mlc.dialects.tensor.source import size
 from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType
+from mlc.ir.types import ScalarType, TensorType
 
 
 class _OverAxes(Composite):
@@ -54,7 +54,7 @@ class Var(_OverAxes, name="tensor.var"):
 
     x: Value
     axes: tuple[int, ...]
-    correction: int = 1
+    correction: float = 1
 
     def define(self, x: Array) -> Any:
         n = math.prod(x.shape[a] for a in self.axes)
@@ -64,11 +64,17 @@ class Var(_OverAxes, name="tensor.var"):
     def decompose(self) -> Value:
         x = widened(self.x)
         centred = x - mean_kept(x, self.axes)
-        count = sizes.product(x.type.shape[a] for a in self.axes) - self.correction
-        divisor = size(max(0, count) if isinstance(count, int) else count, x.type.dtype)
-        if not isinstance(count, int):
-            divisor = maximum(divisor, full(0, divisor))
-        return self.narrowed(sum_kept(centred * centred, self.axes) / divisor)
+        return self.narrowed(sum_kept(centred * centred, self.axes) / self._divisor(x.type.dtype))
+
+    def _divisor(self, dtype: ScalarType) -> Value:
+        """max(0, n - correction)"""
+        n, whole = sizes.product(self.x.type.shape[a] for a in self.axes), math.floor(self.correction)
+        if isinstance(n, int):
+            return tensor.Full(max(0, n - self.correction), (), dtype).result
+        count = size(n - whole, dtype)
+        if self.correction != whole:
+            count = count - (self.correction - whole)
+        return maximum(count, full(0, count))
 
 
 class Standardize(_OverAxes, name="tensor.standardize"):

@@ -1,5 +1,6 @@
 """Functions on tensors under PyTorch's names, by family. Importing this fills `OPERATIONS`."""
 
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import (
     compare,
     contract,
@@ -25,7 +26,8 @@ from mlc.frontend.functions import (
     sort,
     trigonometry,
 )
-from mlc.frontend.tensor import OPERATIONS
+from mlc.frontend.methods import Methods
+from mlc.frontend.tensor import OPERATIONS, Tensor
 
 MODULES = (compare, contract, convolution, create, dynamic, elementwise, fft, grids, index, linalg, losses, neural,
            normalization, pooling, ragged, random, reduce, resize, scan, scatter, shape, sort, trigonometry)
@@ -41,3 +43,5 @@ ALIASES = {
 }
 """Second names that PyTorch has for functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
+for _class in (Methods, Tensor):
+    coded_methods(_class)

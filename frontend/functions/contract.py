@@ -11,12 +11,23 @@ from typing import cast as typed
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, reshape, together, tracer
+from mlc.frontend.operands import (
+    axis,
+    broadcast_shapes,
+    broadcast_to,
+    factors,
+    full,
+    plain_int,
+    reshape,
+    together,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.sizes import Dim
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -40,7 +51,7 @@ def _inner(a: Any, b: Any) -> None:
 @operation()
 def matmul(input: Operand, other: Operand) -> Tensor:
     """result[..., i, j] = sum_k input[..., i, k] * other[..., k, j]; a vector is a row or a column"""
-    a, b = together(input, other)
+    a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
     _inner(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
@@ -62,7 +73,7 @@ def matmul(input: Operand, other: Operand) -> Tensor:
 @operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
     """result[i, j] = sum_k input[i, k] * mat2[k, j]"""
-    a, b = together(input, mat2)
+    a, b = factors(input, mat2)
     _need((a, 2), (b, 2))
     return matmul(a, b)
 
@@ -70,7 +81,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
 @operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
     """result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j]"""
-    a, b = together(input, mat2)
+    a, b = factors(input, mat2)
     _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
         raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
@@ -80,7 +91,7 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
 @operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
     """result[i] = sum_k input[i, k] * vec[k]"""
-    a, b = together(input, vec)
+    a, b = factors(input, vec)
     _need((a, 2), (b, 1))
     return matmul(a, b)
 
@@ -88,7 +99,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
 @operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
     """sum_i input[i] * tensor[i]"""
-    a, b = together(input, tensor)
+    a, b = factors(input, tensor)
     _need((a, 1), (b, 1))
     return matmul(a, b)
 
@@ -102,7 +113,7 @@ def vdot(input: Operand, other: Operand) -> Tensor:
 @operation()
 def inner(input: Operand, other: Operand) -> Tensor:
     """result[i..., j...] = sum_k input[i..., k] * other[j..., k]"""
-    a, b = together(input, other)
+    a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
     _inner(a.shape[-1], b.shape[-1])
@@ -118,8 +129,16 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
 
 
 def _weighted(input: Operand, product: Operand, beta: float, alpha: float) -> Tensor:
-    """beta * input + alpha * product"""
-    return E.add(input if beta == 1 else E.mul(input, beta), product if alpha == 1 else E.mul(product, alpha))
+    """beta * input + alpha * product, in the shape of the product; with beta = 0, NaN in the input does not count"""
+    x, y = together(input, product if alpha == 1 else E.mul(product, alpha))
+    if broadcast_shapes(x.shape, y.shape) != y.shape:
+        raise UserError(f"the input of shape {_listed(x.shape)} does not broadcast to the product's "
+                        f"{_listed(y.shape)}", code="MLC0111")
+    return y if beta == 0 else E.add(x if beta == 1 else E.mul(x, beta), y)
+
+
+def _listed(shape: Sequence[Dim]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
 
 
 @operation()
@@ -139,16 +158,23 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
     """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions.
 
     The result has the other dimensions of a, then those of b."""
-    x, y = together(a, b)
-    if isinstance(dims, int):
+    x, y = factors(a, b)
+    if not isinstance(dims, tuple | list):
+        dims = plain_int(dims, "dims")
         if not 0 <= dims <= min(x.ndim, y.ndim):
             raise UserError(f"dims = {dims} for {x.ndim} and {y.ndim} dimensions", code="MLC0356")
         left, right = list(range(x.ndim - dims, x.ndim)), list(range(dims))
     else:
+        if len(dims) != 2 or not all(isinstance(d, tuple | list) for d in dims):
+            raise UserTypeError(f"dims = {dims}, expected an integer or two lists of dimensions"[:200], code="MLC0357")
         left, right = [axis(d, x.ndim, "dims[0]") for d in dims[0]], [axis(d, y.ndim, "dims[1]") for d in dims[1]]
     if len(left) != len(right):
         raise UserError(f"dims = {dims} names {len(left)} and {len(right)} dimensions", code="MLC0357")
-    for i, j in zip(left, right):
+    for i, j in zip(left, right):                           # a size of 1 stands for any
+        if x.shape[i] == 1 != y.shape[j]:
+            y = tracer(R.sum(y, j, keepdim=True, dtype=y.dtype))
+        elif y.shape[j] == 1 != x.shape[i]:
+            x = tracer(R.sum(x, i, keepdim=True, dtype=x.dtype))
         _inner(x.shape[i], y.shape[j])
     return dot_general(x, y, (), tuple(zip(left, right)))
 
@@ -187,7 +213,7 @@ def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha
 @operation()
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * the sum over the batch of batch1 @ batch2"""
-    a, b = together(batch1, batch2)
+    a, b = factors(batch1, batch2)
     _need((a, 3), (b, 3))
     for i, j in ((0, 0), (2, 1)):
         _inner(a.shape[i], b.shape[j])
@@ -198,6 +224,8 @@ def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1,
 def chain_matmul(*matrices: Operand) -> Tensor:
     """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications"""
     from mlc.frontend.functions.linalg import multi_dot
+    if not matrices:
+        raise UserTypeError("expected a matrix, found none", code="MLC0353")
     return tracer(matrices[0]) if len(matrices) == 1 else multi_dot(matrices)
 
 
@@ -223,21 +251,26 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
     if a.ndim < 2 or b.ndim < 2:
         raise UserError("cdist takes matrices of points", code="MLC0364")
     _inner(a.shape[-1], b.shape[-1])
+    if a.shape[-1] == 0:
+        shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2])
+        return full(0, a, shape)
     rows = reshape(a, [*a.shape[:-1], 1, a.shape[-1]])
     columns = reshape(b, [*b.shape[:-2], 1, *b.shape[-2:]])
     return R.norm(E.sub(rows, columns), p, -1)
 
 
 @operation()
-def cov(input: Operand, *, correction: int = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
+def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
     """The covariances of variables, one a row, from observations, one a column, repeated or weighted by the weights"""
     x = tracer(input)
     if x.ndim > 2:
         raise UserError(f"cov takes at most 2 dimensions, found {x.ndim}", code="MLC0364")
-    if x.ndim < 2:
-        rows = reshape(x, [1, sizes.product(x.shape)])
-        single = cov(rows, correction=correction, fweights=fweights, aweights=aweights)
-        return reshape(tracer(single), [])
+    x = x if x.ndim == 2 else reshape(x, [1, sizes.product(x.shape)])
+    found = tracer(_covariances(x, correction, fweights, aweights))
+    return reshape(found, []) if x.shape[0] == 1 else found
+
+
+def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Operand) -> Tensor:
     x = x if R.is_float(x) else tracer(E.mul(x, 1.0))
     given = [w for w in (fweights, aweights) if w is not None]
     weight: Any = None
@@ -258,10 +291,9 @@ def cov(input: Operand, *, correction: int = 1, fweights: Operand = None, aweigh
 @operation()
 def corrcoef(input: Operand) -> Tensor:
     """The correlations of variables, one a row, from observations, one a column, within [-1, 1]"""
-    single = tracer(input).ndim < 2
     c = tracer(cov(input))
     from mlc.frontend.functions.index import diagonal
-    if single:
+    if not c.ndim:
         return c / c
     scale = tracer(E.sqrt(diagonal(c)))
     n = c.shape[0]
@@ -272,7 +304,10 @@ def corrcoef(input: Operand) -> Tensor:
 @operation()
 def einsum(equation: str, *operands: Operand) -> Tensor:
     """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
-    xs = together(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
+    if not operands or not isinstance(equation, str):
+        raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0421",
+                            hint='as in mlc.einsum("ij,jk->ik", a, b)')
+    xs = factors(*(operands[0] if len(operands) == 1 and isinstance(operands[0], tuple | list) else operands))
     inputs, output = _parse(equation, [x.ndim for x in xs])
     parts = [_diagonal(x, letters) for x, letters in zip(xs, inputs)]
     while len(parts) > 1:

@@ -8,7 +8,7 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.window import window_count
 from mlc.frontend.functions.shape import permute, sliced
-from mlc.frontend.operands import axis, need, number, plain_int, reshape, together, tracer
+from mlc.frontend.operands import axis, factors, need, number, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -64,7 +64,7 @@ def pads(padding: Padding, kernel: Sequence[Dim], stride: Sequence[int],
 
 def _convolution(spatial: int, input: Operand, weight: Operand, bias: Operand, stride: Ints, padding: Padding,
                  dilation: Ints, groups: int) -> Tensor:
-    x, w = together(input, weight, floating=True)
+    x, w = factors(input, weight, floating=True)
     x, was_added = batched(x, spatial, "the input")
     _check(w, spatial, groups, x.shape[1], w.shape[1] * groups if w.ndim > 1 else 0)
     s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
@@ -126,7 +126,7 @@ def conv3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints =
 
 def _transposed(spatial: int, input: Operand, weight: Operand, bias: Operand, stride: Ints, padding: Ints,
                 output_padding: Ints, groups: int, dilation: Ints) -> Tensor:
-    x, w = together(input, weight, floating=True)
+    x, w = factors(input, weight, floating=True)
     x, was_added = batched(x, spatial, "the input")
     _check(w, spatial, groups, x.shape[1], w.shape[0] if w.ndim else 0)
     s, d = each(stride, spatial, "stride", 1), each(dilation, spatial, "dilation", 1)
@@ -189,8 +189,9 @@ def padded(x: Tracer, low: Sequence[Dim], high: Sequence[Dim], value: float = 0)
 def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Tensor:
     """The windows of `size` elements along a dimension, one every `step`; their elements are a last dimension."""
     x = tracer(input)
-    if not x.ndim:
-        x = reshape(x, [1])
+    if not x.ndim:                                         # a vector of one element, whose one window is the result
+        only = unfold_dimension(reshape(x, [1]), dimension, size, step)
+        return reshape(tracer(only), [size])
     at, k, s = axis(dimension, x.ndim, "dimension"), plain_int(size, "size"), plain_int(step, "step")
     n = x.shape[at]
     if k < 1 or s < 1 or (isinstance(n, int) and k > n):

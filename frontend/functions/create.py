@@ -13,10 +13,24 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.devices import as_device
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
+from mlc.frontend.eager import strengthened
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_to, cast, number, plain_int, shape_of, tracer
+from mlc.frontend.operands import (
+    MAX_ELEMENTS,
+    broadcast_to,
+    cast,
+    count_of,
+    number,
+    plain_int,
+    reshape,
+    shape_of,
+    size,
+    together,
+    tracer,
+)
 from mlc.frontend.tensor import (
     OPERATIONS,
     Array,
@@ -26,21 +40,18 @@ from mlc.frontend.tensor import (
     Tensor,
     as_array,
     as_held,
+    elements,
     is_operand,
     wrap,
 )
-from mlc.frontend.trace import Tracer, as_user_error, check_call, current, emit, state
+from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir.core import located
-from mlc.ir.diag import Error, UserError, UserMemoryError, UserTypeError
-from mlc.ir.sizes import Dim
+from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, i64, to_numpy
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MAX_ELEMENTS = 1 << 58
-"""More are refused before numpy counts their bytes in 64 bits."""
-
 
 def creation(f: Callable[P, R]) -> Callable[P, R]:
     """Make `f` public; errors name the user's line. Where it takes a device, what it gives is there; else, where it
@@ -60,10 +71,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
                     out = f(*args, **keywords)
         except Error as error:
             raise as_user_error(error, f.__name__, (), loc) from None
-        except MemoryError as error:
-            raise UserMemoryError(f"{f.__name__}: {error}", code="MLC0328", loc=loc) from None
-        except TypeError:
-            check_call(f, f.__name__, args, keywords)
+        except FAILURES as error:
+            as_coded(error, f, f.__name__, args, keywords, loc)
             raise
         return out.moved(where) if where is not None and isinstance(out, Tensor) else out  # type: ignore[return-value]
 
@@ -162,11 +171,14 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
     if last is None:
         raise UserTypeError("there is no end", code="MLC0321")
     if state.trace is not None and not isinstance(last, int | float):
-        last, first, by = shape_of(last)[0], plain_int(first, "start"), plain_int(step, "step")
+        last, first, by = size(last, "end"), plain_int(first, "start"), plain_int(step, "step")
         if by != 1:
             raise UserError("a symbolic end needs step = 1", code="MLC0365")
         counted: Tracer = emit(T.Iota, (last - first,), 0, i64)
         return cast(tracer(counted + first), as_ir(int64 if dtype is None else dtype))
+    for what, x in (("start", first), ("end", last), ("step", step)):
+        if not isinstance(x, int | float | np.integer | np.floating) or not math.isfinite(x):
+            raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected a finite number"[:200], code="MLC0421")
     if step == 0:
         raise UserError("step = 0", code="MLC0360")
     whole = all(isinstance(x, int) for x in (first, last, step))
@@ -179,15 +191,14 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 @creation
 def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """`steps` numbers from start to end, both included"""
-    if plain_int(steps, "steps") < 0:
-        raise UserError(f"steps = {steps}, expected at least 0", code="MLC0358")
-    return _known(np.linspace(start, end, steps).astype(to_numpy(as_ir(dtype))))
+    return _known(np.linspace(start, end, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
 
 
 @creation
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """The matrix of n rows and m columns with ones on the diagonal, result[i, j] = (i == j)."""
-    return _known(np.eye(plain_int(n, "n"), None if m is None else plain_int(m, "m"), dtype=to_numpy(as_ir(dtype))))
+    rows, columns = _sizes((n, n if m is None else m))
+    return _known(np.eye(count_of(rows, "n"), count_of(columns, "m"), dtype=to_numpy(as_ir(dtype))))
 
 
 def _known(array: Array) -> Tensor:
@@ -202,18 +213,33 @@ def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
     """A tensor with a copy of the data: nested lists, numbers, arrays. Python floats are float32."""
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
-    if isinstance(data, list | tuple) and any(isinstance(x, Tracer) for x in data):
-        raise UserTypeError("a list that holds tensors being recorded is no data", code="MLC0345",
-                            hint="use mlc.stack")
-    if isinstance(data, list | tuple | float) and dtype is not None and as_dtype(dtype).is_floating_point:
-        return wrap(np.array(_numbers(data), np.float64).astype(to_numpy(as_ir(dtype))))
+    if isinstance(data, list | tuple) and state.trace is not None:
+        found = list(elements(data))
+        if any(isinstance(x, Tracer | Size) for x in found):
+            out = _joined(found, _list_shape(data))
+            return cast(out, out.type.dtype if dtype is None else as_ir(dtype))
     return wrap(np.array(as_array(data, dtype), order="C"))
 
 
-def _numbers(x: Any) -> Any:
-    if isinstance(x, list | tuple):
-        return [_numbers(v) for v in x]
-    return x.array if isinstance(x, Tensor) else x
+def _list_shape(x: Any) -> list[int]:
+    """The lengths of nested lists."""
+    if not isinstance(x, list | tuple):
+        return []
+    inside = [_list_shape(v) for v in x]
+    if any(s != inside[0] for s in inside):
+        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345")
+    return [len(x), *(inside[0] if inside else [])]
+
+
+def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
+    """The tensor of nested lists of lengths `outer` that hold numbers and tensors of one shape, some being recorded."""
+    parts = together(*found)
+    inner = parts[0].shape
+    if any(x.shape != inner for x in parts):
+        raise UserTypeError("tensors of different shapes make no array", code="MLC0345",
+                            hint="pick elements that are numbers, or join them with mlc.cat")
+    rows = tuple(reshape(strengthened(x), [1, *inner]) for x in parts)
+    return reshape(emit(T.Concat, rows, 0) if len(rows) > 1 else rows[0], [*outer, *inner])
 
 
 @creation

@@ -18,7 +18,7 @@ from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import cat, flip, narrow, roll, sliced
-from mlc.frontend.operands import axis, cast, floating, full, plain_int, reshape, tracer
+from mlc.frontend.operands import axis, cast, count_of, floating, full, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -106,7 +106,7 @@ def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
 def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first n // 2 + 1 elements of the transform of real input; the others are their conjugates."""
     x = _real(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     count = _points(x, n, at)
     x = _resized(x, count, at)
     return narrow(_dft(_with_zero(x), at, norm, False), at, 0, count // 2 + 1)
@@ -153,7 +153,7 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
 def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of the inverse transform of real input."""
     x = _real(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     count = _points(x, n, at)
     return narrow(_dft(_with_zero(_resized(x, count, at)), at, norm, True), at, 0, count // 2 + 1)
 
@@ -163,7 +163,7 @@ def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[An
     if dim is None:
         over = list(range(rank)) if s is None else list(range(rank - len(s), rank))
     else:
-        over = [axis(d, rank) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+        over = [axis(d, rank, scalar=False) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     counts = [None] * len(over) if s is None else [None if n == -1 else n for n in s]
     if len(set(over)) != len(over) or len(counts) != len(over):
         raise UserError(f"s = {s} and dim = {dim} do not name as many dimensions, each once", code="MLC0357")
@@ -207,6 +207,8 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
     """rfft along the last of several dimensions, then fft along the others."""
     x = _real(input)
     over, counts = _several(x, x.ndim, s, dim)
+    if not over:
+        raise UserError("a transform of real numbers needs at least one dimension", code="MLC0364")
     out = rfft(x, counts[-1], over[-1], norm)
     return _all(out, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm,
                 False) if len(over) > 1 else out
@@ -217,6 +219,8 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
     """ifft along several dimensions but the last, then irfft along that."""
     x = _complex(input)
     over, counts = _several(x, x.ndim - 1, s, dim)
+    if not over:
+        raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
     if len(over) > 1:
         x = tracer(_all(x, None if s is None else [-1 if n is None else n for n in counts[:-1]], over[:-1], norm, True))
     return irfft(x, counts[-1], over[-1], norm)
@@ -265,7 +269,7 @@ def _spaced(n: int, d: float) -> int:
     count = plain_int(n, "n")
     if count < 1 or d == 0:
         raise UserError(f"frequencies of {count} points that are {d} apart", code="MLC0360")
-    return count
+    return count_of(count, "n")
 
 
 @creation
@@ -282,9 +286,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
 
 def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: DTypeLike) -> Tensor:
     """sum of (-1)^k * coefficients[k] * cos(2 pi k i / n)"""
-    count = plain_int(length, "window_length")
-    if count < 0:
-        raise UserError(f"a window of {count} elements", code="MLC0358")
+    count = count_of(length, "window_length")
     span = count if periodic else count - 1
     i = np.arange(count)
     values = sum((-1) ** k * c * np.cos(2 * np.pi * k * i / max(1, span)) for k, c in enumerate(coefficients))
@@ -313,7 +315,7 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLi
 @creation
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
     """A triangle: 1 - |2 i / n - 1|"""
-    count = plain_int(window_length, "window_length")
+    count = count_of(window_length, "window_length")
     span = max(1, count if periodic else count - 1)
     return _known(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)
 

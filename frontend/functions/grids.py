@@ -19,6 +19,7 @@ from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
+from mlc.ir.types import f32
 
 
 def _list(tensors: Sequence[Any]) -> list[Tracer]:
@@ -61,7 +62,14 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     if x.ndim != 1 or not isinstance(x.shape[0], int):
         raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = np.array(list(choose(range(x.shape[0]), plain_int(r, "r"))), np.int64).reshape(-1, r)
+    count = plain_int(r, "r")
+    if count < 0:
+        raise UserError(f"r = {count}, expected at least 0", code="MLC0360")
+    if count > x.shape[0] and not with_replacement:        # without a choice there is no row
+        rows = np.zeros((0, count), np.int64)
+    else:
+        found = list(choose(range(x.shape[0]), count))
+        rows = np.array(found, np.int64).reshape(len(found), count)
     return emit(T.Take, x, tracer(rows), 0)  # type: ignore[no-any-return]
 
 
@@ -108,6 +116,8 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor
         raise UserError(f"the number of powers must be known, found {count}", code="MLC0365")
     if count < 1:
         return full(0, base, [base.shape[0], 0])
+    if count > MOST_PIECES:
+        raise UserError(f"N = {count}, expected at most {MOST_PIECES}", code="MLC0358")
     powers: list[Tensor] = [full(1, base, base.shape)]
     for _ in range(count - 1):
         powers.append(powers[-1] * base)
@@ -120,7 +130,7 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
     """Matrices in the dimensions dim1 and dim2 with the last dimension of input on a diagonal"""
     x = tracer(input)
     by = plain_int(offset, "offset")
-    n = x.shape[-1] + abs(by)
+    n = x.shape[axis(-1, x.ndim, scalar=False)] + abs(by)
     a, b = axis(dim1, x.ndim + 1, "dim1"), axis(dim2, x.ndim + 1, "dim2")
     if a == b:
         raise UserError(f"dim1 = {dim1} and dim2 = {dim2} are the same", code="MLC0357")
@@ -143,7 +153,11 @@ def diagflat(input: Operand, offset: int = 0) -> Tensor:
 @operation()
 def block_diag(*tensors: Operand) -> Tensor:
     """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows"""
-    xs = together(*(reshape(x, [1] * (2 - x.ndim) + list(x.shape)) for x in _list(tensors)))
+    given = _list(tensors) or [emit(T.Full, 0.0, (1, 0), f32)]
+    for i, x in enumerate(given):
+        if x.ndim > 2:
+            raise UserError(f"operand {i} has {x.ndim} dimensions, expected at most 2", code="MLC0364")
+    xs = together(*(reshape(x, [1] * (2 - x.ndim) + list(x.shape)) for x in given))
     width = sum(x.shape[1] for x in xs)
     rows, before = [], 0
     for x in xs:
@@ -152,6 +166,10 @@ def block_diag(*tensors: Operand) -> Tensor:
         rows.append(cat(parts, 1))
         before = before + n
     return cat(rows, 0)
+
+
+MOST_PIECES = 1 << 20
+"""Tensors that a function gives at most."""
 
 
 # -- stacks and cuts --------------------------------------------------------------------------------------------------
@@ -206,7 +224,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
 def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces along `dim`: that many, of sizes that differ by at most 1, or cut at the indices of a list"""
     x = tracer(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if not isinstance(n, int):
         raise UserError(f"tensor_split needs a size that is known, found {n}", code="MLC0365")
@@ -214,8 +232,8 @@ def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: 
         cuts = [slice(None, plain_int(i, "index")).indices(n)[1] for i in indices_or_sections]
     else:
         count = plain_int(indices_or_sections, "sections")
-        if count < 1:
-            raise UserError(f"{count} pieces", code="MLC0358")
+        if not 1 <= count <= MOST_PIECES:
+            raise UserError(f"{count} pieces", code="MLC0358", hint=f"it may be 1 to {MOST_PIECES}")
         short, more = divmod(n, count)
         cuts = [i * short + min(i, more) for i in range(1, count)]
     bounds = [0, *cuts, n]
@@ -239,7 +257,8 @@ def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
 @operation()
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """Pieces along dimension 0 of a matrix."""
-    return _even(tracer(input), indices_or_sections, 0)
+    x = tracer(input)
+    return _even(x, indices_or_sections, axis(0, x.ndim, scalar=False))
 
 
 @operation()
@@ -295,7 +314,7 @@ def ravel(input: Operand) -> Tensor:
 def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral along `dim` of what is linear between points: sum (y[i + 1] + y[i]) / 2 * (x[i + 1] - x[i])"""
     values = tracer(y)
-    at = axis(dim, values.ndim)
+    at = axis(dim, values.ndim, scalar=False)
     count = values.shape[at]
     if count == 0:
         return R.sum(values * 1.0, at)
@@ -303,6 +322,8 @@ def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) 
     if x is None:
         return R.sum(middle, at) * dx
     points = tracer(x)
+    if points.ndim not in (1, values.ndim):
+        raise UserError(f"x has {points.ndim} dimensions, expected the place of each point, or 1", code="MLC0364")
     along = at if points.ndim > 1 else 0
     steps = tracer(sliced(points, along, 1, count) - sliced(points, along, 0, count - 1))
     if points.ndim == 1:

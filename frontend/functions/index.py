@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.functions.shape import sliced
 from mlc.frontend.location import user_loc
@@ -30,7 +31,7 @@ from mlc.frontend.operands import (
     tracer,
 )
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
+from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
@@ -58,18 +59,24 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     x, i = tracer(input), tracer(index)
     if i.ndim > 1:
         raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
-    return take(x, reshape(i, [sizes.product(i.shape)]), axis(dim, x.ndim))
+    at, i = axis(dim, x.ndim), reshape(i, [sizes.product(i.shape)])
+    if x.ndim:
+        return take(x, i, at)
+    if i.shape != (1,):
+        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367")
+    return reshape(take(reshape(x, [1]), i, 0), [])
 
 
 @operation()
 def gather(input: Operand, dim: int, index: Operand) -> Tensor:
     """result[i, j] = input[index[i, j], j] for dim = 0, and so on; index may be smaller in the other dimensions"""
     x, i = tracer(input), integer(index, "index")
+    if not x.ndim or not i.ndim:                           # a number is a vector of one element
+        line, rows = (v if v.ndim else reshape(v, [1]) for v in (x, i))
+        return reshape(tracer(gather(line, axis(dim, x.ndim), rows)), i.shape)
     if i.ndim != x.ndim:
         raise UserError(f"the index has {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     at = axis(dim, x.ndim)
-    if not x.ndim:
-        return take(reshape(x, [1]), i, 0)
     for k, n in enumerate(i.shape):
         if k != at and n != x.shape[k]:
             if isinstance(n, int) and isinstance(x.shape[k], int) and n > x.shape[k]:
@@ -84,6 +91,8 @@ def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> 
     x, i = tracer(input), integer(indices, "indices")
     if dim is None:
         x, i, dim = reshape(x, [sizes.product(x.shape)]), reshape(i, [sizes.product(i.shape)]), 0
+    if not x.ndim or not i.ndim:
+        return gather(x, dim, i)
     if i.ndim != x.ndim:
         raise UserError(f"the indices have {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     at = axis(dim, x.ndim)
@@ -101,11 +110,18 @@ def take_flat(input: Operand, index: Operand) -> Tensor:
     return take(reshape(x, [sizes.product(x.shape)]), index, 0)
 
 
-@operation()
-def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """result[..., k] = 1 where tensor[...] == k, else 0, as int64"""
+def known_integers(x: Any) -> Array | None:
+    """The elements of an array of integers, where they are there: of no argument of a function being recorded."""
+    if isinstance(x, Tracer):
+        found = current().elements(x)
+    else:
+        found = as_array(x) if state.trace is None and is_tensor(x) else None
+    return found if found is not None and found.dtype.kind in "iu" else None
+
+
+@operation(name="one_hot")
+def _one_hot(tensor: Operand, n: int) -> Tensor:
     x = integer(tensor, "tensor")
-    n = plain_int(num_classes, "num_classes")
     if n < 0:
         raise UserError("the number of classes must be given: it decides the shape of the result", code="MLC0365",
                         hint="pass num_classes")
@@ -114,19 +130,37 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     return cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
 
 
+@creation
+def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
+    """result[..., k] = 1 where tensor[...] == k, else 0, as int64
+
+    num_classes   how many k there are. -1: one more than the greatest element, which must be known: not of an argument
+                  of a function that is being recorded
+    """
+    n = plain_int(num_classes, "num_classes")
+    if n < 0 and (known := known_integers(tensor)) is not None and known.size:
+        n = int(known.max()) + 1
+    return _one_hot(tensor, n)
+
+
+def rows_of(table: Tracer, index: Operand) -> Tracer:
+    """The rows at the indices, none of which may be negative: there is no word before the first."""
+    return emit(T.Take, table, integer(index, "input"), 0, weak=False)  # type: ignore[no-any-return]
+
+
 @operation()
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
     """result[i, j] = weight[input[i], j]: rows of weight. The row padding_idx has no gradient."""
     table = tracer(weight)
     if table.ndim != 2:
         raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    rows = take(table, input, 0, "input")
+    rows = rows_of(table, input)
     if padding_idx is None:
         return rows
     at, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
     if isinstance(n, int) and not -n <= at < n:
         raise UserError(f"padding_idx = {at} is no row of {n}", code="MLC0356")
-    hit = from_the_front(integer(input, "input"), n) == (at if at >= 0 else n + at)
+    hit = integer(input, "input") == (at if at >= 0 else n + at)
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 
@@ -204,6 +238,8 @@ def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
 
 def _static_python(k: Any) -> Any:
     if isinstance(k, slice):
+        if isinstance(k.step, int) and k.step == 0:
+            raise UserError("the step of a slice is 0", code="MLC0366")
         return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step)))
     return None if k is None else plain_int(k, "index")
 

@@ -31,7 +31,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f32, f64, i32, i64
 
 
@@ -251,6 +251,9 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
     """The solution of A x = B, or of x A = B, or with A^T, from lu_factor(A)"""
     a = _square(LU)
     b, at = _matrix(B), cast(tracer(pivots), i64)
+    if at.shape[-1:] != a.shape[-1:]:
+        raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
+                        code="MLC0367")
     if not left:
         return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
     order = emit(_order, at)
@@ -329,6 +332,9 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
 
     rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
     """
+    for b in (atol, rtol):
+        if not (b is None or isinstance(b, int | float)):
+            raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
     return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]
 
@@ -342,8 +348,14 @@ def _cut(a: Tracer, s: Tracer, atol: Any, rtol: Any) -> Tensor:
         rtol = rtol if atol is None else E.where(tracer(atol) > 0, 0.0, rtol)
     if 0 in s.shape:
         return reshape(full(0, s, [1]), [1] * s.ndim)
-    greatest = R.amax(s, -1, keepdim=True)
-    return E.maximum(E.mul(E.detach(greatest), rtol), 0.0 if atol is None else atol)
+    least, part = (0.0 if b is None else _column(b) for b in (atol, rtol))
+    return E.maximum(E.mul(E.detach(R.amax(s, -1, keepdim=True)), part), least)
+
+
+def _column(bound: Any) -> Tracer:
+    """A number, or one for each matrix of a batch, beside that matrix's singular values."""
+    b = tracer(bound)
+    return reshape(b, [*b.shape, 1]) if b.ndim else b
 
 
 # -- numbers of a matrix ----------------------------------------------------------------------------------------------
@@ -379,8 +391,8 @@ def logdet(input: Operand) -> Tensor:
 
 
 @operation(name="linalg.matrix_rank")
-def matrix_rank(A: Operand, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The number of singular values above max(atol, rtol * the greatest)."""
+def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermitian: bool = False) -> Tensor:
+    """The number of singular values above max(atol, rtol * the greatest); bounds may be one for each matrix."""
     a = _matrix(A)
     s = tracer(emit(T.Svd, a)[1])
     return R.sum(s > _cut(a, s, atol, rtol), -1)
@@ -392,10 +404,17 @@ def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = Fals
     return R.norm(floating(x), ord, dim, keepdim)
 
 
+def _greatest(x: Tensor) -> Tensor:
+    """The greatest of numbers that are not negative, along the last dimension; 0 of none."""
+    return R.sum(x, -1) if tracer(x).shape[-1] == 0 else R.amax(x, -1)
+
+
 @operation(name="linalg.matrix_norm")
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
     """A norm of matrices: "fro", "nuc" (sum of singular values), 1, -1 (columns), inf, -inf (rows), 2, -2 (singular)"""
     x = floating(A)
+    if len(dim) != 2:
+        raise UserError(f"dim = {tuple(dim)}, expected two dimensions", code="MLC0357")
     a, b = (axis(d, x.ndim) for d in dim)
     if x.ndim < 2 or a == b:
         raise UserError(f"dim = {tuple(dim)} names no two dimensions of {x.ndim}", code="MLC0357")
@@ -404,10 +423,10 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
         out = R.norm(x, 2, (-2, -1))
     elif ord in (1, -1, math.inf, -math.inf) and not isinstance(ord, bool):
         sums = R.sum(E.abs(x), -2 if abs(ord) == 1 else -1)
-        out = R.amax(sums, -1) if ord > 0 else R.amin(sums, -1)
+        out = _greatest(sums) if ord > 0 else R.amin(sums, -1)
     elif ord in ("nuc", 2, -2):
         s = svdvals(x)
-        out = R.sum(s, -1) if ord == "nuc" else R.amax(s, -1) if ord == 2 else R.amin(s, -1)
+        out = R.sum(s, -1) if ord == "nuc" else _greatest(s) if ord == 2 else R.amin(s, -1)
     else:
         raise UserError(f"ord = {ord!r} is no norm of matrices", code="MLC0360",
                         hint='use "fro", "nuc", 1, -1, 2, -2, inf or -inf')
@@ -440,6 +459,8 @@ def cond(A: Operand, p: Any = None) -> Tensor:
     Infinite where a matrix is singular.
     """
     x = _matrix(A)
+    if 0 in x.shape[-2:]:
+        return full(0, x, x.shape[:-2])
     if p in (None, 2, -2):
         s = svdvals(x)
         large, small = R.amax(s, -1), R.amin(s, -1)
@@ -473,6 +494,9 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     xs = [tracer(x) for x in tensors]
     if len(xs) < 2:
         raise UserError(f"multi_dot of {len(xs)} tensors, expected at least 2", code="MLC0353")
+    for i, x in enumerate(xs):
+        if x.ndim != 2 and not (x.ndim == 1 and i in (0, len(xs) - 1)):
+            raise UserError(f"operand {i} has {x.ndim} dimensions, expected a matrix", code="MLC0364")
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = reshape(xs[0], [1, *xs[0].shape]) if first else xs[0]
     xs[-1] = reshape(xs[-1], [*xs[-1].shape, 1]) if last else xs[-1]

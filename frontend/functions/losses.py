@@ -97,7 +97,7 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
     hard = nll_loss(logs, t, weight, ignore_index, reduction)
     if not label_smoothing:
         return hard
-    scale = label_smoothing / x.shape[at] if isinstance(x.shape[at], int) else None
+    scale = label_smoothing / max(1, x.shape[at]) if isinstance(x.shape[at], int) else None
     if scale is None:
         raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365")
     weighted = logs if weight is None else logs * _per_class(weight, x, at)
@@ -138,7 +138,7 @@ def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: s
     at = 0 if a.ndim == 1 else 1
     if smoothing:
         n = plain_int(a.shape[at], "the number of classes")
-        t = tracer(t * (1 - smoothing) + (smoothing / n if n else math.inf))
+        t = tracer(t * (1 - smoothing) + smoothing / max(1, n))
     logs = N.log_softmax(a, at)
     loss = -R.sum((logs if weight is None else logs * _per_class(weight, a, at)) * t, at)
     if reduction != "mean":
@@ -205,7 +205,8 @@ def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target:
     x, t = together(input, target, floating=True)
     loss = E.exp(t) * (t - x) if log_target else E.xlogy(t, t) - t * x
     if reduction == "batchmean":
-        return R.sum(loss) / E.count(tracer(loss).shape[0], x)
+        rows = tracer(loss).shape[:1] or (1,)
+        return R.sum(loss) / E.count(rows[0], x)
     return reduced(loss, reduction)
 
 

@@ -12,11 +12,12 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.functions.index import take
+from mlc.frontend.functions.index import rows_of
 from mlc.frontend.functions.trigonometry import tanh
 from mlc.frontend.operands import (
     axis,
     cast,
+    factors,
     floating,
     full,
     integer,
@@ -57,7 +58,11 @@ def leaky_relu(input: Operand, negative_slope: float = 0.01) -> Tensor:
 def prelu(input: Operand, weight: Operand) -> Tensor:
     """input above 0, weight * input below; one weight, or one for each of dimension 1"""
     x, w = together(input, weight, floating=True)
-    if w.ndim == 1 and w.shape[0] != 1 and x.ndim > 1:
+    channels = x.shape[1] if x.ndim > 1 else 1
+    if w.ndim > 1 or (w.ndim and w.shape[0] not in (1, channels)):
+        raise UserError(f"a weight of shape {list(w.shape)} for {channels} channels, expected one, or one for each",
+                        code="MLC0367")
+    if w.ndim:
         w = reshape(w, [w.shape[0] if i == 1 else 1 for i in range(x.ndim)])
     return E.where(x > 0, x, x * w)
 
@@ -180,7 +185,7 @@ def threshold(input: Operand, threshold: float, value: float) -> Tensor:
 def glu(input: Operand, dim: int = -1) -> Tensor:
     """a * sigmoid(b), where a and b are the halves of input along `dim`"""
     x = floating(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if n % 2 != 0:
         raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")
@@ -252,7 +257,7 @@ def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) 
 @operation()
 def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """input @ weight.T + bias"""
-    x, w = together(input, weight)
+    x, w = factors(input, weight)
     if w.ndim not in (1, 2) or not x.ndim:
         raise UserError(f"the weight has {w.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     if x.shape[-1] != w.shape[-1]:
@@ -265,7 +270,7 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
 @operation()
 def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = None) -> Tensor:
     """result[..., k] = input1 @ weight[k] @ input2 + bias[k]"""
-    a, b, w = together(input1, input2, weight)
+    a, b, w = factors(input1, input2, weight)
     if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
         raise UserError(f"the inputs have shapes {list(a.shape)} and {list(b.shape)}, the weight {list(w.shape)}: "
                         "expected [..., m], [..., n] and [k, m, n]", code="MLC0367")
@@ -286,7 +291,7 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "sum", "mean" or "max"')
     if per_sample_weights is not None and mode != "sum":
         raise UserError("per_sample_weights needs mode = \"sum\"", code="MLC0360")
-    rows: Tensor = take(table, at, 0, "input")
+    rows: Tensor = rows_of(table, at)
     if per_sample_weights is not None:
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
     if padding_idx is None:

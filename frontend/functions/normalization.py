@@ -11,7 +11,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.convolution import padded
 from mlc.frontend.functions.neural import dropout, softmax
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, plain_int, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, factors, floating, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -116,7 +116,7 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
     enable_gqa, heads (dimension -3) of keys and values may be shared by several heads of queries. dropout_p needs a
     dropout_key, the random key that says what is dropped.
     """
-    q, k, v = together(query, key, value, floating=True)
+    q, k, v = factors(query, key, value, floating=True)
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise UserError("query, key and value need at least 2 dimensions", code="MLC0364")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
@@ -129,7 +129,7 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
     if not heads:
         shape = (*q.shape[:-1], v.shape[-1])
     mask = _mask(attn_mask, q, k, heads)
-    factor = float(scale) if scale is not None else 1 / math.sqrt(n) if (n := _width(q)) else math.inf
+    factor = 1 / math.sqrt(max(1, _width(q))) if scale is None else float(scale)
     if dropout_p:
         weights = dropout(_weights(q, k, mask, factor, is_causal), dropout_p, key=dropout_key)
         return reshape(tracer(C.matmul(weights, v)), shape)

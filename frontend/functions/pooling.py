@@ -12,7 +12,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.operands import cast, floating, number, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, count_of, floating, number, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -195,7 +195,7 @@ def _outputs(output_size: Any, shape: Sequence[Dim]) -> list[Dim]:
     if len(given) != len(shape):
         raise UserError(f"output_size = {output_size} has {len(given)} entries for {len(shape)} spatial dimensions",
                         code="MLC0357")
-    return [n if o is None else plain_int(o, "output_size") for o, n in zip(given, shape)]
+    return [n if o is None else count_of(o, "output_size") for o, n in zip(given, shape)]
 
 
 def _divided(x: Tracer, out: Sequence[Dim], fill: float | int) -> tuple[Tracer, Tracer]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
@@ -30,6 +32,8 @@ DEPTH = 8
 def picked(mask: Tracer) -> Tracer:
     """The positions where a mask holds, in its elements in row-major order, ascending."""
     trace = current()
+    if (known := trace.elements(mask)) is not None:        # how many they are is a number
+        return tracer(np.flatnonzero(known))
     return trace.counts.once(_computed(trace.local(mask), DEPTH),
                              lambda: _positions(reshape(mask, [sizes.product(mask.shape)])))
 

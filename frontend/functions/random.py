@@ -247,7 +247,7 @@ def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> T
 def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | None = None) -> Tensor:
     """Positions along `dim`, drawn with probabilities softmax(logits); `shape` may put dimensions before the rest"""
     x = floating(logits)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     rest = [d for i, d in enumerate(x.shape) if i != at]
     wanted = rest if shape is None else list(shape_of(shape))
     if shape is not None and broadcast_shapes(wanted, rest) != tuple(wanted):
@@ -264,7 +264,7 @@ def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
     if isinstance(x, int):
         return _order(key, x)
     y = tracer(x)
-    at = axis(dim, y.ndim)
+    at = axis(dim, y.ndim, scalar=False)
     return index_select(y, at, _order(key, y.shape[at]))
 
 

@@ -233,6 +233,8 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
     over = axes(dim, x.ndim)
     if len(over) == 1:
         return kept(emit(T.LogSumExp, x, over[0]), x, over, keepdim)
+    if 0 in [x.shape[a] for a in over]:                    # log(0)
+        return E.log(sum(x, over, keepdim))
     most = amax(x, over, keepdim=True)
     most = E.detach(E.where(E.isfinite(most), most, 0.0))
     out = E.log(sum(E.exp(x - most), over, keepdim=True)) + most

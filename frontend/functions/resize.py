@@ -14,7 +14,7 @@ from mlc.frontend.operands import broadcast_to, cast, floating, plain_int, resha
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, to_numpy
 
@@ -68,6 +68,9 @@ def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int
     if factor is None:
         out = [plain_int(o, "size") for o in listed]
     else:
+        for f in listed:
+            if not isinstance(f, int | float | np.integer | np.floating) or not 0 < f < 1e9:
+                raise UserTypeError(f"scale_factor = {f!r}, expected a number above 0"[:200], code="MLC0421")
         out = [floor(_known(n) * f) for n, f in zip(x.shape[2:], listed)]
     if any(o < 1 for o in out):
         raise UserError(f"an image of size {out}", code="MLC0358")

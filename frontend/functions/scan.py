@@ -72,13 +72,18 @@ def logcumsumexp(input: Operand, dim: int) -> Tensor:
 
 @operation()
 def diff(input: Operand, n: int = 1, dim: int = -1, prepend: Operand = None, append: Operand = None) -> Tensor:
-    """input[i + 1] - input[i] along `dim`, n times; prepend and append are joined to the input first"""
+    """input[i + 1] - input[i] along `dim`, n times; prepend and append are joined to the input first
+
+    With n = 0 it is the input, without them.
+    """
     x = tracer(input)
     if not x.ndim:
         raise UserError("diff needs at least one dimension", code="MLC0364")
     if plain_int(n, "n") < 0:
         raise UserError(f"n = {n}, expected at least 0", code="MLC0360")
     at = axis(dim, x.ndim)
+    if n == 0:
+        return x
     parts = [p for p in (prepend, x, append) if p is not None]
     x = tracer(cat(parts, at)) if len(parts) > 1 else x
     for _ in range(n):

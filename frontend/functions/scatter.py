@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.index import from_the_front
-from mlc.frontend.operands import axis, broadcast_to, cast, full, integer, kind, plain_int, reshape, tracer
+from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.index import from_the_front, known_integers
+from mlc.frontend.operands import axis, broadcast_to, cast, count_of, full, integer, kind, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -22,11 +23,12 @@ def _along(input: Operand, dim: int, index: Operand, src: Operand, how: str) -> 
     x, i = tracer(input), integer(index, "index")
     u = cast(tracer(src), x.type.dtype)
     at = axis(dim, x.ndim)
+    if not x.ndim or not i.ndim:                           # a number is a vector of one element
+        line, rows, new = (v if v.ndim else reshape(v, [1]) for v in (x, i, u))
+        return reshape(_along(line, at, rows, new, how), x.shape)
     if i.ndim != x.ndim or (u.ndim and u.ndim != x.ndim):
         raise UserError(f"the input, the index and src have {x.ndim}, {i.ndim} and {u.ndim} dimensions, expected as "
                         "many", code="MLC0364")
-    if not x.ndim:
-        return reshape(_along(reshape(x, [1]), 0, reshape(i, [1]), reshape(u, [1]), how), [])
     u = cut(u, i.shape, "src") if u.ndim else broadcast_to(u, i.shape)
     for k, (n, m) in enumerate(zip(x.shape, i.shape)):
         if k != at and isinstance(n, int) and isinstance(m, int) and m > n:
@@ -152,24 +154,38 @@ def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, redu
                  include_self: bool = True) -> Tensor:
     """scatter_reduce of whole slices; reduce is "prod", "mean", "amax" or "amin" """
     x, i = tracer(input), integer(index, "index")
-    at = axis(dim, x.ndim)
-    u = tracer(source)
+    at, u = axis(dim, x.ndim), tracer(source)
+    if not x.ndim:
+        line = u if u.ndim else reshape(u, [1])
+        return reshape(tracer(index_reduce(reshape(x, [1]), 0, i, line, reduce, include_self=include_self)), [])
+    if i.ndim > 1:
+        raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
     spread = reshape(i, [sizes.product(i.shape), *[1] * (x.ndim - at - 1)])
     return scatter_reduce(x, at, broadcast_to(spread, u.shape), u, reduce, include_self=include_self)
 
 
-@operation()
-def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 occurs, or the sum of its weights; minlength numbers are counted"""
+@operation(name="bincount")
+def _bincount(input: Operand, weights: Operand, n: int) -> Tensor:
     x = integer(input, "input")
     if x.ndim != 1:
         raise UserError(f"bincount needs a vector, found {x.ndim} dimensions", code="MLC0364")
-    n = plain_int(minlength, "minlength")
-    if n <= 0:
-        raise UserError("the length of the result must be given: how great the numbers are is known too late",
-                        code="MLC0365", hint="pass minlength")
     w = broadcast_to(emit(T.Full, 1, (), i64), x.shape) if weights is None else tracer(weights)
     zeros = full(0, w, (n,))
     return emit(T.Scatter, zeros, cast(x, i64), w, 0, "add")  # type: ignore[no-any-return]
 
 
+@creation
+def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Tensor:
+    """How often each number from 0 occurs, or the sum of its weights, for all numbers up to the greatest.
+
+    minlength   how many numbers are counted at least. Of an argument of a function that is being recorded nobody knows
+                the greatest: there it is how many are counted, and a number beyond is an error when the code runs
+    """
+    n = count_of(minlength, "minlength")
+    known = known_integers(input)
+    if known is not None and known.ndim == 1 and known.size:
+        n = max(n, int(known.max()) + 1)
+    elif n == 0 and known is None:
+        raise UserError("the length of the result must be given: how great the numbers are is known too late",
+                        code="MLC0365", hint="pass minlength")
+    return _bincount(input, weights, n)

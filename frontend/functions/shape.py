@@ -219,7 +219,7 @@ def _known(x: Tracer, at: int, name: str) -> int:
 def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces along `dim`, result[k][i] = input[k * size + i]: of one size but for the last, or of those in a list."""
     x = tracer(tensor)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     if isinstance(split_size_or_sections, tuple | list):
         bounds: list[Any] = [0]
         for length in split_size_or_sections:
@@ -237,10 +237,11 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
 def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` pieces along `dim`, equal but for the last."""
     x = tracer(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     if plain_int(chunks, "chunks") <= 0:
         raise UserError(f"chunks = {chunks}, expected at least 1", code="MLC0358")
-    return split(x, max(1, -(-_known(x, at, "chunk") // chunks)), at)
+    n = _known(x, at, "chunk")
+    return split(x, -(-n // chunks), at) if n else (x,) * chunks
 
 
 @operation()
@@ -285,7 +286,7 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
 def flip(input: Operand, dims: Dims) -> Tensor:
     """The order along `dims` reversed: result[i] = input[n - 1 - i]."""
     x = tracer(input)
-    over = axes(dims, x.ndim) if dims not in ((), []) else ()
+    over = () if isinstance(dims, tuple | list) and not dims else axes(dims, x.ndim)
     return emit(T.Reverse, x, over) if over else x
 
 
@@ -331,7 +332,7 @@ def repeat_interleave(input: Operand, repeats: Any, dim: int | None = None) -> T
     x = tracer(input)
     if dim is None:
         x, dim = to_shape(x, [sizes.product(x.shape)]), 0
-    at, n = axis(dim, x.ndim), plain_int(repeats, "repeats")
+    at, n = axis(dim, x.ndim, scalar=False), plain_int(repeats, "repeats")
     if n < 0:
         raise UserError(f"repeats = {n}, expected at least 0", code="MLC0360")
     spread = [*x.shape[: at + 1], 1, *x.shape[at + 1:]]

@@ -13,7 +13,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import ValuesAndIndices, float_only
 from mlc.frontend.functions.shape import narrow
-from mlc.frontend.operands import axis, broadcast_to, cast, need, plain_int, reshape, together, tracer
+from mlc.frontend.operands import axis, broadcast_to, cast, full, need, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -69,7 +69,7 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
     if count < 0 or (isinstance(x.shape[at], int) and count > x.shape[at]):
         raise UserError(f"k = {count} of {x.shape[at]} elements", code="MLC0360")
     order = tracer(narrow(_order(x, at, largest), at, 0, count))
-    return _picked(x, order, at)
+    return _like(_picked(x, order, at), input) if count else _picked(x, order, at)
 
 
 def _one(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:
@@ -104,6 +104,8 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
     x = tracer(input)
     if dim is None:
         flat = reshape(x, [sizes.product(x.shape)])
+        if flat.shape[0] == 0 and R.is_float(x):
+            return full(float("nan"), x)
         return _median(flat, 0, False, ignore).values
     x, at = _line(x, dim)
     need(x.shape[at] - 1, "the median of no elements is not defined")
@@ -239,6 +241,8 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
     if count < 1 or max < min:
         raise UserError(f"{count} bins from {min} to {max}", code="MLC0360")
     flat = E.detach(reshape(x, [sizes.product(x.shape)]))
+    if flat.shape[0] == 0:
+        return full(0.0, x, [count])
     low: Any = min
     high: Any = max
     if min == max:

@@ -37,7 +37,7 @@ from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
 
-HIDDEN = frozenset({"training", "_buffers", "_frozen", "_unsaved"})
+HIDDEN = frozenset({"training", "_parameters", "_buffers", "_frozen", "_unsaved"})
 """Attributes of a module that its declarations did not make."""
 
 
@@ -155,6 +155,8 @@ class Model(Modelled):
             value = self._parameter(x, inner)
             if x.buffer:
                 instance._buffers = (*instance._buffers, x.name)
+            else:
+                instance._parameters = (*instance._parameters, x.name)
             self._keep(x.name, value, instance, inner)
         elif isinstance(x, S.Assigned) and not x.operator:
             value = evaluate(x.value, inner)

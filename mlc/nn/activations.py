@@ -254,6 +254,8 @@ class Softmax2d(Module):
 class PReLU(Module):
     """x above 0, weight * x below; one weight, or one for each of dimension 1"""
 
+    _parameters = ("weight",)
+
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DTypeLike = "float32") -> None:
         self.weight = create.full((num_parameters,), init, dtype=dtype)
 

@@ -26,11 +26,14 @@ class MultiheadAttention(Module):
     Masks are boolean, True where attention is not allowed, or floats that are added.
     """
 
+    _parameters = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "bias_k",
+                   "bias_v")
+
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
                  add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
                  vdim: int | None = None, batch_first: bool = False, dtype: DTypeLike = "float32",
                  generator: init.Generator | None = None) -> None:
-        if embed_dim % num_heads:
+        if num_heads < 1 or embed_dim % num_heads:
             raise UserError(f"embed_dim = {embed_dim} is not divisible by num_heads = {num_heads}", code="MLC0358",
                             loc=user_loc())
         self.num_heads, self.batch_first, self.add_zero_attn = num_heads, batch_first, add_zero_attn

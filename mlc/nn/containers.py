@@ -11,7 +11,7 @@ from typing import Any, overload
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
-from mlc.nn.module import Module
+from mlc.nn.module import Module, Parameter
 
 
 class _Named(Module):
@@ -121,10 +121,13 @@ class ModuleList(_Listed):
 
 
 class ParameterList(_Listed):
-    """Parameters in a list."""
+    """Parameters in a list: whatever tensors it is given."""
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__(values)
+
+    def __setattr__(self, name: str, x: Any) -> None:
+        super().__setattr__(name, Parameter(x) if type(x) is Tensor and name.isdigit() else x)
 
 
 class ModuleDict(_Named):

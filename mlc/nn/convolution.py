@@ -20,6 +20,7 @@ PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _Convolution(Module):
     """Weights and settings; `spatial` dimensions come after batch and channels."""
 
+    _parameters = ("weight", "bias")
     spatial: ClassVar[int]
 
     def _check(self, in_channels: int, out_channels: int, groups: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import plain_int
+from mlc.frontend.operands import MAX_ELEMENTS, plain_int
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 
@@ -221,6 +221,8 @@ def sizes(shape: Shape) -> tuple[int, ...]:
     out = tuple(plain_int(n, "size") for n in shape)
     if any(n < 0 for n in out):
         raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358", loc=user_loc())
+    if math.prod(n for n in out if n) >= MAX_ELEMENTS:
+        raise UserError(f"shape {list(out)} is beyond all memory", code="MLC0328", loc=user_loc())
     return out
 
 

@@ -23,6 +23,8 @@ class Identity(Module):
 class Linear(Module):
     """x @ weight.T + bias"""
 
+    _parameters = ("weight", "bias")
+
     def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: DTypeLike = "float32",
                  generator: init.Generator | None = None) -> None:
         bound = init.bound(in_features)
@@ -35,6 +37,8 @@ class Linear(Module):
 
 class Bilinear(Module):
     """result[..., k] = x1 @ weight[k] @ x2 + bias[k]"""
+
+    _parameters = ("weight", "bias")
 
     def __init__(self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
                  dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
@@ -49,6 +53,8 @@ class Bilinear(Module):
 class Embedding(Module):
     """The rows of weight at the indices. That of padding_idx starts as zeros and is not trained."""
 
+    _parameters = ("weight",)
+
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
                  dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:
         self.weight, self.padding_idx = _table(num_embeddings, embedding_dim, padding_idx, dtype, generator)
@@ -60,6 +66,8 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     """The sum, mean or max of the rows of weight at each bag of indices [bags, size]; those at padding_idx are left out
     """
+
+    _parameters = ("weight",)
 
     def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", padding_idx: int | None = None,
                  dtype: DTypeLike = "float32", generator: init.Generator | None = None) -> None:

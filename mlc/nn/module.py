@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from mlc.frontend import absent, tree
+from mlc.frontend.arguments import FAILURES, as_coded, coded_methods
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array
+from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array, is_operand
 from mlc.frontend.trace import Tracer, call, check_call, state
 from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.types import from_numpy
 
 M = TypeVar("M", bound="Module")
 
@@ -26,8 +28,30 @@ class Incompatible(NamedTuple):
     unexpected_keys: list[str]
 
 
+class Parameter(Tensor):
+    """A tensor that is trained: an attribute of a module that is assigned one is a parameter from then on.
+
+        self.scale = nn.Parameter(mlc.ones(3))
+
+    data           a tensor, an array, or what `mlc.tensor` takes
+    requires_grad  False: a parameter that is frozen, see `Module.freeze`
+
+    The module holds the tensor itself. As in torch.nn.Parameter, but that a new model is what an update makes.
+    """
+
+    __slots__ = ("tensor", "trains")
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        self.tensor = data if type(data) is Tensor else Tensor(as_array(data))
+        self.trains = bool(requires_grad)
+        self._array = self.tensor.held
+
+
+coded_methods(Parameter, ("__init__",))
+
+
 class Module(tree.AttributeTree):
-    """A part of a model. Its parameters are the attributes that are tensors, in it and in the modules it holds.
+    """A part of a model. Its parameters are the attributes assigned `nn.Parameter`s, in it and in the modules it holds.
 
     A module is itself an argument and a result: `mlc.grad(loss)(model, x)` is a module that holds the gradients, and
     `opt.update(gradients, state, model)` returns a new model. Attributes without arrays (sizes, functions, flags) are
@@ -37,14 +61,16 @@ class Module(tree.AttributeTree):
             def __init__(self):
                 self.hidden = nn.Linear(64, 128)
                 self.out = nn.Linear(128, 10)
+                self.scale = nn.Parameter(mlc.ones(10))
 
             def forward(self, x):
-                return self.out(mlc.relu(self.hidden(x)))
+                return self.scale * self.out(mlc.relu(self.hidden(x)))
 
     A buffer (`register_buffer`) is a tensor that is state and not trained, such as the running mean of a BatchNorm:
     it has no gradient, optimisers leave it alone, and `forward` may assign it anew. Such an assignment reaches the
     caller out of calls, derivatives and compiled functions alike: on the module that was passed, or on the one that
-    the function returns.
+    the function returns. Any other attribute that is a tensor or an array, such as a mask, has no gradient either, is
+    not in `state_dict`, and stays as it is.
 
     `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch.
 
@@ -60,6 +86,9 @@ class Module(tree.AttributeTree):
         if "__init__" in vars(cls):
             setattr(cls, "__init__", _blamed(vars(cls)["__init__"]))  # noqa: B010 (for mypy)
 
+    def __init__(self) -> None:
+        """A module without anything in it."""
+
     def forward(self, *args: Any, **keywords: Any) -> Any:
         raise UserTypeError(f"{type(self).__name__} has no forward", code="MLC0349", loc=user_loc(),
                             hint="define it, or call what the module holds")
@@ -70,8 +99,11 @@ class Module(tree.AttributeTree):
             if state.trace is None:
                 return self.forward(*args, **keywords)
             return call(type(self).__name__, self.forward, *args, **keywords)
-        except TypeError:
-            check_call(self.forward, type(self).__name__, args, keywords)
+        except Error:
+            raise
+        except FAILURES as error:
+            check = as_coded if type(self).__module__.startswith("mlc.") else _check_count
+            check(error, self.forward, type(self).__name__, args, keywords)
             raise
 
     def __getattr__(self, name: str) -> Any:
@@ -126,6 +158,23 @@ class Module(tree.AttributeTree):
         frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in owner._frozen}
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        kind = type(value)
+        if kind is Parameter or (kind in _CONTAINERS and any(isinstance(x, Parameter) for x in tree.leaves(value))):
+            self._parameters = (*(n for n in self._parameters if n != name), name)
+            if any(not x.trains for x in tree.leaves(value) if isinstance(x, Parameter)):
+                self._frozen = (*(n for n in self._frozen if n != name), name)
+            value = tree.map(lambda x: x.tensor if isinstance(x, Parameter) else x, value)
+        object.__setattr__(self, name, value)
+
+    def register_parameter(self, name: str, param: Tensor | None) -> None:
+        """Make an attribute that is a parameter; None keeps its place for one that comes later."""
+        if not str(name).isidentifier() or (hasattr(self, name) and name not in self._parameters):
+            raise UserError(f"{name!r} cannot name a parameter of a {type(self).__name__}", code="MLC0386",
+                            loc=user_loc(), hint="it is no name of Python, or that of an attribute already")
+        setattr(self, name, param if param is None or isinstance(param, Parameter) else Parameter(param))
+        self._parameters = (*(n for n in self._parameters if n != name), name)
+
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Make an attribute that is state, and no parameter; one that is not persistent is not in `state_dict`."""
         if not str(name).isidentifier() or (hasattr(self, name) and name not in self._buffers):
@@ -149,7 +198,7 @@ class Module(tree.AttributeTree):
 
     def _ties(self) -> dict[str, Tensor]:
         """Every parameter under each of its names."""
-        return {name: x for name, owner, attribute, x in self._tensors() if attribute not in owner._buffers}
+        return {name: x for name, owner, attribute, x in self._tensors() if attribute in owner._parameters}
 
     # -- changing it --------------------------------------------------------------------------------------------------
     def train(self: M, mode: bool = True) -> M:
@@ -185,7 +234,7 @@ class Module(tree.AttributeTree):
     def _freeze(self: M, which: Callable[[str], bool] | None,
                 change: Callable[[tuple[str, ...], str], tuple[str, ...]]) -> M:
         for name, owner, attribute, _ in list(self._tensors()):
-            if attribute not in owner._buffers and (which is None or which(name)):
+            if attribute in owner._parameters and (which is None or which(name)):
                 frozen = change(owner._frozen, attribute)
                 vars(owner).pop("_frozen", None)
                 if frozen:
@@ -200,7 +249,7 @@ class Module(tree.AttributeTree):
         """
         wanted, where = destination(target, dtype, device)
         if where is not None:
-            self._assign({name: x.moved(where) for name, _, _, x in self._tensors()})
+            self._assign({name: x.moved(where) for name, _, _, x in self._state()})
         if wanted is None:
             return self
         if not wanted.is_floating_point:
@@ -211,7 +260,7 @@ class Module(tree.AttributeTree):
             in_kernels = isinstance(x, Tracer) or x.is_cuda
             return cast_to(x, wanted) if in_kernels else Tensor(x.array.astype(wanted.dtype))
 
-        self._assign({name: cast(x) for name, _, _, x in self._tensors() if x.dtype.is_floating_point})
+        self._assign({name: cast(x) for name, _, _, x in self._state() if x.dtype.is_floating_point})
         return self
 
     def cpu(self: M) -> M:
@@ -252,7 +301,12 @@ class Module(tree.AttributeTree):
     # -- saving and loading -------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Tensor]:
         """The parameters and the buffers by name."""
-        return {name: x for name, owner, attribute, x in self._tensors() if attribute not in owner._unsaved}
+        return {name: x for name, owner, attribute, x in self._state() if attribute not in owner._unsaved}
+
+    def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
+        """What `_tensors` gives of parameters and buffers."""
+        return (found for found in self._tensors()
+                if found[2] in found[1]._parameters or found[2] in found[1]._buffers)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
         """Take over copies of the arrays in `state_dict`, by name; what the two do not share.
@@ -273,8 +327,9 @@ class Module(tree.AttributeTree):
         for name, old in own.items():
             if name not in state_dict:
                 continue
-            array = as_array(state_dict[name])
-            if array.shape != old.shape or array.dtype.kind != old.held.dtype.kind:
+            given = state_dict[name]
+            array = as_array(given, None if is_operand(given) else old.dtype)
+            if array.shape != old.shape or _kind(array.dtype) != _kind(old.held.dtype):
                 report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                               f"{old.dtype}{list(old.shape)}")
                 misfits += 1
@@ -300,6 +355,22 @@ class Module(tree.AttributeTree):
         return f"{type(self).__name__}(\n  " + ",\n  ".join(lines) + "\n)"
 
 
+_CONTAINERS = frozenset({list, tuple, dict})
+
+
+def _check_count(error: BaseException, f: Callable[..., Any], name: str, args: Sequence[Any],
+                 keywords: dict[str, Any]) -> None:
+    """As `as_coded` for a `forward` of the user's: what its annotations say is not for mlc to hold against anybody."""
+    if isinstance(error, TypeError):
+        check_call(f, name, args, keywords)
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """Which element types of a state may take each other's place: bool, integers, or floats, bfloat16 among them."""
+    found = from_numpy(dtype)
+    return "float" if found.is_float else "bool" if found.is_bool else "integer"
+
+
 def _some(names: Sequence[str], most: int = 6) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
@@ -316,8 +387,8 @@ def _blamed(init: Callable[..., None]) -> Callable[..., None]:
             if not error.loc.file:
                 error.loc, error.message = user_loc(), f"{name}: {error.message}"
             raise
-        except TypeError:
-            check_call(init, name, (self, *args), keywords)
+        except FAILURES as error:
+            as_coded(error, init, name, (self, *args), keywords)
             raise
 
     return located
@@ -345,3 +416,6 @@ def _shown(x: Any) -> str:
     if not isinstance(x, Tensor) or isinstance(x._array, Consumed):
         return repr(x)
     return f"{x.dtype}{list(x.shape)}"
+
+
+setattr(Module, "__init__", _blamed(Module.__init__))  # noqa: B010 (for mypy)

@@ -22,9 +22,11 @@ from mlc.nn.module import Module
 class LayerNorm(Module):
     """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
 
+    _parameters = ("weight", "bias")
+
     def __init__(self, normalized_shape: int | Sequence[int], eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True, dtype: DTypeLike = "float32") -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
         self.normalized_shape, self.eps = shape, eps
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
         self.bias = create.zeros(*shape, dtype=dtype) if elementwise_affine and bias else None
@@ -36,9 +38,11 @@ class LayerNorm(Module):
 class RMSNorm(Module):
     """x / sqrt(mean(x ** 2) + eps) * weight over the last dimensions"""
 
+    _parameters = ("weight",)
+
     def __init__(self, normalized_shape: int | Sequence[int], eps: float | None = None,
                  elementwise_affine: bool = True, dtype: DTypeLike = "float32") -> None:
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
         self.normalized_shape, self.eps = shape, eps
         self.weight = create.ones(*shape, dtype=dtype) if elementwise_affine else None
 
@@ -48,6 +52,8 @@ class RMSNorm(Module):
 
 class GroupNorm(Module):
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance of groups of channels of one image"""
+
+    _parameters = ("weight", "bias")
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
                  dtype: DTypeLike = "float32") -> None:
@@ -79,6 +85,7 @@ class _Tracking(Module):
     BatchNorm with momentum = None are the mean over all batches. They are buffers: see Module.
     """
 
+    _parameters = ("weight", "bias")
     _buffers = ("running_mean", "running_var", "num_batches_tracked")
     ranks: ClassVar[tuple[int, ...]]
 
@@ -119,6 +126,7 @@ class _BatchNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
         self.check(x)
         of_batch = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
@@ -158,6 +166,7 @@ class _InstanceNorm(_Tracking):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
         self.check(x)
         if len(x.shape) == min(self.ranks):
             return self._normalized(x.unsqueeze(0)).squeeze(0)

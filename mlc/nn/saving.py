@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_array, wrap
 from mlc.ir.diag import UserError
@@ -19,6 +20,7 @@ from mlc.ir.types import to_numpy
 from mlc.weights import DTYPES, to_bytes
 
 
+@coded
 def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write arrays by name, such as `model.state_dict()`; the file is there whole or not at all."""
     try:
@@ -28,6 +30,7 @@ def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> 
         raise UserError(f"{path} cannot be written: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
+@coded
 def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
     """The tensors of a file by name. They are read when they are used: the file is mapped, and must stay as it is.
 

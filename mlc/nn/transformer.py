@@ -10,7 +10,7 @@ from mlc.frontend.functions import create, neural
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.nn import init
 from mlc.nn.attention import MultiheadAttention
 from mlc.nn.containers import ModuleList
@@ -177,6 +177,8 @@ class Transformer(Module):
 
 def _copy(layer: M) -> M:
     """A layer with the same initial values, that draws other random numbers."""
+    if not isinstance(layer, Module):
+        raise UserTypeError(f"the layer is a {type(layer).__name__}, expected a module", code="MLC0421")
     out = copy.deepcopy(layer)
     for module in out.modules():
         if isinstance(module, Keyed):

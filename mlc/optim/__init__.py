@@ -5,6 +5,7 @@ the step it belongs to, and takes the old buffers over if they are donated. Its 
 function of the step from `mlc.optim.schedules`.
 """
 
+import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.optim import schedules
 from mlc.optim.adam import Adam, Adamax, AdamW, NAdam, RAdam
 from mlc.optim.adaptive import Adadelta, Adagrad, RMSprop

@@ -22,8 +22,8 @@ class RMSprop(Optimizer):
                  momentum: float = 0.0, centered: bool = False, maximize: bool = False,
                  groups: Sequence[Group] = ()) -> None:
         self.alpha, self.eps, self.weight_decay, self.momentum = alpha, eps, weight_decay, momentum
-        self.centered, self.maximize = centered, maximize
-        self.slots = ("square_avg", *["grad_avg"] * centered, *["momentum_buffer"] * bool(momentum))
+        self.centered, self.maximize = bool(centered), maximize
+        self.slots = ("square_avg", *["grad_avg"] * self.centered, *["momentum_buffer"] * bool(momentum))
         super().__init__(lr, groups)
 
     def validate(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import create
 from mlc.frontend.tensor import Operand
 
@@ -30,3 +31,6 @@ class MovingAverage:
         leaves, structure = tree.flatten(params)
         rows = zip(tree.matching_leaves(structure, average), leaves, tree.trained(params))
         return structure.unflatten([a + (1 - self.decay) * (p - a) if trained else p for a, p, trained in rows])
+
+
+coded_methods(MovingAverage, ("__init__", "init", "update"))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from mlc.frontend import absent, tree
+from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.location import user_loc
@@ -33,6 +34,10 @@ class Optimizer:
     """
 
     slots: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        coded_methods(cls, ("__init__",))
 
     def __new__(cls, *args: Any, **keywords: Any) -> Self:
         if args and not (callable(args[0]) or isinstance(args[0], int | float | Tensor)):
@@ -100,6 +105,9 @@ class Optimizer:
     def update(self, grads: Any, state: dict[str, Any], params: Any, lr: Operand = None) -> tuple[Any, dict[str, Any]]:
         """(new parameters, new state). `lr` stands in for the optimiser's own; groups that have one of their own keep
         their ratio to it."""
+        if not isinstance(state, dict):
+            raise UserTypeError(f"state is {described(state)}, expected a dict", code="MLC0421", loc=user_loc(),
+                                hint="pass what init or the last update returned")
         if missing := [slot for slot in ("step", *self.slots) if slot not in state]:
             raise UserError(f"the state has no {missing[0]!r}, so that it is not one of {type(self).__name__}",
                             code="MLC0377", loc=user_loc(), hint="pass what init or the last update returned")
@@ -173,3 +181,6 @@ def _check_distinct(names: Sequence[str], leaves: Sequence[Any]) -> None:
 
 def _trained_names(params: Any) -> list[str]:
     return [name for name, trained in zip(tree.names(params), tree.trained(params)) if trained]
+
+
+coded_methods(Optimizer, ("__init__", "init", "update"))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend.arguments import coded
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.trigonometry import cos
 from mlc.frontend.location import user_loc
@@ -18,41 +19,48 @@ from mlc.ir.diag import UserError
 from mlc.optim.optimizer import Schedule
 
 
+@coded
 def constant(lr: float) -> Schedule:
     """lr"""
     return lambda step: lr + 0.0 * _number(step)
 
 
+@coded
 def linear(start: float, end: float, steps: int) -> Schedule:
     """From start to end in `steps` equal steps, then end."""
     _check("steps", steps)
     return lambda step: start + (end - start) * _progress(step, steps)
 
 
+@coded
 def cosine(lr: float, steps: int, end: float = 0.0) -> Schedule:
     """From lr to end along half a cosine, then end."""
     _check("steps", steps)
     return lambda step: end + (lr - end) * (1 + cos(math.pi * _progress(step, steps))) / 2
 
 
+@coded
 def cosine_restarts(lr: float, steps: int, end: float = 0.0) -> Schedule:
     """`cosine` again and again, every `steps` steps."""
     _check("steps", steps)
     return lambda step: end + (lr - end) * (1 + cos(math.pi / steps * E.remainder(_number(step), steps))) / 2
 
 
+@coded
 def polynomial(lr: float, steps: int, power: float = 1.0, end: float = 0.0) -> Schedule:
     """From lr to end as (1 - step / steps) ** power, then end."""
     _check("steps", steps)
     return lambda step: end + (lr - end) * E.pow(1 - _progress(step, steps), power)
 
 
+@coded
 def step_decay(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
     """lr * gamma ** (step // step_size)"""
     _check("step_size", step_size)
     return lambda step: lr * E.pow(gamma, E.floor(_number(step) / step_size))
 
 
+@coded
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
     """lr, multiplied by gamma at each of the milestones"""
     def rate(step: Any) -> Tensor:
@@ -63,11 +71,13 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
     return rate
 
 
+@coded
 def exponential(lr: float, gamma: float) -> Schedule:
     """lr * gamma ** step"""
     return lambda step: lr * E.pow(gamma, _number(step))
 
 
+@coded
 def warmup(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedule:
     """From the fraction `start` of what the schedule says to all of it in `steps` steps; the schedule itself starts
     at once"""
@@ -76,6 +86,7 @@ def warmup(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedu
     return lambda step: after(step) * (start + (1 - start) * _progress(step, steps))
 
 
+@coded
 def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_strategy: str = "cos",
               div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False) -> Schedule:
     """Up from max_lr / div_factor to max_lr, and down to that over final_div_factor. As torch's OneCycleLR."""
@@ -104,6 +115,7 @@ def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_st
     return rate
 
 
+@coded
 def sequential(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Schedule:
     """One schedule after the other, each counting from 0 at its milestone."""
     if len(milestones) != len(schedules) - 1:

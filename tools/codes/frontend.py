@@ -38,7 +38,7 @@ fix: pass arrays whose sizes agree, or use another symbol.
 
 MLC0324 A compiled function is called with something that is no array.
 example text:
-    error[MLC0324]: argument 0 (x) is a str, expected an array
+    error[MLC0324]: argument x is a str, expected an array
 fix: pass numpy arrays, mlc tensors, or anything with __dlpack__.
 
 MLC0325 An argument has another dtype than its type.
@@ -435,4 +435,26 @@ example python:
     f = mlc.compile(lambda x: x * 2, args=[mlc.spec("B")])
     f.compiled.peak_bytes(N=3)
 fix: give a number for each symbol of the specification, and for no other.
+
+MLC0420 A product of arrays of different float types.
+Elementwise functions let the wider type win. Products of matrices do not, as in PyTorch: one batch of float64, which
+is what numpy makes unless told otherwise, would turn all the activations of a float32 model into float64.
+example python:
+    import mlc, numpy as np
+    mlc.nn.Linear(3, 2)(np.ones((1, 3)))
+fix: make the data float32, as in x.astype(np.float32), or bring the model to float64 with model.double().
+
+MLC0421 An argument is not of the kind that the parameter takes.
+example python:
+    import mlc
+    mlc.nn.functional.hardshrink(mlc.ones(3), None)
+fix: pass what the message expects.
+
+MLC0422 A function of numpy refuses the elements of tensors.
+numpy's own functions work on tensors: those that mlc has too are mlc's, the others run on the elements.
+example python:
+    import mlc, numpy as np
+    a = np.zeros(3, np.float32)
+    a += mlc.ones(2)
+fix: the message is numpy's.
 '''

@@ -60,8 +60,8 @@ example mlc:
 fix: repeat with for or while.
 
 MLC0629 A function of the library does not take these arguments.
-example mlc:
-    def f(x: f32[N]) = einsum(3, x)
+example text:
+    error[MLC0629]: f does not take (3, f32[N])
 fix: the documentation of the function in mlc says what it takes.
 
 MLC0630 Arithmetic on numbers that are known has no result.

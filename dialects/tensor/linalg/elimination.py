@@ -310,6 +310,8 @@ class Solve(MatrixOp, name="tensor.solve"):
 def order_of_pivots(pivots: Value) -> Value:
     """The rows in the order that exchanges of row i and row pivots[i] - 1, one after the other, bring them in."""
     *batch, n = pivots.type.shape
+    if n == 0:
+        return pivots
     flat = reshape(pivots, (sizes.product(batch), n, 1))
     count = flat.type.shape[0]
     row = rows(n)

@@ -1,0 +1,96 @@
+"""Tensors made from data, what leaves them for numpy, and what the types and masks of data do to a model."""
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.ir.diag import UserError
+
+
+def test_no_float64_goes_through_float32() -> None:
+    for make in (mlc.tensor, mlc.asarray, mlc.as_tensor):
+        assert make(0.1, dtype=mlc.float64).item() == 0.1 == make([0.1], dtype="float64").item()
+    assert mlc.compile(lambda x: x * 1, args=[mlc.spec(dtype="float64")])(0.1).item() == 0.1
+
+
+@pytest.mark.parametrize(("data", "text"), [
+    ([1 + 2j], "complex .* is no number.*pair of floats"), ([1, None], "NoneType None is no number"),
+    ([[1], [2, 3]], "different lengths"), ("abc", "str 'abc' is no number"), ([2**63, -1], "does not fit in 64 bits"),
+])
+def test_what_is_no_array(data: Any, text: str) -> None:
+    with pytest.raises(UserError, match="(?s)" + text):
+        mlc.tensor(data)
+    deep: list[Any] = []
+    deep.append(deep)
+    with pytest.raises(UserError, match="nested more than"):
+        mlc.tensor(deep)
+
+
+def test_lists_of_tensors_are_one_tensor_recorded_or_not() -> None:
+    def matrix(x: Any) -> Any:
+        return mlc.tensor([[x[0], 2], [x[2], x[0] * 3]])
+
+    x = mlc.tensor([1.0, 2.0, 3.0])
+    assert matrix(x).tolist() == mlc.compile(matrix)(x).tolist() == [[1, 2], [3, 3]]
+    assert matrix(x).dtype is mlc.compile(matrix)(x).dtype is mlc.float32
+    with pytest.raises(UserError, match="MLC0345"):
+        mlc.lower(lambda x: mlc.tensor([[x[0]], [x[1], x[2]]]), args=[x])
+
+
+def test_the_array_of_a_tensor_cannot_be_written_to() -> None:
+    x = mlc.ones(3)
+    with pytest.raises(ValueError, match="read-only"):
+        x.numpy()[0] = 5
+    copy = np.array(x)
+    copy[0] = 5
+    assert not np.asarray(x).flags.writeable and x.tolist() == [1, 1, 1]
+
+
+def test_products_are_of_one_float_type() -> None:
+    layer = nn.Linear(3, 2)
+    weight = mlc.ones(3, 2)
+    for f in (lambda x: layer(x), lambda x: mlc.matmul(x, weight), lambda x: mlc.einsum("ij,jk", x, weight),
+              lambda x: nn.Conv1d(3, 2, 1)(x[..., None])):
+        with pytest.raises(UserError, match=r"MLC0420.*float64"):
+            f(np.ones((1, 3)))
+    assert (mlc.arange(3) @ mlc.ones(3)).item() == 3
+
+
+def test_bfloat16_states_fit_float32_modules() -> None:
+    layer = nn.Linear(3, 2)
+    layer.load_state_dict({n: x.bfloat16() for n, x in layer.state_dict().items()})
+    assert layer.weight.dtype is mlc.float32
+
+
+def test_a_known_mask_picks_a_known_number() -> None:
+    mask, by = np.array([True, False, True]), np.array([2.0, 3.0], np.float32)
+    x = mlc.ones(3)
+    assert mlc.grad(lambda x: (x[mask] * by).sum())(x).tolist() == [2, 0, 3]
+    assert mlc.compile(lambda x: x[mlc.tensor(mask)] * by)(x).tolist() == [2, 3]
+
+
+def test_there_is_no_word_before_the_first() -> None:
+    with pytest.raises(IndexError, match="MLC0340"):
+        nn.functional.embedding(mlc.tensor([-1]), mlc.ones(3, 2))
+
+
+def test_compile_decorates_with_options() -> None:
+    @mlc.compile(dynamic=True)
+    def f(x: Any) -> Any:
+        return x + 1
+
+    assert f(mlc.ones(2)).tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("module", ["nn", "optim", "linalg", "fft", "random", "importer"])
+def test_any_module_may_be_imported_first(module: str) -> None:
+    """Whichever it is gives the frontend its compiler."""
+    code = f"import mlc.{module}; from mlc.frontend.eager import Compiler; Compiler.compile"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

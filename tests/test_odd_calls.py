@@ -1,0 +1,80 @@
+"""Every public function refuses arguments that make no sense with a code, or takes them: nothing else comes out."""
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc.ir.diag import UserTypeError
+from tests import odd_calls
+
+# What is thrown at optimisers and layers is not theirs alone: numpy and Python warn, too.
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def check(monkeypatch: pytest.MonkeyPatch, count: int, seed: int) -> None:
+    with odd_calls.without_native_code(monkeypatch):
+        found = odd_calls.faults(count, seed)
+    assert not found, f"{len(found)} calls:\n" + "\n".join(f"  {call}: {fault}" for call, fault in found[:20])
+
+
+def test_a_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    check(monkeypatch, 2, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_many_calls(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    check(monkeypatch, 50, seed)
+
+
+def test_numpy_functions_take_tensors() -> None:
+    """Those that mlc has are mlc's; others and writing to an array run on the elements."""
+    x = mlc.tensor([1.0, 8.0, 27.0])
+    assert isinstance(np.sin(x), mlc.Tensor) and isinstance(np.maximum(x, 2), mlc.Tensor)
+    np.testing.assert_array_equal(np.maximum(x, 2), [2, 8, 27])
+    np.testing.assert_array_equal(np.cbrt(x), np.cbrt(x.numpy()))
+    assert isinstance(np.ones(3, np.float32) + x, mlc.Tensor)
+    a = np.ones(3, np.float32)
+    assert odd_calls.added_to(a, x) is a
+    np.testing.assert_array_equal(a, [2, 9, 28])
+    assert np.sum(x).item() == 36 and np.mean(x, 0).item() == 12
+    with pytest.raises(UserTypeError, match="MLC0422"):
+        a += mlc.ones(2)
+
+
+def test_axis_is_dim_and_keepdims_keepdim() -> None:
+    x: Any = mlc.ones(2, 3)
+    f: Any = mlc
+    assert x.sum(axis=0).shape == f.sum(x, axis=0).shape == (3,)
+    assert x.sum(axis=1, keepdims=True).shape == (2, 1)
+    assert f.softmax(x, axis=1).shape == (2, 3)
+    with pytest.raises(UserTypeError, match="MLC0321"):
+        x.exp(axis=0)
+
+
+ANY: Any = mlc
+"""The same without types: what follows has none that fit."""
+
+
+@pytest.mark.parametrize(("f", "code", "text"), [
+    (lambda x: ANY.nn.functional.hardshrink(x, None), "MLC0421", "hardshrink: lambd is None, expected a number"),
+    (lambda x: ANY.roll(x, "a"), "MLC0355", "integer"),
+    (lambda x: x + None, "MLC0421", "add of a tensor and None"),
+    (lambda x: x.permute("a"), "MLC0355", "expected an integer"),
+    (lambda x: ANY.split(x.sum(), 1), "MLC0364", "a 0-d tensor has no dimensions"),
+    (lambda x: ANY.arange("a"), "MLC0421", "end is str 'a', expected a finite number"),
+    (lambda x: ANY.optim.SGD("a"), "MLC0383", "takes a learning rate, found str"),
+    (lambda x: ANY.optim.Adam(betas=3), "MLC0421", "betas is int 3, expected two numbers"),
+    (lambda x: ANY.optim.SGD(0.1).update({"x": x}, x, {"x": x}), "MLC0421", "state is a tensor, expected a dict"),
+    (lambda x: ANY.optim.SGD(0.1).update(m := ANY.nn.Linear(2, 2), m, {}), "MLC0421", "state is Linear"),
+    (lambda x: ANY.nn.Sigmoid(1), "MLC0321", "Sigmoid"),
+    (lambda x: ANY.cond(x.sum() > 0, 1, 2, x), "MLC0421", "true_fn is int 1, expected a function"),
+])
+def test_messages(f: Any, code: str, text: str) -> None:
+    with pytest.raises(mlc.UserError) as caught:
+        f(mlc.ones(3))
+    assert text in str(caught.value) and caught.value.loc.file == __file__
+    assert caught.value.code == code
