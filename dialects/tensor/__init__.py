@@ -8,7 +8,24 @@ from mlc.dialects.tensor.activation import Elu, Gelu, LeakyRelu, LogSigmoid, Rel
 from mlc.dialects.tensor.along_axis import ArgMax, ArgMin, LogSoftmax, LogSumExp, OneHot, Softmax
 from mlc.dialects.tensor.assertion import FailIf
 from mlc.dialects.tensor.attention import Attention
-from mlc.dialects.tensor.binary import Add, And, Div, FloorDiv, Maximum, Minimum, Mul, Or, Pow, Rem, Shl, Shr, Sub, Xor
+from mlc.dialects.tensor.binary import (
+    Add,
+    And,
+    Div,
+    FloorDiv,
+    Fmod,
+    Hypot,
+    Maximum,
+    Minimum,
+    Mul,
+    Or,
+    Pow,
+    Rem,
+    Shl,
+    Shr,
+    Sub,
+    Xor,
+)
 from mlc.dialects.tensor.compare import Cast, Compare, Select
 from mlc.dialects.tensor.composite import Composite, StopGradient
 from mlc.dialects.tensor.contract import DotGeneral
@@ -22,6 +39,7 @@ from mlc.dialects.tensor.elementwise import (
     Ceil,
     Cos,
     Erf,
+    Erfc,
     Exp,
     Exp2,
     Expm1,
@@ -30,6 +48,7 @@ from mlc.dialects.tensor.elementwise import (
     Log,
     Log1p,
     Log2,
+    Log10,
     LogicalNot,
     Neg,
     Reciprocal,
@@ -55,18 +74,21 @@ from mlc.dialects.tensor.sort import ArgSort, SearchSorted
 from mlc.dialects.tensor.source import Constant, Full, Iota, Size
 from mlc.dialects.tensor.special import ErfInv
 from mlc.dialects.tensor.statistics import LayerNorm, Mean, RmsNorm, Standardize, Var
+from mlc.dialects.tensor.trigonometry import Acos, Acosh, Asin, Asinh, Atan2, Atanh, Cosh, Sinh, Tan
 from mlc.dialects.tensor.window import Pick, Place, Windows
 
 __all__ = [
-    "Abs", "Add", "And", "ArgMax", "ArgMin", "ArgSort", "Atan", "Attention", "BinaryCrossEntropy", "BroadcastTo",
-    "Cast", "Ceil", "Cholesky", "Compare", "Composite", "Concat", "Constant", "Convolution", "Cos", "CrossEntropy",
-    "Cumulative", "Dft", "Div", "DotGeneral", "DynamicSlice", "DynamicUpdateSlice", "Eigh", "Elu", "Erf", "ErfInv",
-    "Exp", "Exp2", "Expm1", "Extent", "FailIf", "Floor", "FloorDiv", "FromScalar", "Full", "Gelu", "Iota", "IsNan",
-    "Item", "L1Loss", "LayerNorm", "LeakyRelu", "Log", "Log1p", "Log2", "LogCumSumExp", "LogSigmoid", "LogSoftmax",
-    "LogSumExp", "LogicalNot", "Lu", "Map", "MatrixExp", "MaxPool", "Maximum", "Mean", "Minimum", "MseLoss", "Mul",
-    "Neg", "OneHot", "Or", "Pad", "Pick", "Pinv", "Place", "Pow", "Qr", "RandomBits", "Reciprocal", "ReduceAll",
-    "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem", "Reshape", "Reverse", "RmsNorm",
-    "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl", "Shr", "Sigmoid", "Sign", "Silu",
-    "Sin", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt", "Standardize", "StopGradient", "Sub", "Svd",
-    "Take", "TakeAlong", "Tanh", "Transpose", "TriangularSolve", "Var", "Windows", "Witness", "Xor",
+    "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "ArgSort", "Asin", "Asinh", "Atan", "Atan2", "Atanh",
+    "Attention", "BinaryCrossEntropy", "BroadcastTo", "Cast", "Ceil", "Cholesky", "Compare", "Composite", "Concat",
+    "Constant", "Convolution", "Cos", "Cosh", "CrossEntropy", "Cumulative", "Dft", "Div", "DotGeneral",
+    "DynamicSlice", "DynamicUpdateSlice", "Eigh", "Elu", "Erf", "ErfInv", "Erfc", "Exp", "Exp2", "Expm1", "Extent",
+    "FailIf", "Floor", "FloorDiv", "Fmod", "FromScalar", "Full", "Gelu", "Hypot", "Iota", "IsNan", "Item",
+    "L1Loss", "LayerNorm", "LeakyRelu", "Log", "Log1p", "Log2", "Log10", "LogCumSumExp", "LogSigmoid",
+    "LogSoftmax", "LogSumExp", "LogicalNot", "Lu", "Map", "MatrixExp", "MaxPool", "Maximum", "Mean", "Minimum",
+    "MseLoss", "Mul", "Neg", "OneHot", "Or", "Pad", "Pick", "Pinv", "Place", "Pow", "Qr", "RandomBits",
+    "Reciprocal", "ReduceAll", "ReduceAny", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "Relu", "Rem",
+    "Reshape", "Reverse", "RmsNorm", "Round", "Rsqrt", "Scatter", "ScatterAlong", "SearchSorted", "Select", "Shl",
+    "Shr", "Sigmoid", "Sign", "Silu", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus", "Solve", "Sqrt",
+    "Standardize", "StopGradient", "Sub", "Svd", "Take", "TakeAlong", "Tan", "Tanh", "Transpose",
+    "TriangularSolve", "Var", "Windows", "Witness", "Xor",
 ]

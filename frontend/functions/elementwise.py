@@ -104,7 +104,7 @@ def log2(input: Operand) -> Tensor:
 @operation()
 def log10(input: Operand) -> Tensor:
     """The logarithm to base 10: 10 ** log10(x) = x; NaN below 0."""
-    return log2(input) * math.log10(2)
+    return _one(T.Log10, floating(input))
 
 
 @operation()
@@ -160,8 +160,8 @@ def erf(input: Operand) -> Tensor:
 
 @operation()
 def erfc(input: Operand) -> Tensor:
-    """1 - erf(input)"""
-    return 1 - erf(input)
+    """1 - erf(input), with its digits also where that is small"""
+    return _one(T.Erfc, floating(input))
 
 
 def _rounding(cls: Any, input: Operand) -> Tensor:
@@ -329,10 +329,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
     """input - other * trunc(input / other), with the sign of input"""
     a, b = together(input, other)
     _numeric(a, "fmod")
-    if not signed(a):
-        return remainder(a, b)
-    out = remainder(abs(a), abs(b))
-    return where(a < 0, -out, out)
+    return _two(T.Fmod, a, b)
 
 
 @operation(literal=("exponent", "input"))
