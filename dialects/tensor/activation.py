@@ -172,7 +172,9 @@ class LogSigmoid(_SmoothActivation, name="tensor.log_sigmoid"):
         return -np.logaddexp(0, -x)
 
     def emit(self, x: Value) -> Value:
-        return -softplus(-x)
+        """min(x, 0) - log(1 + e^-|x|)"""
+        least = tensor.Minimum(x, full(0, x)).result
+        return least - tensor.Log1p(exp(-tensor.Abs(x).result)).result
 
     def slope(self, x: Value) -> Value:
         return tensor.Sigmoid(-x).result

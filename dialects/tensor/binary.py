@@ -138,7 +138,13 @@ class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
     f = staticmethod(np.hypot)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
-        return ct * (self.lhs / self.result), ct * (self.rhs / self.result)
+        distance = one_at_zero(self.result)
+        return ct * (self.lhs / distance), ct * (self.rhs / distance)
+
+
+def one_at_zero(x: Value) -> Value:
+    """x, and 1 where it is 0: a divisor, where 0 / 0 is to be 0."""
+    return select(compare("eq", x, full(0, x)), full(1, x), x)
 
 
 def _power(x: Any, y: Any) -> Any:

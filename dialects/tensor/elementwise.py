@@ -153,7 +153,7 @@ class Expm1(UnaryMath, name="tensor.expm1"):
     f = staticmethod(np.expm1)
 
     def partial(self, ct: Value) -> Value:
-        return ct * (self.result + 1)
+        return ct * Exp(self.x).result                     # result + 1 has lost what is small
 
 
 class Log(UnaryMath, name="tensor.log"):

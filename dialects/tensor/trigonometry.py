@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlc.dialects.tensor.base import full
-from mlc.dialects.tensor.binary import BinaryMath, Hypot
+from mlc.dialects.tensor.binary import BinaryMath, Hypot, one_at_zero
 from mlc.dialects.tensor.elementwise import Rsqrt, UnaryMath
 from mlc.ir.core import Value
 
@@ -60,7 +60,7 @@ class Atan2(BinaryMath, name="tensor.atan2"):
     f = staticmethod(np.arctan2)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
-        distance = Hypot(self.lhs, self.rhs).result
+        distance = one_at_zero(Hypot(self.lhs, self.rhs).result)
         return ct * (self.rhs / distance / distance), -(ct * (self.lhs / distance / distance))
 
 

@@ -149,7 +149,7 @@ def sigmoid(input: Operand) -> Tensor:
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
     x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
-    return log(x / (1 - x))
+    return log(x) - log1p(-x)
 
 
 @operation()
@@ -372,15 +372,20 @@ def minimum(input: Operand, other: Operand) -> Tensor:
 @operation()
 def fmax(input: Operand, other: Operand) -> Tensor:
     """The greater of two; NaN only if both are."""
-    a, b = together(input, other)
-    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+    return _greater(input, other, "ge")
 
 
 @operation()
 def fmin(input: Operand, other: Operand) -> Tensor:
     """The smaller of two; NaN only if both are."""
+    return _greater(input, other, "le")
+
+
+def _greater(input: Operand, other: Operand, wins: str) -> Tensor:
+    """`input` where `input wins other` or `other` is NaN, else `other`; the derivative is that of what is taken."""
     a, b = together(input, other)
-    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+    taken = _compare(wins, a, b)
+    return where(logical_or(taken, isnan(b)) if b.type.dtype.is_float else taken, a, b)
 
 
 @operation()
@@ -580,8 +585,17 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
         raise UserError("needs min, max or both", code="MLC0353")
     out = tracer(input)
     if min is not None:
-        out = tracer(maximum(out, min))
-    return out if max is None else minimum(out, max)
+        out = _limited(out, min, "lt")
+    return out if max is None else _limited(out, max, "gt")
+
+
+def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
+    """`limit` where `x loses limit` or it is NaN, else x, which has the whole derivative also where they are equal."""
+    a, b = together(x, limit)
+    outside = _compare(loses, a, b)
+    if isinstance(limit, Tensor) and b.type.dtype.is_float:
+        outside = logical_or(outside, isnan(b))
+    return tracer(where(outside, b, a))
 
 
 @operation()
