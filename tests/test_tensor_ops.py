@@ -188,7 +188,7 @@ ELEMENTWISE: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [
     (tensor.Relu, torch.relu, 1), (tensor.LeakyRelu, torch_nn.leaky_relu, 1),
     (tensor.Elu, torch_nn.elu, 1), (tensor.Gelu, torch_nn.gelu, 1),
     (lambda x: tensor.Gelu(x, "tanh"), lambda x: torch_nn.gelu(x, approximate="tanh"), 1),
-    (tensor.Silu, torch_nn.silu, 1), (tensor.Softplus, torch_nn.softplus, 1),
+    (tensor.Silu, lambda x: torch_nn.silu(x.clamp(min=-1e30)), 1), (tensor.Softplus, torch_nn.softplus, 1),
     (tensor.LogSigmoid, torch_nn.logsigmoid, 1),
 ]
 ALONG_AXES: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [
