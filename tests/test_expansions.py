@@ -222,13 +222,13 @@ EXACT: dict[str, Callable[..., Any]] = {
 }
 BOUND32 = {
     "sinh": 0.51, "cosh": 0.51, "asinh": 0.51, "acosh": 0.51, "atanh": 0.51, "tan": 0.51, "asin": 0.51, "acos": 0.51,
-    "log10": 0.51, "erfc": 1.7, "silu": 1.48, "atan2": 0.51, "hypot": 0.51,
+    "log10": 0.51, "erfc": 1.7, "silu": 1.05, "atan2": 0.51, "hypot": 0.51,
     "exp": 0.98, "exp2": 0.87, "expm1": 0.95, "log": 0.97, "log2": 0.96, "log1p": 0.98, "tanh": 0.93, "sigmoid": 0.98,
     "erf": 0.99, "sin": 0.51, "cos": 0.51, "atan": 0.78, "rsqrt": 0.51, "pow": 0.51,
 }
 BOUND64 = {
     "sinh": 1.5, "cosh": 1.3, "asinh": 1.0, "acosh": 1.0, "atanh": 1.0, "tan": 1.1, "asin": 0.7, "acos": 0.7,
-    "log10": 0.51, "erfc": 1.5, "silu": 1.5, "atan2": 0.8, "hypot": 1.1,
+    "log10": 0.51, "erfc": 1.5, "silu": 0.9, "atan2": 0.8, "hypot": 1.15,
     "exp": 1.0, "exp2": 1.0, "expm1": 1.2, "log": 1.0, "log2": 1.0, "log1p": 1.0, "tanh": 1.0, "sigmoid": 1.0,
     "erf": 1.1, "sin": 1.0, "cos": 1.0, "atan": 0.9, "rsqrt": 0.51, "pow": 1.6,
 }
@@ -454,11 +454,15 @@ def at_level(name: str, level: str) -> Entry:
     return build(pipeline.lower(module, "llvm", target.vector_bits), target).entry("main")
 
 
-def test_levels_give_the_same_bits() -> None:
+TELLING = ("exp", "log", "sin", "asinh", "erfc")
+"""Functions that together use every primitive."""
+
+
+@pytest.mark.parametrize("name", [n if n in TELLING else pytest.param(n, marks=pytest.mark.slow) for n in UNARY])
+def test_levels_give_the_same_bits(name: str) -> None:
     x = np.resize(samples32(), CHUNK)
-    for name in UNARY:
-        results = [at_level(name, level).call([x])[0] for level in RUNNABLE]
-        assert all(same(r, results[0]) for r in results), name
+    results = [at_level(name, level).call([x])[0] for level in RUNNABLE]
+    assert all(same(r, results[0]) for r in results)
 
 
 @pytest.mark.slow

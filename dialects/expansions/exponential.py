@@ -16,6 +16,7 @@ from mlc.dialects.expansions.arithmetic import (
     round_scaled,
     table,
     two_powers,
+    two_product,
 )
 
 # Tables of tools/fit_polynomials.py, lowest degree first. The error is relative to the function's result.
@@ -126,19 +127,24 @@ def sigmoid(b: Arithmetic[V], x: V) -> V:
     N and D are sums of two floats; the quotient of the first ones gets one correction. f32 0.98 ULP,
     f64 1; 36 and 40 ops.
     """
-    quotient, scale = _sigmoid_in_parts(b, x)
-    return b.mul(quotient, scale)
+    quotient, left, inverse, scale = _sigmoid_in_parts(b, x)
+    return b.mul(b.fma(left, inverse, quotient), scale)
 
 
 def silu(b: Arithmetic[V], x: V) -> V:
-    """x / (1 + e^-x), of which only the last product may be a denormal; f32 1.48 ULP, f64 1.5; 37 and 41 ops."""
+    """x / (1 + e^-x), as sigmoid x and with the product in two floats; only the last one may be a denormal
+
+    f32 1.02 ULP, f64 0.8; 45 and 49 ops.
+    """
     x = clamp(b, x, _NO_EXP[b.bits(x)], None)
-    quotient, scale = _sigmoid_in_parts(b, x)
-    return b.mul(b.mul(quotient, x), scale)
+    quotient, left, inverse, scale = _sigmoid_in_parts(b, x)
+    product, lost = two_product(b, quotient, x)
+    result = b.mul(b.add(product, b.fma(b.mul(left, inverse), x, lost)), scale)
+    return b.copysign(b.select(b.cmp("ogt", x, b.const(2.0**100, x)), x, result), x)
 
 
-def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V]:
-    """1 / (1 + e^-x) = a normal number times a power of two."""
+def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V, V, V]:
+    """1 / (1 + e^-x) = (quotient + left inverse) scale, where scale is a power of two and the rest no denormal."""
     bits = b.bits(x)
     one, zero = b.const(1, x), b.const(0, x)
     i, g = exp_less_one(b, clamp(b, b.neg(b.abs(x)), _NO_EXP[bits], None), 2 * BIAS[bits])
@@ -152,7 +158,7 @@ def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V]:
     inverse = b.div(one, d)
     quotient = b.mul(n, inverse)
     left = b.fma(b.neg(quotient), d_low, b.add(b.fma(b.neg(quotient), d, n), b.select(negative, z_low, zero)))
-    return b.fma(left, inverse, quotient), b.select(negative, second, one)
+    return quotient, left, inverse, b.select(negative, second, one)
 
 
 def tanh(b: Arithmetic[V], x: V) -> V:

@@ -196,7 +196,7 @@ _LOG10_2_LOW = float.fromhex("-0x1.9dc1da994fd21p-59")             # log10 2 les
 
 
 def log10(b: Arithmetic[V], x: V) -> V:
-    """log10 x = log2 x log10 2, f32 in f64, f64 in two floats; f32 0.501 ULP, f64 0.51; 40 and 66 ops."""
+    """log10 x = log2 x log10 2, f32 in f64, f64 in two floats; f32 0.501 ULP, f64 0.501; 31 and 69 ops."""
     if b.bits(x) == 32:
         wide = b.extf(x)
         return b.truncf(log_domain(b, wide, 0, b.mul(log2_in_f64(b, wide), b.const(math.log10(2), wide))))

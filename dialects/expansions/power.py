@@ -99,7 +99,7 @@ def _pow_in_two(b: Arithmetic[V], x: V, y: V) -> V:
 def hypot(b: Arithmetic[V], x: V, y: V) -> V:
     """sqrt(x^2 + y^2) without overflow on the way, inf if either is infinite; f32 is computed in f64
 
-    f32 0.501 ULP, f64 1; 12 and 21 ops.
+    f32 0.501 ULP, f64 1.12; 12 and 22 ops.
     """
     scaled, infinity = b.bits(x) == 64, b.const(math.inf, x)
     infinite = b.ior(b.cmp("oeq", b.abs(x), infinity), b.cmp("oeq", b.abs(y), infinity))

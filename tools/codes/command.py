@@ -100,4 +100,16 @@ MLC0399 There is no such function in the file or module.
 example shell:
     mlc compile model.py:predikt
 fix: write FILE:FUNCTION with a function that the file defines at its top level.
+
+MLC0410 There is no such elementary function.
+example shell:
+    mlc accuracy expp
+fix: mlc accuracy without a name measures all of them.
+
+MLC0411 The accuracy of float64 is asked for, and mpmath is not installed.
+True values of float64 need more digits than floats have.
+example text:
+    mlc accuracy exp --type float64
+    error[MLC0411]: mpmath is not installed (No module named 'mpmath'), which float64 is compared with
+fix: pip install mpmath, or measure a narrower type with --type.
 '''
