@@ -9,9 +9,8 @@ import pytest
 
 import mlc
 from mlc.ir.interp import Interpreter
-from mlc.ir.passes import Pipeline
+from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.passes.fix_numerics import EXPANSIONS
-from mlc.passes.pipeline import parse_pipeline
 from mlc.tools import accuracy
 from tests.arrays import Array
 
@@ -62,6 +61,5 @@ def test_an_error_is_counted() -> None:
     assert 0.4 < near.ulps < 1
     wrong = accuracy.measure("exp", single, lambda name, xs: np.nextafter(exp(name, xs), np.float32(np.inf)), 100)
     assert 1 < wrong.ulps <= 3
-    for value in (np.inf, np.nan):
-        broken = accuracy.measure("sin", single, lambda name, xs, v=value: np.full_like(xs[0], v), 100)
-        assert broken.ulps == np.inf
+    assert accuracy.measure("sin", single, lambda name, xs: np.full_like(xs[0], np.inf), 100).ulps == np.inf
+    assert accuracy.measure("sin", single, lambda name, xs: np.full_like(xs[0], np.nan), 100).ulps == np.inf

@@ -21,8 +21,7 @@ import mlc
 from mlc.frontend import tree
 from mlc.frontend.functions import elementwise, trigonometry
 from mlc.ir.interp import Interpreter
-from mlc.ir.passes import Pipeline
-from mlc.passes.pipeline import parse_pipeline
+from mlc.ir.passes import Pipeline, parse_pipeline
 from tests.public_case import NN, look_up, torch_function
 
 torch = pytest.importorskip("torch")
@@ -234,7 +233,7 @@ def same(a: Array, b: Array, signs: bool) -> Array:
     a, b = np.asarray(a, np.float64), np.asarray(b, np.float64)
     with np.errstate(all="ignore"):
         out = (np.isnan(a) & np.isnan(b)) | (a == b) | (np.abs(a - b) <= (4e-6 if signs else 2e-4) * np.abs(b) + 1e-43)
-    return out & ~((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))) if signs else out
+    return np.asarray(out & ~((a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))) if signs else out)
 
 
 def check(case: Corner, facet: str, agree: Array) -> None:

@@ -73,7 +73,7 @@ class _NoisyFrame(Frame):
         epsilon, size = EPSILON[value.dtype.name], np.abs(value.astype(np.float64))
         operands = self.all(op.operands)
         if (terms := _terms(op, operands)) is not None:
-            total = size if _multiplies(op) else np.abs(op.ref(  # type: ignore[attr-defined]
+            total = size if _multiplies(op) else np.abs(op.ref(
                 *(np.abs(x) if x.dtype.name in EPSILON else x for x in operands)).astype(np.float64))
             return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total)
         if hasattr(op, "decompose"):
@@ -87,11 +87,11 @@ def _terms(op: Op, operands: Sequence[Array]) -> int | None:
     """How many numbers are added up, or multiplied, for one element of the result; None if that is not what op does."""
     shape = operands[0].shape if operands else ()
     if isinstance(op, ReduceSum | ReduceProd):
-        return math.prod(shape[a] for a in op.axes)
+        return int(math.prod(shape[a] for a in op.axes))
     if isinstance(op, tensor.DotGeneral):
-        return math.prod(shape[i] for i, _ in op.contract)
+        return int(math.prod(shape[i] for i, _ in op.contract))
     if isinstance(op, tensor.Cumulative) and op.kind in ("sum", "prod"):
-        return shape[op.axis]
+        return int(shape[op.axis])
     if isinstance(op, Scattering) and op.kind in ("add", "mul"):
         return 1 + int(operands[1].size)
     return None

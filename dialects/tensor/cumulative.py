@@ -195,13 +195,13 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
 
     def _shifted_by(self, y: Value, n: Dim, by: Value) -> Value:
         """The same by a number that only the running program knows."""
-        place = Iota((n,), 0, i64).result
-        place = place + by if self.reverse else place - by
+        row: Value = Iota((n,), 0, i64).result
+        place = row + by if self.reverse else row - by
         last = tensor.Size(n, i64).result
         inside = tensor.And(compare("ge", place, full(0, place)), compare("lt", place, last)).result
         moved = tensor.Take(y, select(inside, place, full(0, place)), self.axis).result
-        row = (1,) * self.axis + (n,) + (1,) * (y.type.rank - self.axis - 1)
-        return select(reshape(inside, row), moved, full(-math.inf, y))
+        shape = (1,) * self.axis + (n,) + (1,) * (y.type.rank - self.axis - 1)
+        return select(reshape(inside, shape), moved, full(-math.inf, y))
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct by themselves"""
