@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
+import mlc
 from mlc.dialects import loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
@@ -143,3 +145,12 @@ def test_a_pass_that_does_not_leave_its_form_is_named() -> None:
     Pipeline([idle]).run(inside)
     with pytest.raises(InternalError, match=r"pass .* failed.* is not allowed in the form 'low'"):
         Pipeline([idle]).run(inside, Instruments(verify_each=True))
+
+
+def test_a_loop_whose_first_result_is_an_index_feeds_a_kernel() -> None:
+    """Only what the two groups exchange has a shape that matters."""
+    def f(x: Any, y: Any) -> Any:
+        return x.exp() + x.sin() + mlc.hypot(x, y) + mlc.fmod(x, y) + mlc.logcumsumexp(y, 0)
+
+    spec = mlc.spec("N")
+    assert "loop.kernel" in mlc.lower(f, [spec, spec], level="loop").to_text()
