@@ -9,6 +9,7 @@ J. Vignes, "A stochastic arithmetic for reliable scientific computation", 1993.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.elementwise import Elementwise
-from mlc.dialects.tensor.reduce import ReduceSum
+from mlc.dialects.tensor.reduce import ReduceProd, ReduceSum
+from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Op
 from mlc.ir.interp import Frame, Interpreter
 
@@ -70,9 +72,10 @@ class _NoisyFrame(Frame):
         """The rounding error that a result of `op` may have; None for operations that only move, choose or compare."""
         epsilon, size = EPSILON[value.dtype.name], np.abs(value.astype(np.float64))
         operands = self.all(op.operands)
-        if isinstance(op, tensor.DotGeneral | ReduceSum):
-            total = np.abs(op.ref(*(np.abs(x) for x in operands)).astype(np.float64))
-            return np.asarray(epsilon * np.sqrt(_terms(op, operands[0])) * total)
+        if (terms := _terms(op, operands)) is not None:
+            total = size if _multiplies(op) else np.abs(op.ref(
+                *(np.abs(x) if x.dtype.name in EPSILON else x for x in operands)).astype(np.float64))
+            return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total)
         if hasattr(op, "decompose"):
             return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
         if isinstance(op, Elementwise) and (op.wide or op.name in ROUNDS):
@@ -80,10 +83,19 @@ class _NoisyFrame(Frame):
         return None
 
 
-def _terms(op: tensor.DotGeneral | ReduceSum, operand: Array) -> int:
-    """How many terms each element of a sum has."""
-    axes = op.axes if isinstance(op, ReduceSum) else [i for i, _ in op.contract]
-    count = 1
-    for axis in axes:
-        count *= operand.shape[axis]
-    return max(count, 1)
+def _terms(op: Op, operands: Sequence[Array]) -> int | None:
+    """How many numbers are added up, or multiplied, for one element of the result; None if that is not what op does."""
+    shape = operands[0].shape if operands else ()
+    if isinstance(op, ReduceSum | ReduceProd):
+        return int(math.prod(shape[a] for a in op.axes))
+    if isinstance(op, tensor.DotGeneral):
+        return int(math.prod(shape[i] for i, _ in op.contract))
+    if isinstance(op, tensor.Cumulative) and op.kind in ("sum", "prod"):
+        return int(shape[op.axis])
+    if isinstance(op, Scattering) and op.kind in ("add", "mul"):
+        return 1 + int(operands[1].size)
+    return None
+
+
+def _multiplies(op: Op) -> bool:
+    return isinstance(op, ReduceProd) or getattr(op, "kind", None) in ("prod", "mul")

@@ -38,8 +38,9 @@ from mlc.passes.forms import DECOMPOSED, FIXED
 
 EXPANSIONS: dict[str, Callable[..., Any]] = {
     f"tensor.{name}": getattr(expansions, name)
-    for name in ("exp", "exp2", "expm1", "log", "log2", "log1p", "rsqrt", "sin", "cos", "atan", "tanh", "sigmoid",
-                 "erf", "pow", "rem", "floordiv")
+    for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp",
+                 "exp2", "expm1", "floordiv", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "rem", "rsqrt",
+                 "sigmoid", "silu", "sin", "sinh", "tan", "tanh")
 }
 """Elementwise operations whose float meaning is a polynomial."""
 

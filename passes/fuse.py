@@ -253,10 +253,12 @@ class _Fuser:
         for op, own in consumer.ops.items():
             walk = home.space.walk(op.results[0].type.shape) if own is not None else None
             for s, read in self.reads(op, walk, home.space):
+                if self.group_of[s] is not producer:         # it may be a loop, whose results are no tensors
+                    continue
                 there = home.space.walk(s.results[0].type.shape)
                 held = read == there or (home.kind == "reduce" and there == home.space.points
                                          and read == home.space.in_row())
-                if self.group_of[s] is producer and (producer.ops[s] is None or there is None or not held):
+                if producer.ops[s] is None or there is None or not held:
                     return "it reads other elements than its own"
         if self.between(producer, consumer):
             return "another kernel runs between them"

@@ -26,7 +26,9 @@ BY_KIND: dict[str, tuple[ScalarType, ...]] = {"bool": (i1,), "int": INTS, "float
 DOMAINS: dict[type[Op], tuple[float, float]] = {
     tensor.Log: (0.2, 3.0), tensor.Log2: (0.2, 3.0), tensor.Log1p: (-0.5, 3.0), tensor.Sqrt: (0.2, 3.0),
     tensor.Rsqrt: (0.2, 3.0), tensor.Reciprocal: (0.3, 3.0), tensor.Div: (0.3, 3.0), tensor.FloorDiv: (0.3, 7.0),
-    tensor.Rem: (0.3, 7.0), tensor.Pow: (0.3, 2.0), tensor.Shl: (0, 9), tensor.Shr: (0, 9),
+    tensor.Rem: (0.3, 7.0), tensor.Fmod: (0.3, 7.0), tensor.Log10: (0.2, 3.0), tensor.Tan: (-1.2, 1.2),
+    tensor.Asin: (-0.9, 0.9), tensor.Acos: (-0.9, 0.9), tensor.Atanh: (-0.9, 0.9), tensor.Acosh: (1.1, 3.0),
+    tensor.Atan2: (0.3, 3.0), tensor.Hypot: (0.3, 3.0), tensor.Pow: (0.3, 2.0), tensor.Shl: (0, 9), tensor.Shr: (0, 9),
 }
 """Where floats are taken from for operations that are not smooth, or not defined, everywhere."""
 

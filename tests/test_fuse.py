@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -160,3 +161,12 @@ def test_sums_of_parts_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         assert np.allclose(run_function(made, "main", [x]), want)
     made = mlc.lower(lambda x: x.expand(1 << 31, 3).sum(), args=[x[0, :3]], level="tensor").module
     pipeline.lower(made, instruments=Instruments(verify_each=True))
+
+
+def test_a_loop_whose_first_result_is_an_index_feeds_a_kernel() -> None:
+    """Only what the two groups exchange has a shape that matters."""
+    def f(x: Any, y: Any) -> Any:
+        return x.exp() + x.sin() + mlc.hypot(x, y) + mlc.fmod(x, y) + mlc.logcumsumexp(y, 0)
+
+    spec = mlc.spec("N")
+    assert "loop.kernel" in mlc.lower(f, [spec, spec], level="loop").to_text()

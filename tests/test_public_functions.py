@@ -236,6 +236,34 @@ def test_values_and_gradients(case: Case) -> None:
         torch.testing.assert_close(torch.from_numpy(np.array(a)), torch.zeros_like(x) if b is None else b,
                                    equal_nan=True)
 
+SMALLEST = [(dtype, np.array([np.iinfo(dtype).min] * 5 + [np.iinfo(dtype).max, 7, -7], dtype),
+             np.array([3, 127, -1, -3, np.iinfo(dtype).min, -1, np.iinfo(dtype).min, 2], dtype))
+            for dtype in ("int8", "int16", "int32", "int64")]
+
+
+@pytest.mark.parametrize(("dtype", "a", "b"), SMALLEST, ids=[d for d, _, _ in SMALLEST])
+def test_division_of_the_smallest_integers(dtype: str, a: Any, b: Any) -> None:
+    """Quotients and remainders are Python's, modulo 2^bits, also where |a| and a / b overflow."""
+    bits = np.iinfo(dtype).bits
+    exact = [(int(x), int(y)) for x, y in zip(a, b)]
+    floor, rest = [x // y for x, y in exact], [x % y for x, y in exact]
+    cut = [abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1) for x, y in exact]
+    left = [x - q * y for (x, y), q in zip(exact, cut)]
+    for found, wanted in ((mlc.floor_divide(a, b), floor), (mlc.remainder(a, b), rest), (mlc.fmod(a, b), left),
+                          (mlc.div(a, b, rounding_mode="trunc"), cut)):
+        wrapped = [(v + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1) for v in wanted]
+        assert found.numpy().tolist() == wrapped
+
+
+@pytest.mark.parametrize("label", [-1, 3])
+def test_one_hot_of_what_is_no_class(label: int) -> None:
+    """An error, as in PyTorch, and no row of zeros; also in code for all sizes."""
+    labels = np.array([0, label])
+    with pytest.raises(IndexError, match="MLC0340"):
+        mlc.nn.functional.one_hot(labels, 3)
+    with pytest.raises(IndexError, match="MLC0340"):
+        mlc.compile(lambda x: mlc.nn.functional.one_hot(x, 3), dynamic=True)(labels)
+
 
 def test_there_are_at_least_100_functions() -> None:
     assert len({case.name.removeprefix(NN) for case in CASES}) >= 100

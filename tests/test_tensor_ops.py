@@ -173,6 +173,11 @@ ELEMENTWISE: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [
     (tensor.Log2, torch.log2, 1), (tensor.Log1p, torch.log1p, 1), (tensor.Sqrt, torch.sqrt, 1),
     (tensor.Rsqrt, torch.rsqrt, 1), (tensor.Sin, torch.sin, 1), (tensor.Cos, torch.cos, 1),
     (tensor.Tanh, torch.tanh, 1), (tensor.Sigmoid, torch.sigmoid, 1), (tensor.Erf, torch.erf, 1),
+    (tensor.Erfc, torch.erfc, 1), (tensor.Log10, torch.log10, 1), (tensor.Sinh, torch.sinh, 1),
+    (tensor.Cosh, torch.cosh, 1), (tensor.Asinh, torch.asinh, 1), (tensor.Acosh, torch.acosh, 1),
+    (tensor.Atanh, torch.atanh, 1), (tensor.Tan, torch.tan, 1), (tensor.Asin, torch.asin, 1),
+    (tensor.Acos, torch.acos, 1), (tensor.Atan2, torch.atan2, 2), (tensor.Hypot, torch.hypot, 2),
+    (tensor.Fmod, torch.fmod, 2),
     (tensor.Floor, torch.floor, 1), (tensor.Ceil, torch.ceil, 1), (tensor.Round, torch.round, 1),
     (tensor.Reciprocal, torch.reciprocal, 1), (tensor.IsNan, torch.isnan, 1), (tensor.Add, torch.add, 2),
     (tensor.Sub, torch.sub, 2), (tensor.Mul, torch.mul, 2), (tensor.Div, torch.div, 2),
@@ -183,7 +188,7 @@ ELEMENTWISE: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [
     (tensor.Relu, torch.relu, 1), (tensor.LeakyRelu, torch_nn.leaky_relu, 1),
     (tensor.Elu, torch_nn.elu, 1), (tensor.Gelu, torch_nn.gelu, 1),
     (lambda x: tensor.Gelu(x, "tanh"), lambda x: torch_nn.gelu(x, approximate="tanh"), 1),
-    (tensor.Silu, torch_nn.silu, 1), (tensor.Softplus, torch_nn.softplus, 1),
+    (tensor.Silu, lambda x: torch_nn.silu(x.clamp(min=-1e30)), 1), (tensor.Softplus, torch_nn.softplus, 1),
     (tensor.LogSigmoid, torch_nn.logsigmoid, 1),
 ]
 ALONG_AXES: list[tuple[Callable[..., Any], Callable[..., Any], int]] = [

@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "ops": "list the operations, or explain one",
     "verify": "check that compiled modules, saved models and their weights are whole and for this machine",
     "cache": "the compile cache: where it is and what it holds, clear it, verify it",
+    "accuracy": "measure the error of elementary functions in units of the last place",
     "info": "versions, target and what compiled code may use",
     "explain-error": "explain an error code",
     "completion": "a script that completes commands and options in bash, zsh or fish",

@@ -128,6 +128,15 @@ def log_tail(scale: Real) -> Callable[[Real], Real]:
     return lambda f: scale * (mp.log1p(f) - f) / f**2
 
 
+ERFCX_CENTRE = 3
+
+
+def scaled_erfc(q: Real) -> Real:
+    """(1 + 2 t) e^(t^2) erfc t, where q = (t - c) / (t + c)"""
+    t = ERFCX_CENTRE * (1 + q) / (1 - q)
+    return (1 + 2 * t) * mp.exp(t * t) * mp.erfc(t)
+
+
 def tables() -> Iterator[Fit]:
     half_ln2, quarter_pi2, log2e = mp.ln2 / 2, (mp.pi / 4) ** 2, 1 / mp.ln2
     for bits, n in ((32, 0), (64, 1)):
@@ -147,7 +156,15 @@ def tables() -> Iterator[Fit]:
                   lambda t: -mp.log(mp.erfc(t)), lambda t: mp.erfc(t) / mp.erf(t))
         yield Fit("ATAN", bits, (5, 12)[n], mp.mpf(0), mp.mpf(0.25),
                   lambda z: (mp.atan(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.atan(mp.sqrt(z)))
-        # sin, cos and pow of f32 are computed in f64, hence its coefficients but fewer of them.
+        yield Fit("ERFCX", bits, (11, 23)[n], (mp.mpf("0.49") - ERFCX_CENTRE) / (mp.mpf("0.49") + ERFCX_CENTRE),
+                  ((mp.mpf("10.1") - ERFCX_CENTRE) / (mp.mpf("10.1") + ERFCX_CENTRE),
+                   (mp.mpf(27) - ERFCX_CENTRE) / (mp.mpf(27) + ERFCX_CENTRE))[n],
+                  lambda q: scaled_erfc(q) - mp.mpf("1.25"), lambda q: 1 / scaled_erfc(q))
+        # These of f32 are computed in f64, hence its coefficients but fewer of them; so is pow.
+        yield Fit("SINH", 64, (4, 8)[n], mp.mpf(0), mp.mpf(1),
+                  lambda z: (mp.sinh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sinh(mp.sqrt(z)))
+        yield Fit("ASIN", 64, (7, 13)[n], mp.mpf(0), mp.mpf(0.25),
+                  lambda z: (mp.asin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.asin(mp.sqrt(z)))
         yield Fit("SIN", 64, (4, 7)[n], mp.mpf(0), quarter_pi2,
                   lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)))
         yield Fit("COS", 64, (4, 6)[n], mp.mpf(0), quarter_pi2,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 V = TypeVar("V")
@@ -132,3 +133,33 @@ def two_sum(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
     total = b.add(x, y)
     part = b.sub(total, x)
     return total, b.add(b.sub(x, b.sub(total, part)), b.sub(y, part))
+
+
+def two_product(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
+    """x y = its rounded value + its error."""
+    product = b.mul(x, y)
+    return product, b.fma(x, y, b.neg(product))
+
+
+def quotient_error(b: Arithmetic[V], quotient: V, n: V, d: V, n_low: V, d_low: V) -> V:
+    """What (n + n_low) / (d + d_low) exceeds the rounded n / d by."""
+    minus = b.neg(quotient)
+    return b.div(b.add(b.fma(minus, d_low, n_low), b.fma(minus, d, n)), d)
+
+
+def in_f64(b: Arithmetic[V], function: Callable[..., V], *xs: V) -> V:
+    """function(*xs), of f32 computed in f64 and rounded once more; `function` sees f64 only."""
+    if b.bits(xs[0]) == 32:
+        return b.truncf(function(b, *(b.extf(x) for x in xs)))
+    return function(b, *xs)
+
+
+def common_scale(b: Arithmetic[V], x: V, y: V) -> V:
+    """A power of two, for finite f64 that are not negative: neither the squares of x and y times it, nor their sums and
+    quotients, overflow, nor does the square of the greater one underflow."""
+    def either(predicate: str, limit: float) -> tuple[V, V]:
+        return b.cmp(predicate, x, b.const(limit, x)), b.cmp(predicate, y, b.const(limit, x))
+
+    one = b.const(1, x)
+    factor = b.select(b.iand(*either("olt", 2.0**-400)), b.const(2.0**600, x), one)
+    return b.select(b.ior(*either("ogt", 2.0**400)), b.const(2.0**-600, x), factor)

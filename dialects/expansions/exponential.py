@@ -16,6 +16,7 @@ from mlc.dialects.expansions.arithmetic import (
     round_scaled,
     table,
     two_powers,
+    two_product,
 )
 
 # Tables of tools/fit_polynomials.py, lowest degree first. The error is relative to the function's result.
@@ -53,31 +54,9 @@ _TANH = {   # (tanh(x)/x - 1) / x^2 in x^2
         "-0x1.3f3d4eff82e8ap-18 0x1.5526d4b4603e2p-20 -0x1.f4278d8ccbb25p-23 0x1.6dcf0ad742216p-26",
     ),
 }
-_ERF = {   # erf(x)/x - 1 in x^2
-    32: table(  # on [0.0, 1.0], error 2^-29.39
-        "0x1.06eba8p-3 -0x1.81273ep-2 0x1.ce2ce6p-4 -0x1.b7f71ap-6",
-        "0x1.53f224p-8 -0x1.a3515ep-11 0x1.4771fcp-14",
-    ),
-    64: table(  # on [0.0, 1.0], error 2^-56.34
-        "0x1.06eba8214db69p-3 -0x1.812746b037a25p-2 0x1.ce2f21a0458e2p-4 -0x1.b82ce313552f9p-6",
-        "0x1.565bcd2c79acdp-8 -0x1.c02db938b48bap-11 0x1.f9a3ba2590804p-14 -0x1.f4dd04d0d2deep-17",
-        "0x1.ba6a3e87e52e9p-20 -0x1.639c3d8f9b958p-23 0x1.1366dc30cd507p-26 -0x1.c69f76aa62ac6p-30",
-        "0x1.3e74dff95e37p-33",
-    ),
-}
-_ERFC = {   # -log erfc t
-    32: table(  # on [1.0, 4.0], error 2^-29.79
-        "0x1.667f24p-12 0x1.2088d2p+0 0x1.46bb3ep-1 0x1.a651p-4",
-        "-0x1.65c70ep-6 0x1.8251f6p-9 -0x1.86ce92p-13",
-    ),
-    64: table(  # on [1.0, 6.0], error 2^-62.32
-        "0x1.de158dba2b5bap-26 0x1.20dd70cb62372p+0 0x1.45f3272d5137fp-1 0x1.a4f301ca4eb62p-4",
-        "-0x1.3964cd8055b0cp-6 -0x1.a849b270b2dafp-13 0x1.b715e623d67b7p-10 -0x1.219a20418814ep-11",
-        "-0x1.711c3dc6dd2bdp-16 0x1.d0a50ed323b67p-14 -0x1.0f9f131306854p-14 0x1.97589cf6ab5f3p-16",
-        "-0x1.c74407d29cc3p-18 0x1.8a829f1a4b394p-20 -0x1.0a6da34b7385ap-22 0x1.1489e8fc485fep-25",
-        "-0x1.ab2977daa2c01p-29 0x1.ceebcebebe586p-33 -0x1.3a210c07d9662p-37 0x1.91a7839a4a50ap-43",
-    ),
-}
+
+_NO_EXP = {32: -120.0, 64: -760.0}
+"""e^x and even x e^x are 0 from here on down."""
 
 
 def reduce_exp(b: Arithmetic[V], x: V, bias: int) -> tuple[V, V, V, V]:
@@ -148,9 +127,27 @@ def sigmoid(b: Arithmetic[V], x: V) -> V:
     N and D are sums of two floats; the quotient of the first ones gets one correction. f32 0.98 ULP,
     f64 1; 36 and 40 ops.
     """
+    quotient, left, inverse, scale = _sigmoid_in_parts(b, x)
+    return b.mul(b.fma(left, inverse, quotient), scale)
+
+
+def silu(b: Arithmetic[V], x: V) -> V:
+    """x / (1 + e^-x), as sigmoid x and with the product in two floats; only the last one may be a denormal
+
+    f32 1.02 ULP, f64 0.8; 45 and 49 ops.
+    """
+    x = clamp(b, x, _NO_EXP[b.bits(x)], None)
+    quotient, left, inverse, scale = _sigmoid_in_parts(b, x)
+    product, lost = two_product(b, quotient, x)
+    result = b.mul(b.add(product, b.fma(b.mul(left, inverse), x, lost)), scale)
+    return b.copysign(b.select(b.cmp("ogt", x, b.const(2.0**100, x)), x, result), x)
+
+
+def _sigmoid_in_parts(b: Arithmetic[V], x: V) -> tuple[V, V, V, V]:
+    """1 / (1 + e^-x) = (quotient + left inverse) scale, where scale is a power of two and the rest no denormal."""
     bits = b.bits(x)
     one, zero = b.const(1, x), b.const(0, x)
-    i, g = exp_less_one(b, clamp(b, b.neg(b.abs(x)), {32: -104.0, 64: -746.0}[bits], None), 2 * BIAS[bits])
+    i, g = exp_less_one(b, clamp(b, b.neg(b.abs(x)), _NO_EXP[bits], None), 2 * BIAS[bits])
     first, second = two_powers(b, i, x)
     z = b.fma(g, first, first)                          # e^-|x| / second
     z_low = b.fma(g, first, b.sub(first, z))
@@ -161,7 +158,7 @@ def sigmoid(b: Arithmetic[V], x: V) -> V:
     inverse = b.div(one, d)
     quotient = b.mul(n, inverse)
     left = b.fma(b.neg(quotient), d_low, b.add(b.fma(b.neg(quotient), d, n), b.select(negative, z_low, zero)))
-    return b.mul(b.fma(left, inverse, quotient), b.select(negative, second, one))
+    return quotient, left, inverse, b.select(negative, second, one)
 
 
 def tanh(b: Arithmetic[V], x: V) -> V:
@@ -178,18 +175,3 @@ def tanh(b: Arithmetic[V], x: V) -> V:
     z = b.mul(a, a)
     small = b.fma(b.mul(horner(b, _TANH[bits], z), z), a, a)
     return b.copysign(b.select(b.cmp("olt", a, one), small, large), x)
-
-
-def erf(b: Arithmetic[V], x: V) -> V:
-    """erf x = x + x p(x^2) for |x| < 1; else 1 - e^-w(|x|), w(t) = -log erfc t, with the sign of x
-
-    The second form is N. Juffa's. f32 0.99 ULP, f64 1.01; 34 and 57 ops.
-    """
-    bits = b.bits(x)
-    a = b.abs(x)
-    w = horner(b, _ERFC[bits], clamp(b, a, None, {32: 4.0, 64: 6.0}[bits]))
-    i, g = exp_less_one(b, b.neg(w), BIAS[bits])
-    power = power_of_two(b, i, x)
-    large = b.fma(b.neg(g), power, b.sub(b.const(1, x), power))
-    small = b.fma(horner(b, _ERF[bits], b.mul(a, a)), a, a)
-    return b.copysign(b.select(b.cmp("olt", a, b.const(1, x)), small, large), x)

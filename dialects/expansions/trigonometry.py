@@ -1,4 +1,4 @@
-"""Expansions: sine, cosine, arc tangent."""
+"""Expansions: sine, cosine, tangent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from mlc.dialects.expansions.arithmetic import (
     V,
     clamp,
     horner,
+    quotient_error,
     round_scaled,
     table,
     two_sum,
@@ -35,17 +36,6 @@ _COS = {   # (cos r - 1 + r^2/2) / r^4 in r^2
         "0x1.1ee9dbf0684e7p-29 -0x1.8fa6978897d9p-37",
     ),
 }
-_ATAN = {   # (atan(z)/z - 1) / z^2 in z^2
-    32: table(  # on [0.0, 0.25], error 2^-27.44
-        "-0x1.555512p-2 0x1.997b06p-3 -0x1.224a18p-3 0x1.a003eap-4",
-        "-0x1.a4042cp-5",
-    ),
-    64: table(  # on [0.0, 0.25], error 2^-57.78
-        "-0x1.5555555555516p-2 0x1.999999999114p-3 -0x1.249249215dd14p-3 0x1.c71c7090e0cc2p-4",
-        "-0x1.745cf4ca48a1ep-4 0x1.3b113db0bc262p-4 -0x1.10f31e6553f12p-4 0x1.dfe96d668ebc8p-5",
-        "-0x1.a3983492172b2p-5 0x1.56f533b89a9dep-5 -0x1.c17de7ade89b4p-6 0x1.4b8147880a48ep-7",
-    ),
-}
 # The bits of 1 / (2 pi) in pieces of 29 bits (the last one: 53), and in words of 53 bits, times 2^512.
 _TURN_PIECES = table(
     "0x1.45f306dp-3 0x1.9391054p-32 0x1.4fe13abp-61 0x1.d1f534dp-90",
@@ -59,7 +49,7 @@ _TURN_WORDS = table(
     "0x1.fb3c9f2c26dd2p-340 0x1.d18fd9a797fa8p-392 0x1.6ba93dd63f5f2p-445 0x1.f17b3d0739f78p-498",
     "0x1.4a525d4d7f6bfp-551 0x1.88fc6ae842bp-605 0x1.98237e3db5d5fp-657",
 )
-_HALF_PI_LOW = dict(zip((32, 64), table("-0x1.777a5cf72cecep-25 0x1.1a62633145c07p-54")))  # pi/2 less its nearest float
+_HALF_PI_LOW = float.fromhex("0x1.1a62633145c07p-54")          # pi/2 less its nearest f64
 
 
 def _quarters_of_f32(b: Arithmetic[V], x: V) -> tuple[V, V]:
@@ -121,14 +111,17 @@ def _reduce_f64(b: Arithmetic[V], x: V) -> tuple[V, V, V]:
     four, right = b.const(4, x), b.const(math.pi / 2, x)
     quarters = b.fma(turns, four, b.neg(n))
     r = b.mul(quarters, right)
-    low = b.fma(quarters, b.const(_HALF_PI_LOW[64], x), b.fma(quarters, right, b.neg(r)))
+    low = b.fma(quarters, b.const(_HALF_PI_LOW, x), b.fma(quarters, right, b.neg(r)))
     low = b.fma(b.mul(turns_low, four), right, low)
     small = b.cmp("olt", x, b.const(0.5, x))
     return i, b.select(small, x, r), b.select(small, b.const(0, x), low)
 
 
-def _sin_or_cos(b: Arithmetic[V], x: V, quarter: int) -> V:
-    """sin(x + quarter pi/2)"""
+def _sine_and_cosine(b: Arithmetic[V], x: V) -> tuple[V, tuple[V, V], tuple[V, V]]:
+    """Of |x| = n pi/2 + r: n modulo 4 in the low bits of an integer, and the sine and cosine of r
+
+    Each is a pair of f64, what it is nearly and what is to be added; x is f32 or f64.
+    """
     bits = b.bits(x)
     wide = b.extf(b.abs(x)) if bits == 32 else b.abs(x)
     one, low = b.const(1, wide), None
@@ -137,67 +130,65 @@ def _sin_or_cos(b: Arithmetic[V], x: V, quarter: int) -> V:
         r = b.mul(quarters, b.const(math.pi / 2, wide))
     else:
         i, r, low = _reduce_f64(b, wide)
-    i = b.iadd(i, b.iconst(quarter, wide))
     z = b.mul(r, r)
     tail = b.mul(b.mul(horner(b, _SIN[bits], z), z), r)
     v = b.fma(horner(b, _COS[bits], z), z, b.const(-0.5, wide))
-    sine, cosine = b.add(r, tail), b.fma(v, z, one)
-    if low is not None:                                 # sin(r + low) = sin r + low cos r, and likewise the cosine
-        loss = b.fma(low, sine, b.mul(b.fma(r, r, b.neg(z)), b.const(0.5, wide)))
-        sine, cosine = b.add(r, b.fma(low, cosine, tail)), b.add(one, b.fma(v, z, b.neg(loss)))
-    result = b.select(b.icmp("eq", b.iand(i, b.iconst(1, wide)), b.iconst(0, wide)), sine, cosine)
-    sign = b.shl(b.lshr(i, b.iconst(1, wide)), b.iconst(63, wide))
-    result = b.bitcast_float(b.ixor(b.bitcast_int(result), sign))
-    if bits == 32:
-        result = b.truncf(result)
-    if quarter == 0:
-        minus = b.iand(b.bitcast_int(x), b.iconst(1 << (bits - 1), x))
-        result = b.bitcast_float(b.ixor(b.bitcast_int(result), minus))
-    return result
+    if low is None:
+        return i, (r, tail), (one, b.mul(v, z))
+    # sin(r + low) = sin r + low cos r, and likewise the cosine
+    loss = b.fma(low, b.add(r, tail), b.mul(b.fma(r, r, b.neg(z)), b.const(0.5, wide)))
+    return i, (r, b.fma(low, b.fma(v, z, one), tail)), (one, b.fma(v, z, b.neg(loss)))
+
+
+def _is_even(b: Arithmetic[V], i: V) -> V:
+    return b.icmp("eq", b.iand(i, b.iconst(1, i)), b.iconst(0, i))
+
+
+def _with_sign(b: Arithmetic[V], result: V, x: V) -> V:
+    """`result` of |x|, rounded to the width of x, with its sign flipped where x has one."""
+    result = b.truncf(result) if b.bits(x) == 32 else result
+    minus = b.iand(b.bitcast_int(x), b.iconst(1 << (b.bits(x) - 1), x))
+    return b.bitcast_float(b.ixor(b.bitcast_int(result), minus))
+
+
+def _sin_or_cos(b: Arithmetic[V], x: V, quarter: int) -> V:
+    """sin(|x| + quarter pi/2) in f64"""
+    i, sine, cosine = _sine_and_cosine(b, x)
+    i = b.iadd(i, b.iconst(quarter, i))
+    result = b.select(_is_even(b, i), b.add(*sine), b.add(*cosine))
+    sign = b.shl(b.lshr(i, b.iconst(1, i)), b.iconst(63, i))
+    return b.bitcast_float(b.ixor(b.bitcast_int(result), sign))
 
 
 def sin(b: Arithmetic[V], x: V) -> V:
     """sin x from the sine or cosine of x less the nearest multiple of pi/2; f32 is computed in f64
 
-    f32 0.501 ULP, f64 0.93; 55 and 186 ops.
+    f32 0.501 ULP, f64 0.93; 56 and 186 ops.
     """
-    return _sin_or_cos(b, x, 0)
+    return _with_sign(b, _sin_or_cos(b, x, 0), x)
 
 
 def cos(b: Arithmetic[V], x: V) -> V:
     """cos x = sin(x + pi/2), the quarter turn added after the reduction
 
-    f32 0.501 ULP, f64 0.93; 53 and 184 ops.
+    f32 0.501 ULP, f64 0.93; 54 and 184 ops.
     """
-    return _sin_or_cos(b, x, 1)
+    result = _sin_or_cos(b, x, 1)
+    return b.truncf(result) if b.bits(x) == 32 else result
 
 
-def atan(b: Arithmetic[V], x: V) -> V:
-    """atan |x| = c + atan z, z = n / d, with the sign of x; atan z = z + z^3 p(z^2)
+def tan(b: Arithmetic[V], x: V) -> V:
+    """tan x = sin r / cos r or -cos r / sin r, r = x less the nearest multiple of pi/2; f64 in two floats
 
-    c, n and d are 0, |x| and 1 up to 1/2; pi/4, |x| - 1 and |x| + 1 up to 2; then pi/2, -1 and |x|. All but z^3 p is
-    in two floats. f32 0.78 ULP, f64 0.7; 33 and 40 ops.
+    f32 0.501 ULP, f64 1; 54 and 195 ops.
     """
-    bits = b.bits(x)
-    one, half = b.const(1, x), b.const(math.pi / 2, x)
-    a = clamp(b, b.abs(x), None, 2.0**100)
-    small, large = b.cmp("olt", a, b.const(0.5, x)), b.cmp("ogt", a, b.const(2, x))
-
-    def choose(least: V, middle: V, most: V) -> V:
-        return b.select(small, least, b.select(large, most, middle))
-
-    zero, low = b.const(0, x), b.const(_HALF_PI_LOW[bits], x)
-    more = b.add(a, one)
-    n, d = choose(a, b.sub(a, one), b.neg(one)), choose(one, more, a)
-    d_low = choose(zero, b.sub(a, b.sub(more, one)), zero)
-    c = choose(zero, b.mul(half, b.const(0.5, x)), half)
-    c_low = choose(zero, b.mul(low, b.const(0.5, x)), low)
-    inverse = b.div(one, d)
-    z = b.mul(n, inverse)
-    z_low = b.mul(b.fma(b.neg(z), d_low, b.fma(b.neg(z), d, n)), inverse)
-    w = b.mul(z, z)
-    slope = b.fma(w, b.const(-0.8, x), one)             # of atan at z, nearly: 1 / (1 + z^2)
-    main = b.add(c, z)
-    rest = b.add(b.sub(z, b.sub(main, c)), b.fma(z_low, slope, c_low))
-    tail = b.mul(horner(b, _ATAN[bits], w), w)
-    return b.copysign(b.add(main, b.fma(tail, z, rest)), x)
+    i, (r, tail), (one, less) = _sine_and_cosine(b, x)
+    even = _is_even(b, i)
+    sine, cosine = b.add(r, tail), b.add(one, less)
+    n, d = b.select(even, sine, b.neg(cosine)), b.select(even, cosine, sine)
+    quotient = b.div(n, d)
+    if b.bits(x) == 64:
+        sine_low, cosine_low = b.add(b.sub(r, sine), tail), b.add(b.sub(one, cosine), less)
+        n_low, d_low = b.select(even, sine_low, b.neg(cosine_low)), b.select(even, cosine_low, sine_low)
+        quotient = b.add(quotient, quotient_error(b, quotient, n, d, n_low, d_low))
+    return _with_sign(b, quotient, x)

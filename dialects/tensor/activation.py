@@ -1,4 +1,4 @@
-"""tensor, activations: composites of one operand, element by element."""
+"""tensor, activations: functions of one operand, element by element; composites but for Silu."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, cast, compare, full, leading, select
 from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
-from mlc.dialects.tensor.elementwise import Erf
+from mlc.dialects.tensor.elementwise import Erfc, UnaryMath
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
 
@@ -108,14 +108,14 @@ class Gelu(_SmoothActivation, name="tensor.gelu"):
     def define(self, x: Array) -> Any:
         if self.approximate == "tanh":
             return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-        return 0.5 * x * (1 + Erf.f(x / math.sqrt(2)))
+        return 0.5 * x * Erfc.f(-x / math.sqrt(2))
 
     def _twice_cdf(self, x: Value) -> Value:
-        """1 + erf(x / sqrt(2)), or its approximation by tanh."""
+        """1 + erf(x / sqrt(2)) = erfc(-x / sqrt(2)), or its approximation by tanh."""
         if self.approximate == "tanh":
             inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
             return tensor.Tanh(inner).result + 1
-        return tensor.Erf(x * math.sqrt(0.5)).result + 1
+        return tensor.Erfc(x * -math.sqrt(0.5)).result         # of which 1 + erf would leave nothing below -6
 
     def emit(self, x: Value) -> Value:
         return x * 0.5 * self._twice_cdf(x)
@@ -131,21 +131,19 @@ class Gelu(_SmoothActivation, name="tensor.gelu"):
         return twice * 0.5 + x * density
 
 
-class Silu(_SmoothActivation, name="tensor.silu"):
+class Silu(UnaryMath, name="tensor.silu"):
     """result[i] = x[i] / (1 + e^-x[i])
 
         %r = tensor.silu %x : tensor<3xf32>
     """
 
-    def define(self, x: Array) -> Any:
-        return x * tensor.Sigmoid.f(x)
+    wide = True
+    f = staticmethod(lambda x: np.maximum(x, -800) * tensor.Sigmoid.f(x))
 
-    def emit(self, x: Value) -> Value:
-        return x * tensor.Sigmoid(x).result
-
-    def slope(self, x: Value) -> Value:
+    def partial(self, ct: Value) -> Value:
+        x = widened(self.x)
         s = tensor.Sigmoid(x).result
-        return s * (x * (1 - s) + 1)
+        return cast(widened(ct) * (s * (x * (1 - s) + 1)), self.x.type.dtype)
 
 
 class Softplus(_SmoothActivation, name="tensor.softplus"):
@@ -174,7 +172,9 @@ class LogSigmoid(_SmoothActivation, name="tensor.log_sigmoid"):
         return -np.logaddexp(0, -x)
 
     def emit(self, x: Value) -> Value:
-        return -softplus(-x)
+        """min(x, 0) - log(1 + e^-|x|)"""
+        least = tensor.Minimum(x, full(0, x)).result
+        return least - tensor.Log1p(exp(-tensor.Abs(x).result)).result
 
     def slope(self, x: Value) -> Value:
         return tensor.Sigmoid(-x).result

@@ -115,6 +115,38 @@ class Rem(BinaryMath, name="tensor.rem"):
         return ct, -(ct * FloorDiv(self.lhs, self.rhs).result)
 
 
+class Fmod(BinaryMath, name="tensor.fmod"):
+    """result[i] = lhs[i] - rhs[i] * trunc(lhs[i] / rhs[i]), with the sign of lhs[i]; of integers 0 where rhs[i] = 0
+
+        %r = tensor.fmod %x, %y : tensor<3xi32>
+    """
+
+    f = staticmethod(np.fmod)
+
+    def partials(self, ct: Value) -> tuple[Value, Value]:
+        return ct, -(ct * tensor.Round((self.lhs - self.result) / self.rhs).result)
+
+
+class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
+    """result[i] = sqrt(lhs[i]^2 + rhs[i]^2), without overflow on the way; inf if either is infinite
+
+        %r = tensor.hypot %x, %y : tensor<3xf32>
+    """
+
+    accepts = ("float",)
+    wide = True
+    f = staticmethod(np.hypot)
+
+    def partials(self, ct: Value) -> tuple[Value, Value]:
+        distance = one_at_zero(self.result)
+        return ct * (self.lhs / distance), ct * (self.rhs / distance)
+
+
+def one_at_zero(x: Value) -> Value:
+    """x, and 1 where it is 0: a divisor, where 0 / 0 is to be 0."""
+    return select(compare("eq", x, full(0, x)), full(1, x), x)
+
+
 def _power(x: Any, y: Any) -> Any:
     """x^y; of integers modulo 2^width, and of a negative y the integer part of 1 / x^-y (0 where x = 0)."""
     if x.dtype.kind == "f":

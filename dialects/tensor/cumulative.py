@@ -22,7 +22,8 @@ from mlc.dialects.tensor.base import (
     select,
     zeros,
 )
-from mlc.dialects.tensor.composite import Composite, exp, log_sum_exp, maximum, widened
+from mlc.dialects.tensor.composite import Composite, exp, maximum, widened
+from mlc.dialects.tensor.control import as_index, from_index, while_loop
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.ir.core import Value
@@ -159,13 +160,14 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         return np.flip(out, self.axis) if self.reverse else out
 
     def decompose(self) -> Value:
-        """Prefixes of 2, 4, 8, ... elements, each from two of half the length; of all at once where n is a symbol.
+        """Prefixes of 2, 4, 8, ... elements, each from two of half the length; in a loop where the length is a symbol.
 
-        A running sum of e^(x - max x) would lose the prefixes whose elements are all far below the maximum.
+        Both give the same bits. A running sum of e^(x - max x) would lose the prefixes whose elements are all far below
+        the maximum.
         """
         y, n = widened(self.x), self.x.type.shape[self.axis]
         if not isinstance(n, int):
-            return cast(self._of_all(y, n), self.x.type.dtype)
+            return cast(self._doubled(y, n), self.x.type.dtype)
         reach = 1
         while reach < n:
             y = _log_add_exp(y, self._shifted(y, reach))
@@ -182,13 +184,24 @@ class LogCumSumExp(Composite, name="tensor.logcumsumexp"):
         low, high = (zero, at) if self.reverse else (at, zero)
         return tensor.Pad(kept.result, full(-math.inf, y), low, high, zero).result
 
-    def _of_all(self, y: Value, n: Dim) -> Value:
-        shape, axis = y.type.shape, self.axis
-        row = [1] * (len(shape) + 1)
-        places = (Iota((*row[:a], n, *row[a + 1:]), a, i64).result for a in (axis, axis + 1))
-        seen = compare("ge" if not self.reverse else "le", *places)
-        wide = reshape(y, (*shape[:axis], 1, *shape[axis:]))
-        return reshape(log_sum_exp(select(seen, wide, full(-math.inf, y)), axis + 1), shape)
+    def _doubled(self, y: Value, n: Dim) -> Value:
+        def more(reach: Value, y: Value) -> Value:
+            return arith.CmpI("slt", reach, as_index(n)).result
+
+        def step(reach: Value, y: Value) -> list[Value]:
+            return [arith.AddI(reach, reach).result, _log_add_exp(y, self._shifted_by(y, n, from_index(reach)))]
+
+        return while_loop(more, step, [as_index(1), y])[1]
+
+    def _shifted_by(self, y: Value, n: Dim, by: Value) -> Value:
+        """The same by a number that only the running program knows."""
+        row: Value = Iota((n,), 0, i64).result
+        place = row + by if self.reverse else row - by
+        last = tensor.Size(n, i64).result
+        inside = tensor.And(compare("ge", place, full(0, place)), compare("lt", place, last)).result
+        moved = tensor.Take(y, select(inside, place, full(0, place)), self.axis).result
+        shape = (1,) * self.axis + (n,) + (1,) * (y.type.rank - self.axis - 1)
+        return select(reshape(inside, shape), moved, full(-math.inf, y))
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """dx[j] = the sum over i >= j of ct[i] * e^(x[j] - result[i]), for positive and negative ct by themselves"""

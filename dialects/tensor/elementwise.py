@@ -153,7 +153,7 @@ class Expm1(UnaryMath, name="tensor.expm1"):
     f = staticmethod(np.expm1)
 
     def partial(self, ct: Value) -> Value:
-        return ct * (self.result + 1)
+        return ct * Exp(self.x).result                     # result + 1 has lost what is small
 
 
 class Log(UnaryMath, name="tensor.log"):
@@ -180,6 +180,19 @@ class Log2(UnaryMath, name="tensor.log2"):
 
     def partial(self, ct: Value) -> Value:
         return ct / (self.x * math.log(2))
+
+
+class Log10(UnaryMath, name="tensor.log10"):
+    """result[i] = log_10(x[i])
+
+        %r = tensor.log10 %x : tensor<3xf32>
+    """
+
+    wide = True
+    f = staticmethod(np.log10)
+
+    def partial(self, ct: Value) -> Value:
+        return ct / (self.x * math.log(10))
 
 
 class Log1p(UnaryMath, name="tensor.log1p"):
@@ -303,6 +316,19 @@ class Erf(UnaryMath, name="tensor.erf"):
 
     def partial(self, ct: Value) -> Value:
         return ct * (Exp(-(self.x * self.x)).result * (2 / math.sqrt(math.pi)))
+
+
+class Erfc(UnaryMath, name="tensor.erfc"):
+    """result[i] = 1 - erf(x[i]) = 2/sqrt(pi) * integral from x[i] to infinity of e^(-t^2) dt
+
+        %r = tensor.erfc %x : tensor<3xf32>
+    """
+
+    wide = True
+    f = staticmethod(np.vectorize(math.erfc, otypes=[np.float64]))
+
+    def partial(self, ct: Value) -> Value:
+        return ct * (Exp(-(self.x * self.x)).result * (-2 / math.sqrt(math.pi)))
 
 
 class _Step(UnaryMath):

@@ -104,7 +104,7 @@ def log2(input: Operand) -> Tensor:
 @operation()
 def log10(input: Operand) -> Tensor:
     """The logarithm to base 10: 10 ** log10(x) = x; NaN below 0."""
-    return log2(input) * math.log10(2)
+    return _one(T.Log10, floating(input))
 
 
 @operation()
@@ -149,7 +149,7 @@ def sigmoid(input: Operand) -> Tensor:
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
     x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
-    return log(x / (1 - x))
+    return log(x) - log1p(-x)
 
 
 @operation()
@@ -160,8 +160,8 @@ def erf(input: Operand) -> Tensor:
 
 @operation()
 def erfc(input: Operand) -> Tensor:
-    """1 - erf(input)"""
-    return 1 - erf(input)
+    """1 - erf(input), with its digits also where that is small"""
+    return _one(T.Erfc, floating(input))
 
 
 def _rounding(cls: Any, input: Operand) -> Tensor:
@@ -329,10 +329,7 @@ def fmod(input: Operand, other: Operand) -> Tensor:
     """input - other * trunc(input / other), with the sign of input"""
     a, b = together(input, other)
     _numeric(a, "fmod")
-    if not signed(a):
-        return remainder(a, b)
-    out = remainder(abs(a), abs(b))
-    return where(a < 0, -out, out)
+    return _two(T.Fmod, a, b)
 
 
 @operation(literal=("exponent", "input"))
@@ -375,15 +372,20 @@ def minimum(input: Operand, other: Operand) -> Tensor:
 @operation()
 def fmax(input: Operand, other: Operand) -> Tensor:
     """The greater of two; NaN only if both are."""
-    a, b = together(input, other)
-    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+    return _greater(input, other, "ge")
 
 
 @operation()
 def fmin(input: Operand, other: Operand) -> Tensor:
     """The smaller of two; NaN only if both are."""
+    return _greater(input, other, "le")
+
+
+def _greater(input: Operand, other: Operand, wins: str) -> Tensor:
+    """`input` where `input wins other` or `other` is NaN, else `other`; the derivative is that of what is taken."""
     a, b = together(input, other)
-    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+    taken = _compare(wins, a, b)
+    return where(logical_or(taken, isnan(b)) if b.type.dtype.is_float else taken, a, b)
 
 
 @operation()
@@ -583,8 +585,17 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
         raise UserError("needs min, max or both", code="MLC0353")
     out = tracer(input)
     if min is not None:
-        out = tracer(maximum(out, min))
-    return out if max is None else minimum(out, max)
+        out = _limited(out, min, "lt")
+    return out if max is None else _limited(out, max, "gt")
+
+
+def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
+    """`limit` where `x loses limit` or it is NaN, else x, which has the whole derivative also where they are equal."""
+    a, b = together(x, limit)
+    outside = _compare(loses, a, b)
+    if isinstance(limit, Tensor) and b.type.dtype.is_float:
+        outside = logical_or(outside, isnan(b))
+    return tracer(where(outside, b, a))
 
 
 @operation()

@@ -126,16 +126,20 @@ def _one_hot(tensor: Operand, n: int) -> Tensor:
         raise UserError("the number of classes must be given: it decides the shape of the result", code="MLC0365",
                         hint="pass num_classes")
     shape = [*x.shape, n]
-    classes = emit(T.Iota, tuple(shape), len(shape) - 1, x.type.dtype)
-    return cast(tracer(reshape(x, [*x.shape, 1]) == classes), i64)
+    known = emit(T.Take, emit(T.Iota, (n,), 0, i64), x, 0)           # x itself, if it is a class
+    classes = emit(T.Iota, tuple(shape), len(shape) - 1, i64)
+    return cast(tracer(reshape(known, [*x.shape, 1]) == classes), i64)
 
 
 @creation
 def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """result[..., k] = 1 where tensor[...] == k, else 0, as int64
+    """result[..., k] = 1 where tensor[...] == k, else 0, as int64; IndexError where tensor[...] is no class
 
-    num_classes   how many k there are. -1: one more than the greatest element, which must be known: not of an argument
-                  of a function that is being recorded
+    tensor       integers of any shape, from 0 to num_classes - 1
+    num_classes  the size of the last dimension of the result. -1: one more than the greatest element, which must be
+                 known: not of an argument of a function that is being recorded
+
+    >>> mlc.nn.functional.one_hot(mlc.tensor([0, 2]), 3)
     """
     n = plain_int(num_classes, "num_classes")
     if n < 0 and (known := known_integers(tensor)) is not None and known.size:

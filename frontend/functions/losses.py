@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
@@ -182,8 +183,16 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
 def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None, reduction: str = "mean") -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)); logarithms are not below -100"""
     x, t = _same_shape(input, target)
-    loss = -(t * E.maximum(E.log(x), -100.0) + (1 - t) * E.maximum(E.log1p(-x), -100.0))
+    loss = -(t * _bounded_log(x, E.log, x) + (1 - t) * _bounded_log(1 - x, E.log1p, -x))
     return reduced(loss if weight is None else loss * tracer(weight), reduction)
+
+
+def _bounded_log(x: Tensor, log: Callable[[Operand], Tensor], argument: Tensor) -> Tensor:
+    """log x = log(argument), but not below -100 and with a derivative of 10^12 at most, as PyTorch has it."""
+    steepest = min(1e12, E.LARGEST[tracer(x).type.dtype])
+    small = x < 1 / steepest
+    beyond = E.detach(E.maximum(log(argument), -100.0)) + (x - E.detach(x)) * steepest
+    return E.where(small, beyond, log(E.where(small, 0.5, argument)))
 
 
 @operation()
@@ -239,7 +248,7 @@ def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool 
 def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """input where the target is 1, max(0, margin - input) where it is -1"""
     x, t = together(input, target, floating=True)
-    return reduced(E.where(t != 1, E.maximum(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
+    return reduced(E.where(t != 1, E.clamp_min(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
 
 
 @operation()
@@ -247,7 +256,7 @@ def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margi
                         reduction: str = "mean") -> Tensor:
     """max(0, -target * (input1 - input2) + margin)"""
     a, b = together(input1, input2, floating=True)
-    return reduced(N.relu(-tracer(target) * (a - b) + margin), reduction)
+    return reduced(E.clamp_min(-tracer(target) * (a - b) + margin, 0), reduction)
 
 
 @operation()
@@ -265,7 +274,7 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
     dot = R.sum(a * b, -1)
     cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
     t = tracer(target)
-    return reduced(E.where(t == 1, 1 - cos, N.relu(cos - margin)), reduction)
+    return reduced(E.where(t == 1, 1 - cos, E.clamp_min(cos - margin, 0)), reduction)
 
 
 @operation()
@@ -277,7 +286,7 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
     far = N.pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = E.minimum(far, N.pairwise_distance(positive, negative, p, eps))
-    return reduced(N.relu(near - far + margin), reduction)
+    return reduced(E.clamp_min(near - far + margin, 0), reduction)
 
 
 @operation()

@@ -43,8 +43,9 @@ def relu(input: Operand) -> Tensor:
 
 @operation()
 def relu6(input: Operand) -> Tensor:
-    """min(max(input, 0), 6)"""
-    return E.clamp(input, 0, 6)
+    """min(max(input, 0), 6), with derivative 0 at 0 and 6"""
+    x = tracer(input)
+    return hardtanh(x, 0.0, 6.0) if x.type.dtype.is_float else E.clamp(x, 0, 6)
 
 
 @operation()
@@ -70,8 +71,7 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
 @operation()
 def elu(input: Operand, alpha: float = 1.0) -> Tensor:
     """input above 0, alpha * (e ** input - 1) below"""
-    x = floating(input)
-    return E.where(x > 0, x, alpha * E.expm1(E.minimum(x, 0)))
+    return typed(Tensor, emit(T.Elu, floating(input), float(alpha)))
 
 
 @operation()
@@ -84,7 +84,8 @@ def selu(input: Operand) -> Tensor:
 def celu(input: Operand, alpha: float = 1.0) -> Tensor:
     """input above 0, alpha * (e ** (input / alpha) - 1) below"""
     x = floating(input)
-    return E.where(x > 0, x, alpha * E.expm1(E.minimum(x, 0) / alpha))
+    positive = x > 0
+    return E.where(positive, x, alpha * E.expm1(E.where(positive, 0.0, x) / alpha))
 
 
 @operation()
@@ -122,7 +123,7 @@ def softplus(input: Operand, beta: float = 1.0, threshold: float = 20.0) -> Tens
 @operation()
 def logsigmoid(input: Operand) -> Tensor:
     """log(sigmoid(input))"""
-    return -typed(Tensor, emit(T.Softplus, tracer(-floating(input))))
+    return typed(Tensor, emit(T.LogSigmoid, floating(input)))
 
 
 @operation()
@@ -143,7 +144,7 @@ def tanhshrink(input: Operand) -> Tensor:
 def softshrink(input: Operand, lambd: float = 0.5) -> Tensor:
     """input moved by lambd toward 0, and 0 within lambd of it"""
     x = floating(input)
-    return E.where(x > lambd, x - lambd, E.where(x < -lambd, x + lambd, x * 0.0))
+    return E.where(E.abs(x) <= lambd, 0.0, E.where(x > 0, x - lambd, x + lambd))
 
 
 @operation()
@@ -171,14 +172,15 @@ def hardsigmoid(input: Operand) -> Tensor:
 def hardswish(input: Operand) -> Tensor:
     """input * hardsigmoid(input)"""
     x = floating(input)
-    return E.where(x <= -3, 0.0, E.where(x >= 3, x, x * (x + 3) / 6))
+    between = E.where(E.abs(x) < 3, x, 0.0)                # no infinity where it is not taken
+    return E.where(x <= -3, 0.0, E.where(x >= 3, x, E.where(E.isnan(x), x, between * (between + 3) / 6)))
 
 
 @operation()
 def threshold(input: Operand, threshold: float, value: float) -> Tensor:
     """input above the threshold, value elsewhere"""
     x = tracer(input)
-    return E.where(x > threshold, x, cast(number(value, x.type.dtype), x.type.dtype))
+    return E.where(x <= threshold, cast(number(value, x.type.dtype), x.type.dtype), x)
 
 
 @operation()

@@ -191,7 +191,13 @@ def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
 @operation()
 def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
     """sqrt(var)"""
-    return E.sqrt(var(input, dim, correction=correction, keepdim=keepdim))
+    return _root(var(input, dim, correction=correction, keepdim=keepdim))
+
+
+def _root(x: Tensor, power: float = 0.5) -> Tensor:
+    """x ** power of what is not negative, with derivative 0 at 0, as PyTorch's norms have it, in place of infinity."""
+    zero = x == 0
+    return E.where(zero, 0.0, E.pow(E.where(zero, 1.0, x), power))
 
 
 @operation()
@@ -255,11 +261,10 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
     if p == 1:
         return sum(E.abs(x), dim, keepdim)
     if p == 2:
-        total = sum(x * x, dim, keepdim)
-        # The square root's derivative at 0 is infinite; the norm's is taken as 0, as in PyTorch.
-        zero = total == 0
-        return E.where(zero, 0.0, E.sqrt(E.where(zero, 1.0, total)))
-    return E.pow(sum(E.pow(E.abs(x), p), dim, keepdim), 1 / p)
+        return _root(sum(x * x, dim, keepdim))
+    zero = x == 0
+    powers = E.where(zero, 0.0 if p > 0 else math.inf, E.pow(E.abs(E.where(zero, 1.0, x)), p))
+    return _root(sum(powers, dim, keepdim), 1 / p)
 
 
 @operation()

@@ -5,23 +5,8 @@ from __future__ import annotations
 import math
 
 from mlc.dialects import tensor as T
-from mlc.frontend.functions.elementwise import (
-    _one,
-    abs,
-    copysign,
-    exp,
-    expm1,
-    isinf,
-    log,
-    log1p,
-    maximum,
-    minimum,
-    reciprocal,
-    sign,
-    sqrt,
-    where,
-)
-from mlc.frontend.operands import floating, together, tracer
+from mlc.frontend.functions.elementwise import _one, _two, abs, where
+from mlc.frontend.operands import floating
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 
@@ -42,51 +27,46 @@ def cos(input: Operand) -> Tensor:
 def sinc(input: Operand) -> Tensor:
     """sin(pi * x) / (pi * x), 1 at 0"""
     x = floating(input) * math.pi
-    zero = x == 0
-    return where(zero, 1.0, sin(x) / where(zero, 1.0, x))
+    near = abs(x) < 0.05                                   # the derivative of sin(x) / x is a difference there
+    z = where(near, x, 0.0) ** 2
+    series = 1 + z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z / 362880)))
+    return where(near, series, sin(x) / where(near, 1.0, x))
 
 
 @operation()
 def tan(input: Operand) -> Tensor:
-    """sin / cos"""
-    x = floating(input)
-    return sin(x) / cos(x)
+    """The tangent, sin / cos."""
+    return _one(T.Tan, floating(input))
 
 
 @operation()
 def sinh(input: Operand) -> Tensor:
-    """(e ** x - e ** -x) / 2, exact near 0"""
-    e = expm1(floating(input))
-    return (e + e / (e + 1)) * 0.5
+    """The hyperbolic sine, (e ** x - e ** -x) / 2."""
+    return _one(T.Sinh, floating(input))
 
 
 @operation()
 def cosh(input: Operand) -> Tensor:
-    """(e ** x + e ** -x) / 2"""
-    e = exp(floating(input))
-    return (e + reciprocal(e)) * 0.5
+    """The hyperbolic cosine, (e ** x + e ** -x) / 2."""
+    return _one(T.Cosh, floating(input))
 
 
 @operation()
 def asinh(input: Operand) -> Tensor:
-    """log(x + sqrt(x ** 2 + 1)), exact near 0"""
-    x = floating(input)
-    a = abs(x)
-    return sign(x) * log1p(a + a * a / (1 + sqrt(a * a + 1)))
+    """The inverse of sinh: log(x + sqrt(x ** 2 + 1))."""
+    return _one(T.Asinh, floating(input))
 
 
 @operation()
 def acosh(input: Operand) -> Tensor:
-    """log(x + sqrt(x ** 2 - 1))"""
-    x = floating(input)
-    return log(x + sqrt(x * x - 1))
+    """The inverse of cosh from 0 on: log(x + sqrt(x ** 2 - 1)); NaN below 1."""
+    return _one(T.Acosh, floating(input))
 
 
 @operation()
 def atanh(input: Operand) -> Tensor:
-    """log((1 + x) / (1 - x)) / 2"""
-    x = floating(input)
-    return (log1p(x) - log1p(-x)) * 0.5
+    """The inverse of tanh: log((1 + x) / (1 - x)) / 2; NaN where |x| > 1."""
+    return _one(T.Atanh, floating(input))
 
 
 @operation()
@@ -97,16 +77,14 @@ def tanh(input: Operand) -> Tensor:
 
 @operation()
 def asin(input: Operand) -> Tensor:
-    """The arc sine: atan2(x, sqrt((1 - x) (1 + x)))"""
-    x = floating(input)
-    return atan2(x, sqrt((1 - x) * (1 + x)))
+    """The arc sine, in [-pi/2, pi/2]; NaN where |x| > 1."""
+    return _one(T.Asin, floating(input))
 
 
 @operation()
 def acos(input: Operand) -> Tensor:
-    """The arc cosine: 2 atan2(sqrt(1 - x), sqrt(1 + x))"""
-    x = floating(input)
-    return 2 * atan2(sqrt(1 - x), sqrt(1 + x))
+    """The arc cosine, in [0, pi]; NaN where |x| > 1."""
+    return _one(T.Acos, floating(input))
 
 
 @operation()
@@ -117,27 +95,14 @@ def atan(input: Operand) -> Tensor:
 
 @operation()
 def atan2(input: Operand, other: Operand) -> Tensor:
-    """The angle of the point (other, input), in [-pi, pi]; zeros count by their sign"""
-    y, x = together(input, other, floating=True)
-    endless = isinf(y) & isinf(x)
-    y, x = (tracer(where(endless, copysign(1.0, v), v)) for v in (y, x))
-    steep = abs(y) > abs(x)
-    right = (x == 0) & ~steep                              # both are zero
-    flat = atan(y / where(steep | right, 1.0, x))
-    behind = copysign(1.0, x) < 0
-    flat = where(behind, flat + copysign(math.pi, y), flat)
-    return where(steep, copysign(math.pi / 2, y) - atan(x / where(steep, y, 1.0)), flat)
+    """The angle of the point (other, input), in [-pi, pi]; zeros count by their sign."""
+    return _two(T.Atan2, input, other, floating=True)
 
 
 @operation()
 def hypot(input: Operand, other: Operand) -> Tensor:
-    """sqrt(input ** 2 + other ** 2), without overflow on the way"""
-    a, b = together(input, other, floating=True)
-    a, b = tracer(abs(a)), tracer(abs(b))
-    most, least = maximum(a, b), minimum(a, b)
-    plain = (most == 0) | (most == math.inf)
-    ratio = where(plain, 0.0, least / where(plain, 1.0, most))
-    return most * sqrt(1 + ratio * ratio)
+    """sqrt(input ** 2 + other ** 2), without overflow on the way; inf if either is infinite."""
+    return _two(T.Hypot, input, other, floating=True)
 
 
 @operation()

@@ -92,6 +92,12 @@ def _int_rem(t: ScalarType, a: Value, b: Value) -> Value:
     return arith.Select(arith.CmpI("eq", b, _const(0, b)).result, _const(0, a), rest).result
 
 
+def _int_fmod(t: ScalarType, a: Value, b: Value) -> Value:
+    """a - b * trunc(a / b), and 0 where b is 0"""
+    rest = (arith.RemUI(a, _safe_divisor(b)) if _is_unsigned(t) else arith.RemSI(a, _safe_divisor(b, a))).result
+    return arith.Select(arith.CmpI("eq", b, _const(0, b)).result, _const(0, a), rest).result
+
+
 def _shift(left: bool) -> Callable[..., Value]:
     def build(t: ScalarType, a: Value, b: Value) -> Value:
         """Shifts by the width or more give what shifting one by one would: 0, or the sign."""
@@ -149,7 +155,7 @@ _INT: dict[str, Callable[..., Value]] = {
     "floor": lambda t, x: x, "ceil": lambda t, x: x, "round": lambda t, x: x,
     "isnan": lambda t, x: arith.constant(False, i1), "logical_not": _logical_not, "not": _not,
     "add": _op(arith.AddI), "sub": _op(arith.SubI), "mul": _op(arith.MulI), "floordiv": _int_floordiv,
-    "rem": _int_rem, "pow": _int_pow,
+    "rem": _int_rem, "fmod": _int_fmod, "pow": _int_pow,
     "maximum": _choose(arith.MaxSI, arith.MaxUI), "minimum": _choose(arith.MinSI, arith.MinUI),
     "and": _op(arith.AndI), "or": _op(arith.OrI), "xor": _op(arith.XorI), "shl": _shift(True), "shr": _shift(False),
 }

@@ -112,4 +112,16 @@ Passes are modules of Python, which run when they are imported: a file that some
 example text:
     error[MLC0454]: the file asks for the pass mine.swap, which would be imported and run
 fix: --allow-pass mine.swap, if that is your own pass; or name the pipeline with -p.
+
+MLC0410 There is no such elementary function.
+example shell:
+    mlc accuracy expp
+fix: mlc accuracy without a name measures all of them.
+
+MLC0411 The accuracy of float64 is asked for, and mpmath is not installed.
+True values of float64 need more digits than floats have.
+example text:
+    mlc accuracy exp --type float64
+    error[MLC0411]: mpmath is not installed (No module named 'mpmath'), which float64 is compared with
+fix: pip install mpmath, or measure a narrower type with --type.
 '''

@@ -1,0 +1,65 @@
+"""The elementary functions keep to the errors that dialects/tensor/ACCURACY.md states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc.ir.interp import Interpreter
+from mlc.ir.passes import Pipeline, parse_pipeline
+from mlc.passes.fix_numerics import EXPANSIONS
+from mlc.tools import accuracy
+from tests.arrays import Array
+
+BOUNDS = accuracy.bounds()
+EXACT = {"floordiv", "fmod", "rem"}
+
+
+def interpreted(name: str, xs: Sequence[Array]) -> Array:
+    """The bits that native code gives, without making any."""
+    inside = mlc.lower(accuracy.function(name), xs, level="tensor").module
+    Pipeline(parse_pipeline("fix_numerics")).run(inside)
+    return np.asarray(Interpreter(inside).call("main", list(xs))[0])
+
+
+def test_the_page_has_every_function() -> None:
+    assert sorted(BOUNDS) == accuracy.NAMES == sorted({n.removeprefix("tensor.") for n in EXPANSIONS} - EXACT)
+    assert all(row.keys() == accuracy.FORMATS.keys() for row in BOUNDS.values())
+
+
+def test_the_page_promises_enough() -> None:
+    """float32 within 1.7 units of the last place, and within 1.5 but for erfc; float64 within 2."""
+    for name, row in BOUNDS.items():
+        assert row["float32"] <= (1.7 if name == "erfc" else 1.5) and row["float64"] <= 2, name
+
+
+@pytest.mark.parametrize("format", accuracy.FORMATS)
+@pytest.mark.parametrize("name", accuracy.NAMES)
+def test_errors_are_within_those_stated(name: str, format: str) -> None:
+    """At samples of all exponents; 0.02 more, as these are others than the page's."""
+    count = {"float64": 60, "float32": 4000}.get(format, 2000)
+    found = accuracy.measure(name, accuracy.FORMATS[format], interpreted, count)
+    assert found.ulps <= BOUNDS[name][format] + 0.02, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("format", accuracy.FORMATS)
+@pytest.mark.parametrize("name", accuracy.NAMES)
+def test_the_page_is_what_is_measured(name: str, format: str) -> None:
+    """All of what the command measures, in native code."""
+    found = accuracy.measure(name, accuracy.FORMATS[format], accuracy.native)
+    assert accuracy.rounded_up(found.ulps) <= BOUNDS[name][format], found
+
+
+def test_an_error_is_counted() -> None:
+    """A result that is off by one place, a wrong infinity and a lost NaN are seen."""
+    single, exp = accuracy.FORMATS["float32"], accuracy.native
+    near = accuracy.measure("exp", single, exp, 100)
+    assert 0.4 < near.ulps < 1
+    wrong = accuracy.measure("exp", single, lambda name, xs: np.nextafter(exp(name, xs), np.float32(np.inf)), 100)
+    assert 1 < wrong.ulps <= 3
+    assert accuracy.measure("sin", single, lambda name, xs: np.full_like(xs[0], np.inf), 100).ulps == np.inf
+    assert accuracy.measure("sin", single, lambda name, xs: np.full_like(xs[0], np.nan), 100).ulps == np.inf
