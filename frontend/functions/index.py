@@ -139,7 +139,7 @@ def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
     num_classes  the size of the last dimension of the result. -1: one more than the greatest element, which must be
                  known: not of an argument of a function that is being recorded
 
-    >>> mlc.nn.functional.one_hot(mlc.tensor([0, 2]), 3)
+        one_hot(tensor([0, 2]), 3) == [[1, 0, 0], [0, 0, 1]]
     """
     n = plain_int(num_classes, "num_classes")
     if n < 0 and (known := known_integers(tensor)) is not None and known.size:
