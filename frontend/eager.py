@@ -83,12 +83,12 @@ class Kernel:
         return self.structure.unflatten(leaves)
 
 
-_watching: list[Callable[[str, Any], None]] = []
+_watching: list[Callable[[str, Sequence[Held], Any], None]] = []
 
 
 @contextmanager
-def watched(watch: Callable[[str, Any], None]) -> Iterator[None]:
-    """Within, `watch` is told the name and the result of every operation."""
+def watched(watch: Callable[[str, Sequence[Held], Any], None]) -> Iterator[None]:
+    """Within, `watch` is told the name, the operands and the result of every operation."""
     _watching.append(watch)
     try:
         yield
@@ -110,7 +110,7 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     try:
         result = kernel.run(call.arrays, call.given)
         for watch in _watching:
-            watch(op.name, result)
+            watch(op.name, call.arrays, result)
         return result
     except Error as error:                                 # the kernel may have been made for another line
         if isinstance(error, UserError):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     # isort: off
     from mlc import cuda, fft, linalg, nn, optim, random
+    from mlc.anomaly import detect_anomaly
     from mlc.api import (
         Compiled, checkpoint, compile, cond, custom_jvp, custom_vjp, fori_loop, get_num_threads, grad, hessian,
         hvp, jacfwd, jacrev, jvp, linearize, lower, native_entries, saved_bytes, scan, set_num_threads,
@@ -117,6 +118,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.trigonometry import atan2 as arctan2
     from mlc.frontend.functions.trigonometry import atanh as arctanh
     from mlc.frontend.tensor import Tensor
+    from mlc.gradcheck import gradcheck, gradgradcheck
     from mlc.ir.diag import Error, UserError
     from mlc.nn.init import manual_seed
     # isort: on
@@ -134,39 +136,40 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
     "ceil", "celu", "chain_matmul", "checkpoint", "chunk", "clamp", "clamp_max", "clamp_min", "clip", "clone",
     "column_stack", "combinations", "compile", "concat", "concatenate", "cond", "contiguous", "copysign",
     "corrcoef", "cos", "cosh", "cosine_similarity", "count_nonzero", "cov", "cross", "cuda", "cummax", "cummin",
-    "cumprod", "cumsum", "custom_jvp", "custom_vjp", "deg2rad", "det", "detach", "diag", "diag_embed", "diagflat",
-    "diagonal", "diff", "dist", "div", "divide", "dot", "dsplit", "dstack", "dynamic_slice",
-    "dynamic_update_slice", "einsum", "embedding", "empty", "empty_like", "eq", "equal", "erf", "erfc", "erfinv",
-    "exp", "exp2", "expand", "expm1", "eye", "fft", "fix", "flatten", "flip", "fliplr", "flipud", "float16",
-    "float32", "float64", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop", "frac",
-    "from_dlpack", "from_numpy", "full", "full_like", "gather", "ge", "ger", "get_num_threads", "grad", "greater",
-    "greater_equal", "gt", "hamming_window", "hann_window", "heaviside", "hessian", "histc", "hsplit", "hstack",
-    "hvp", "hypot", "index_add", "index_copy", "index_fill", "index_reduce", "index_select", "inner", "int16",
-    "int32", "int64", "int8", "inverse", "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf",
-    "jacfwd", "jacrev", "jvp", "kron", "kthvalue", "layer_norm", "ldexp", "le", "lerp", "less", "less_equal",
-    "linalg", "linearize", "linspace", "load", "log", "log10", "log1p", "log2", "log_softmax", "logaddexp",
-    "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
-    "logsumexp", "lower", "lt", "manual_seed", "map", "masked_fill", "masked_select", "matmul", "matrix_exp",
-    "matrix_power", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm", "mode", "moveaxis",
-    "movedim", "msort", "mul", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian", "nanquantile", "nansum",
-    "narrow", "native_entries", "ne", "neg", "negative", "nn", "nonzero", "norm", "not_equal", "one_hot", "ones",
-    "ones_like", "optim", "outer", "pad", "pairwise_distance", "permute", "positive", "pow", "prelu", "prod",
-    "quantile", "rad2deg", "random", "ravel", "reciprocal", "relu", "remainder", "repeat_interleave", "reshape",
-    "rms_norm", "roll", "rot90", "round", "row_stack", "rsqrt", "save", "saved_bytes", "scan", "scatter",
-    "scatter_add", "scatter_reduce", "searchsorted", "select", "selu", "set_num_threads", "sigmoid", "sign",
-    "signbit", "sin", "sinc", "sinh", "slogdet", "softmax", "sort", "spec", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes", "swapdims", "t", "take", "take_along_dim",
-    "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold", "tile", "topk", "trace", "transpose",
-    "trapezoid", "tril", "tril_indices", "triu", "triu_indices", "true_divide", "trunc", "uint16", "uint32",
-    "uint64", "uint8", "unbind", "unflatten", "unique", "unique_consecutive", "unravel_index", "unsqueeze",
-    "value_and_grad", "vander", "var", "var_mean", "vdot", "vjp", "vmap", "vsplit", "vstack", "where",
-    "while_loop", "xlogy", "zeros", "zeros_like",
+    "cumprod", "cumsum", "custom_jvp", "custom_vjp", "deg2rad", "det", "detach", "detect_anomaly", "diag",
+    "diag_embed", "diagflat", "diagonal", "diff", "dist", "div", "divide", "dot", "dsplit", "dstack",
+    "dynamic_slice", "dynamic_update_slice", "einsum", "embedding", "empty", "empty_like", "eq", "equal", "erf",
+    "erfc", "erfinv", "exp", "exp2", "expand", "expm1", "eye", "fft", "fix", "flatten", "flip", "fliplr", "flipud",
+    "float16", "float32", "float64", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "fori_loop",
+    "frac", "from_dlpack", "from_numpy", "full", "full_like", "gather", "ge", "ger", "get_num_threads", "grad",
+    "gradcheck", "gradgradcheck", "greater", "greater_equal", "gt", "hamming_window", "hann_window", "heaviside",
+    "hessian", "histc", "hsplit", "hstack", "hvp", "hypot", "index_add", "index_copy", "index_fill", "index_reduce",
+    "index_select", "inner", "int16", "int32", "int64", "int8", "inverse", "isclose", "isfinite", "isin", "isinf",
+    "isnan", "isneginf", "isposinf", "jacfwd", "jacrev", "jvp", "kron", "kthvalue", "layer_norm", "ldexp", "le",
+    "lerp", "less", "less_equal", "linalg", "linearize", "linspace", "load", "log", "log10", "log1p", "log2",
+    "log_softmax", "logaddexp", "logaddexp2", "logcumsumexp", "logdet", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logit", "logsumexp", "lower", "lt", "manual_seed", "map", "masked_fill", "masked_select",
+    "matmul", "matrix_exp", "matrix_power", "max", "maximum", "mean", "median", "meshgrid", "min", "minimum", "mm",
+    "mode", "moveaxis", "movedim", "msort", "mul", "multiply", "mv", "nan_to_num", "nanmean", "nanmedian",
+    "nanquantile", "nansum", "narrow", "native_entries", "ne", "neg", "negative", "nn", "nonzero", "norm",
+    "not_equal", "one_hot", "ones", "ones_like", "optim", "outer", "pad", "pairwise_distance", "permute",
+    "positive", "pow", "prelu", "prod", "quantile", "rad2deg", "random", "ravel", "reciprocal", "relu", "remainder",
+    "repeat_interleave", "reshape", "rms_norm", "roll", "rot90", "round", "row_stack", "rsqrt", "save",
+    "saved_bytes", "scan", "scatter", "scatter_add", "scatter_reduce", "searchsorted", "select", "selu",
+    "set_num_threads", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "slogdet", "softmax", "sort", "spec",
+    "split", "sqrt", "square", "squeeze", "stack", "std", "std_mean", "sub", "subtract", "sum", "swapaxes",
+    "swapdims", "t", "take", "take_along_dim", "tan", "tanh", "tensor", "tensor_split", "tensordot", "threshold",
+    "tile", "topk", "trace", "transpose", "trapezoid", "tril", "tril_indices", "triu", "triu_indices",
+    "true_divide", "trunc", "uint16", "uint32", "uint64", "uint8", "unbind", "unflatten", "unique",
+    "unique_consecutive", "unravel_index", "unsqueeze", "value_and_grad", "vander", "var", "var_mean", "vdot",
+    "vjp", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like",
 ]
 
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
-    "save": "mlc.artifact",
+    "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradcheck",
+    "gradgradcheck": "mlc.gradcheck",
 }
 _MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
 

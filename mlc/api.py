@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
@@ -134,9 +135,25 @@ STATES_KNOWN = 8
 
 
 class Checks:
-    """Whether all calls of compiled functions are compared with plain Python: what `mlc run --check` asks for."""
+    """What is done with all calls of compiled functions in this process.
+
+    every_call  whether they are compared with plain Python: what `mlc run --check` asks for
+    anomaly     what is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly
+    """
 
     every_call = False
+    anomaly: Callable[[Sequence[Any], Callable[[], Op], Sequence[Any]], None] | None = None
+
+
+@contextmanager
+def without_fast_paths() -> Iterator[None]:
+    """Within, all calls of compiled functions go through `Compiled`."""
+    from mlc.backends.cpu.callable import without_fast_path
+    with ExitStack() as stack:
+        for function in _functions.values():
+            if function.dispatcher is not None:
+                stack.enter_context(without_fast_path(function.dispatcher, function))
+        yield
 
 
 @dataclass(frozen=True)
@@ -278,13 +295,14 @@ class Compiled:
         except Error as error:
             compiled.error = error
         compiled.buffers = checked.buffers_of((args, keywords))
-        module = None
-        if compiled.error is None:
-            module = self._record(arguments, args, keywords)[0].trace.module
-        checked.compare(name_of(self.f), plain, compiled, module, arrays)
+        checked.compare(name_of(self.f), plain, compiled, lambda: self._module(arguments, args, keywords), arrays)
         if compiled.error is not None:
             raise compiled.error
         return compiled.result
+
+    def _module(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Op:
+        """What is recorded for these arguments."""
+        return self._record(arguments, args, keywords)[0].trace.module
 
     def _run(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         try:
@@ -301,6 +319,7 @@ class Compiled:
         recorded, entry, donated = found
         if entry is None:
             return recorded.result(())
+        arrays = [np.array(a) for a in arguments.arrays] if Checks.anomaly is not None else []
         try:
             results = entry.call(self._brought(arguments))
         except (UserAssertionError, UserIndexError):
@@ -312,6 +331,8 @@ class Compiled:
             raise
         if donated:
             consume(arguments.given, donated, user_loc(), name_of(self.f))
+        if Checks.anomaly is not None:
+            Checks.anomaly(results, lambda: self._module(arguments, args, keywords), arrays)
         recorded.assign((args, keywords), results)
         return recorded.result(results)
 
@@ -558,7 +579,8 @@ class Compiled:
         """Let calls like this one go past this class, as long as variables are all that the function reaches."""
         variables = tables.reached.variables
         if (not self._on_cpu(arguments) or entry is None or self.dispatcher is None or variables is None
-                or self.check or Checks.every_call or not self._is_flat(arguments, recorded, args, keywords)):
+                or self.check or Checks.every_call or Checks.anomaly is not None
+                or not self._is_flat(arguments, recorded, args, keywords)):
             return
         from mlc.backends.cpu.callable import add_fast_path
         add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, name_of(self.f)), variables)

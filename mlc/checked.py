@@ -47,7 +47,7 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
               for x, slot in zip(arguments.leaves, arguments.slots)]
     own, named = arguments.structure.unflatten(leaves)
 
-    def watch(name: str, result: Any) -> None:
+    def watch(name: str, operands: Sequence[Held], result: Any) -> None:
         arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
         out.values.append((user_loc(), name, arrays))
 
@@ -60,16 +60,18 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
     return out
 
 
-def compare(name: str, plain: Run, compiled: Run, module: Op | None, arrays: Sequence[Any]) -> None:
+def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arrays: Sequence[Any]) -> None:
     """InternalError where a call of compiled code did anything else than the plain run.
 
-    module, arrays   what was recorded and what it was called with, to find the line and how much rounding explains
+    record, arrays   gives what was recorded, and what that was called with: to find the line and how much rounding
+                     explains
     """
     if (message := _difference(plain, compiled)) is None:
         return
     notes = []
-    if module is not None and plain.error is None:
-        if compiled.error is None and _is_rounding(plain, compiled, module, arrays):
+    if plain.error is None and compiled.error is None:
+        module = record()
+        if _is_rounding(plain, compiled, module, arrays):
             return
         if line := first_difference(plain, module, arrays):
             notes.append(line)

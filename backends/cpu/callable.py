@@ -11,7 +11,8 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable as Function
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from types import MethodType
@@ -143,6 +144,23 @@ def add_fast_path(dispatcher: Any, entry: Entry, result: str = "tensor", tensor_
         fields.slow_path = _reference(made)
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(before))
     return "yes"
+
+
+@contextmanager
+def without_fast_path(dispatcher: Any, slow_path: Function[..., Any]) -> Iterator[None]:
+    """Within, a dispatcher calls nothing but `slow_path`."""
+    if isinstance(dispatcher, SlowCallable):
+        yield
+        return
+    fields = Callable.from_address(id(dispatcher))
+    with _adding:
+        before, fields.slow_path = fields.slow_path, _reference(slow_path)
+    try:
+        yield
+    finally:
+        with _adding:
+            fields.slow_path = before
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(slow_path))
 
 
 _adding = threading.RLock()

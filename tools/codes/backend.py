@@ -186,4 +186,25 @@ MLC0903 A compiled function gives something else than the same function run as p
 example text:
     error[MLC0903]: compiled step is not what Python gives: result[0] is 8.0 in place of 20.0 at [0] (3 of 3 differ)
 fix: report it, with the program; the note names the first line whose value differs, where one does.
+
+MLC0670 A derivative differs from what differences of the function give.
+example python:
+    import mlc, numpy as np
+    half = mlc.custom_vjp(lambda x: x * x)
+    half.defvjp(lambda x: (half(x), x), lambda x, ct: (x * ct,))
+    mlc.gradcheck(half, np.ones(2))
+fix: mend the rule, or choose points that are no kinks: there the two need not agree.
+
+MLC0671 gradcheck is given nothing that has a derivative.
+example python:
+    import mlc, numpy as np
+    mlc.gradcheck(lambda n: n * 2, np.arange(3))
+fix: pass and return arrays of floats; they are converted to float64.
+
+MLC0672 An operation makes a NaN or an infinity of finite numbers, within mlc.detect_anomaly.
+example python:
+    import mlc
+    with mlc.detect_anomaly():
+        mlc.log(mlc.zeros(2))
+fix: the line is that of the operation, the notes tell the ranges of its operands.
 '''

@@ -1,0 +1,135 @@
+"""Where a NaN or an infinity was born: `mlc.detect_anomaly`, for operations that run at once and compiled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+import numpy as np
+
+from mlc.api import Checks, without_fast_paths
+from mlc.frontend import eager, tree
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import Tensor
+from mlc.ir.core import Op
+from mlc.ir.diag import Error, Loc, UserError
+from mlc.ir.interp import Frame, Interpreter
+from mlc.passes import grad
+
+
+class AnomalyError(UserError):
+    """An operation gave a NaN or an infinity although its operands were finite."""
+
+    default_code = "MLC0672"
+
+
+@contextmanager
+def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[None]:
+    """Within, the first operation that makes a NaN or an infinity of finite operands is an error that names its line.
+
+    check_nan, check_inf   which of the two to look for
+
+    Raises AnomalyError (MLC0672), a UserError, at the Python line of the operation; of one that is part of a
+    derivative, at the line of the operation that is differentiated.
+
+    Operations that run at once are looked at one by one. Of a compiled function the results are looked at, and the
+    buffers that it assigns: where they hold such a number, the call is repeated in the interpreter, operation by
+    operation, to find where it was born. So a call without one costs a look at its results; what a program makes within
+    a compiled function and discards again, as by `where`, is not reported.
+    After torch.autograd.detect_anomaly, which looks at the backward pass only.
+
+        with mlc.detect_anomaly():
+            loss = step(model, batch)
+    """
+    look = _Look(check_nan, check_inf)
+    before = Checks.anomaly
+    Checks.anomaly = look.compiled
+    try:
+        with eager.watched(look.operation), without_fast_paths():
+            yield
+    finally:
+        Checks.anomaly = before
+
+
+class _Look:
+    def __init__(self, nan: bool, inf: bool) -> None:
+        self.nan, self.inf = nan, inf
+
+    def found(self, values: Any) -> str | None:
+        """Which of the two stands in some arrays: "NaN", "infinity", or neither."""
+        for x in values:
+            x = np.asarray(x)
+            if x.dtype.kind not in "fV" or x.dtype.name not in ("float16", "bfloat16", "float32", "float64"):
+                continue
+            wide = x.astype(np.float64)
+            if self.nan and np.isnan(wide).any():
+                return "NaN"
+            if self.inf and np.isinf(wide).any():
+                return "infinity"
+        return None
+
+    def operation(self, name: str, operands: Sequence[Any], result: Any) -> None:
+        """An operation has run at once."""
+        given = [np.asarray(x if isinstance(x, np.ndarray) else x.numpy()) for x in operands]
+        made = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
+        if (what := self.found(made)) is not None and _finite(given):
+            _born(what, name, user_loc(), given)
+
+    def compiled(self, results: Sequence[Any], module: Callable[[], Op], arrays: Sequence[Any]) -> None:
+        """A compiled function has given `results`; `module` tells what was recorded of it, for these arguments."""
+        if (what := self.found(results)) is None or not _finite(arrays):
+            return
+        recorded = module()
+        grad.run(recorded)                                 # the functions that are differentiated run in it
+        try:
+            _Watched(recorded, self).call("main", [np.array(a) for a in arrays])
+        except AnomalyError:
+            raise
+        except Error:
+            pass                                           # the compiled code has reported it, or will
+        raise AnomalyError(f"a compiled function gives {what}, which no single operation makes of finite numbers",
+                           code="MLC0672", loc=user_loc(),
+                           hint="sums of large numbers overflow in another order: look at the magnitudes")
+
+
+class _Watched(Interpreter):
+    """An interpreter that stops at the first operation that makes what is looked for of finite operands."""
+
+    def __init__(self, module: Op, look: _Look) -> None:
+        super().__init__(module)
+        self.look = look
+
+    def frame(self) -> Frame:
+        return _WatchedFrame(self)
+
+
+class _WatchedFrame(Frame):
+    __slots__ = ()
+
+    def step(self, op: Op) -> None:
+        super().step(op)
+        assert isinstance(self.interpreter, _Watched)
+        if op.regions or not op.results or not op.name.startswith("tensor.") or op.name in _GIVEN:
+            return
+        what = self.interpreter.look.found(self.env[r] for r in op.results)
+        operands = [np.asarray(x) for x in self.all(op.operands)]
+        if what is not None and _finite(operands):
+            through = " in the derivative of this line" if "grad" in op.loc.via else ""
+            _born(what, op.name.removeprefix("tensor."), op.loc, operands, through)
+
+
+_GIVEN = frozenset({"tensor.constant", "tensor.full"})
+"""What the program itself says: an infinity there is meant, as where a maximum begins."""
+
+
+def _finite(arrays: Sequence[Any]) -> bool:
+    wide = (np.asarray(a) for a in arrays)
+    return all(a.dtype.kind not in "fV" or bool(np.isfinite(a.astype(np.float64)).all()) for a in wide)
+
+
+def _born(what: str, name: str, loc: Loc, operands: Sequence[Any], through: str = "") -> NoReturn:
+    shown = tuple(f"operand {i}: {a.dtype}{list(a.shape)} from {np.min(a)} to {np.max(a)}"
+                  for i, a in enumerate(operands) if a.size)
+    raise AnomalyError(f"{name} makes {what} of finite operands{through}", code="MLC0672", loc=Loc(
+        loc.file, loc.line, loc.col), notes=shown, hint="the operands' ranges tell which of them is at fault")

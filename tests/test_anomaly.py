@@ -1,0 +1,72 @@
+"""mlc.detect_anomaly: the line at which a NaN or an infinity is born, eager, compiled and in derivatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc.ir.diag import UserError
+
+X = np.array([4.0, 0.0, 1.0], np.float32)
+
+
+def loss(x: Any) -> Any:
+    y = x * 2
+    z = mlc.log(y)
+    return (z - z.max()).sum()
+
+
+def slope_of_a_root(x: Any) -> Any:
+    y = mlc.sqrt(x)
+    return y.sum()
+
+
+def masked(x: Any) -> Any:
+    return mlc.where(x > 0, mlc.log(x), 0.0)
+
+
+def line(f: Any, offset: int) -> str:
+    return f"{__file__}:{f.__code__.co_firstlineno + offset}:"
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_operation_and_its_line(compiled: bool) -> None:
+    f: Any = mlc.compile(loss) if compiled else loss
+    x = mlc.tensor(X)
+    with pytest.raises(UserError, match="log makes infinity of finite operands") as info, mlc.detect_anomaly():
+        f(x)
+    assert info.value.code == "MLC0672" and str(info.value.loc).startswith(line(loss, 2)[:-1])
+    assert "from 0.0 to 8.0" in info.value.notes[0]
+
+
+def test_in_a_derivative_it_is_the_line_that_is_differentiated() -> None:
+    f = mlc.compile(mlc.grad(slope_of_a_root))
+    f(X)
+    with pytest.raises(UserError, match="in the derivative of this line") as info, mlc.detect_anomaly():
+        f(X)
+    assert str(info.value.loc).startswith(line(slope_of_a_root, 1)[:-1])
+
+
+def test_what_is_looked_for_and_what_is_not() -> None:
+    f = mlc.compile(masked)
+    before = f(X)
+    with mlc.detect_anomaly():
+        np.testing.assert_array_equal(f(X).numpy(), before.numpy())       # nothing of it leaves the function
+    with mlc.detect_anomaly(check_inf=False):
+        assert np.isinf(mlc.log(mlc.tensor(X)).numpy()).any()
+    with mlc.detect_anomaly():
+        assert np.isnan((mlc.tensor([np.nan]) * 2).numpy()).all()         # it was there before
+
+
+def test_calls_are_fast_again_afterwards() -> None:
+    f: Any = mlc.compile(lambda x: x * 2)
+    f(X)
+    entry, = f.compiled.entries
+    before = entry.calls
+    with mlc.detect_anomaly():
+        f(X)
+    f(X)
+    assert f.fast_path == "yes" and entry.calls == before + 2
