@@ -13,21 +13,25 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+from mlc.frontend.location import user_loc
 from mlc.ir import sizes
-from mlc.ir.diag import Error
+from mlc.ir.diag import Error, Loc
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
 R = TypeVar("R")
+Note = tuple[Loc, str, str]
+"""Where, of what kind, and what: an entry of `Trace.notes`."""
 Axis = tuple[int, int]
 """The number of an array and one of its axes."""
 
 
 def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[TensorType], axes: Sequence[Axis],
-                     names: Sequence[str]) -> tuple[R, list[TensorType]]:
+                     names: Sequence[str], notes: list[Note]) -> tuple[R, list[TensorType]]:
     """What `record` gives for `types` with symbols at as many of the `axes` as can be, and those types.
 
-    The symbols are called `x_0` for axis 0 of what `names` calls x. An error that no number can mend is raised.
+    The symbols are called `x_0` for axis 0 of what `names` calls x. An error that no number can mend is raised. `notes`
+    are told which sizes could not stay symbols of their own, and why.
     """
     taken = {n for t in types for d in t.shape for n in sizes.symbols(d)}
     symbols = dict(zip(_symbols(axes, names, taken), axes))
@@ -46,6 +50,13 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
                 raise
             found = [name for name in live if _names(error, name)] or live
             _join(found, numbers, means)
+            notes.append(note_of(error, "; so there is " + ", ".join(f"{name} = {means[name]}" for name in found)))
+
+
+def note_of(error: Exception, more: str = "") -> Note:
+    """What a report says of an error that made sizes numbers."""
+    message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+    return error.loc if isinstance(error, Error) and error.loc.file else user_loc(), "value", f"{message}{more}"
 
 
 def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Iterator[str]:

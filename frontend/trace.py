@@ -209,6 +209,7 @@ class Trace:
         self.named: set[str] = set()                       # of the outermost: the names of all of them
         self.cuts: dict[int, Cuts] = {}
         self.leaving: list[str] = []
+        self.emitted = 0                                   # of the outermost: how many operations have been recorded
         self.left = math.inf                               # of the outermost: how many operations may still be recorded
 
     def arg(self, type: TensorType, name: str = "", weak: bool = False, loc: Loc = UNKNOWN) -> Tracer:
@@ -425,6 +426,7 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
     """Record the operation `cls` on tracers (tuples of them where it takes several): its result, or a tuple of them."""
     trace = current()
     trace.root.left -= 1
+    trace.root.emitted += 1
     if trace.root.left < 0:
         raise TooMany("too many operations are recorded", code="MLC0621", loc=user_loc())
 

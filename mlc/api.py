@@ -26,7 +26,7 @@ from mlc.frontend.derivatives import grad, value_and_grad, vjp
 from mlc.frontend.devices import CPU, CUDA, as_device, is_device
 from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
-from mlc.frontend.generalize import Axis, fits, record_for_sizes
+from mlc.frontend.generalize import Axis, Note, fits, note_of, record_for_sizes
 from mlc.frontend.location import user_loc
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
 from mlc.frontend.script import runtime
@@ -389,8 +389,9 @@ class Compiled:
         with self._lock:
             if (found := tables.known.get(self._key(arguments)) or self._fitting(tables, arguments)) is not None:
                 return found
+            notes: list[Note] = []
             if axes := self._varying(tables, arguments, args, keywords):
-                if (found := self._compile_for_sizes(tables, axes, arguments, args, keywords)) is not None:
+                if (found := self._compile_for_sizes(tables, axes, arguments, args, keywords, notes)) is not None:
                     return found
             try:
                 recorded, donated = self._record(arguments, args, keywords, tables.reached)
@@ -400,6 +401,7 @@ class Compiled:
                 self._reports.append(self._report(arguments, args, keywords, error=error))
                 self._python.add(self._key(arguments))
                 return None
+            recorded.trace.notes += notes
             self._reports.append(self._report(arguments, args, keywords, recorded))
             made = self._code(recorded, arguments)
             entry: Any = made.entry("main") if made is not None else None
@@ -448,8 +450,8 @@ class Compiled:
                 and (self.dynamic or n != before[i][axis])]
 
     def _compile_for_sizes(self, tables: Tables, axes: list[Axis], arguments: Arguments, args: tuple[Any, ...],
-                           keywords: dict[str, Any]) -> Known | None:
-        """Code for many sizes; None where there is none, and the error is the one for these sizes."""
+                           keywords: dict[str, Any], notes: list[Note]) -> Known | None:
+        """Code for many sizes; None where there is none, and the error is the one for these sizes. `notes` say why."""
         static = list(arguments.types)
         names = paths_of(self.names, arguments, args, keywords)
 
@@ -458,11 +460,12 @@ class Compiled:
             return self._record(arguments, args, keywords, tables.reached)
 
         try:
-            (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names)
+            (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names, notes)
             if all(t.is_static for t in types) and not self.dynamic:
                 return None
             made = self._code(recorded, arguments)
-        except Exception:                                  # also of Python: what f calls may take no symbol
+        except Exception as error:                         # also of Python: what f calls may take no symbol
+            notes.append(note_of(error, "; so the code is for these sizes alone"))
             return None
         finally:
             arguments.types = static
@@ -472,6 +475,7 @@ class Compiled:
         if not general.fits(arguments):
             return None
         arguments.types = [t if s is None else s for s, t in zip(static, types)]
+        recorded.trace.notes += notes
         self._reports.append(self._report(arguments, args, keywords, recorded))
         tables.variants.append(self._variant(arguments, args, keywords, recorded, [made.linked] if made else []))
         self._add_fast_path(tables, entry, arguments, recorded, args, keywords)

@@ -118,6 +118,20 @@ def test_nothing_has_no_greatest_element_whatever_the_code(f: Any) -> None:
         compiled(np.ones(0, np.float32))
 
 
+def test_the_report_says_why_a_size_became_a_number() -> None:
+    def f(x: Any) -> Any:
+        for _ in range(3):
+            x = x * 2
+        return x if x.shape[0] == 3 else x + 1
+
+    compiled = mlc.compile(f)
+    for n in (3, 4):
+        compiled(np.ones(n, np.float32))
+    text = compiled.report()
+    assert "whether x_0 == 3 is known only when the compiled function runs; so there is x_0 = 4" in text
+    assert "the `for` loop is written out, 3 times its body" in text
+
+
 def test_an_error_about_a_size_may_not_be_caught() -> None:
     def f(x: Any) -> Any:
         try:

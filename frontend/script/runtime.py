@@ -230,9 +230,10 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
                 raise
             note("value", f"{LOOP} is written out, {steps.length} times its body: {error.message}")
         iterable = steps.known()
-    pending = iter(iterable)
+    pending, turns, before = iter(iterable), 0, _emitted()
     for item in pending:
         body(item)
+        turns += 1
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
@@ -240,8 +241,15 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
             with python_state.region(sys._getframe(1)):
                 return _rest(items, isinstance(iterable, range), body, stop, variables, site)
         if stopped:
-            return None
+            break
+    if turns > 1 and _emitted() > before:
+        note("value", f"{LOOP} is written out, {turns} times its body: it goes through Python's values")
     return None
+
+
+def _emitted() -> int:
+    """How many operations have been recorded."""
+    return state.trace.root.emitted if state.trace is not None else 0
 
 
 def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop: Thunk, variables: Variables,
