@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import argparse
 import functools
-import inspect
+import operator
 import sys
 import types
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects belong to the program."""
 _MISSING = object()
-Contents = tuple[Any, Sequence[Any]]
+Contents = tuple[Any, Collection[Any]]
 """(keys, values)"""
 
 
@@ -42,15 +42,15 @@ Contents = tuple[Any, Sequence[Any]]
 class Place:
     """Something that may change, and the keys and values that it had. `x` is what holds them."""
 
-    __slots__ = ("ids", "keys", "path", "values", "x")
+    __slots__ = ("keys", "path", "values", "x")
     indexed = "[{!r}]"
     """How the program spells a value under its key."""
 
     def __init__(self, path: str, x: Any) -> None:
         self.path = path
         self.x = x
-        self.keys, self.values = self.contents()
-        self.ids = [*map(id, self.values)]
+        self.keys, values = self.contents()
+        self.values = [*values]
 
     def contents(self) -> Contents:
         """What it holds now."""
@@ -68,7 +68,7 @@ class Place:
     def holds(self) -> bool:
         keys, values = self.contents()
         return bool(keys == self.keys) and len(values) == len(self.values) and (
-            [*map(id, values)] == self.ids or all(map(_same, values, self.values)))
+            all(map(operator.is_, values, self.values)) or all(map(_same, values, self.values)))
 
     def change(self) -> str:
         """The path of what is another value now."""
@@ -109,7 +109,7 @@ class Items(Place):
     __slots__ = ()
 
     def contents(self) -> Contents:
-        return (), list(self.x)
+        return (), self.x
 
     def restore(self) -> None:
         self.x.clear()
@@ -122,7 +122,7 @@ class Entries(Place):
     __slots__ = ()
 
     def contents(self) -> Contents:
-        return [*self.x], [*self.x.values()]
+        return [*self.x], self.x.values()
 
     def restore(self) -> None:
         self.x.clear()
@@ -171,7 +171,7 @@ class Attributes(Place):
         own = vars(self.x)
         if self.spared:
             own = {k: v for k, v in own.items() if k not in self.spared}
-        return [*own], [*own.values()]
+        return [*own], own.values()
 
     def restore(self) -> None:
         for name in [k for k in self.contents()[0] if k not in self.keys]:
@@ -188,7 +188,7 @@ class ClassAttributes(Place):
     def contents(self) -> Contents:
         own = {k: v for k, v in vars(self.x).items()
                if isinstance(v, types.FunctionType) or not (k.startswith("__") and k.endswith("__"))}
-        return [*own], [*own.values()]
+        return [*own], own.values()
 
     def restore(self) -> None:
         for name in [k for k in self.contents()[0] if k not in self.keys]:
@@ -303,11 +303,18 @@ class Reached:
         self._work.append((kind.__name__, kind))
         if not hasattr(x, "__dict__"):
             return
-        spared = {n for n in dir(kind) if isinstance(inspect.getattr_static(kind, n, None), functools.cached_property)}
+        spared = {*_cached_properties(kind)}  # type: ignore[arg-type]
         if isinstance(x, tree.AttributeTree) and not self._buffers:
             spared |= {*x._buffers}
         self._add(Attributes(path, x, frozenset(spared)))
         self._work += [(f"{path}.{name}", vars(x).get(name)) for name in spared]
+
+
+@functools.lru_cache(maxsize=4096)
+def _cached_properties(kind: type) -> tuple[str, ...]:
+    """Attributes that objects of a class compute when they are first read: that is no change."""
+    every = {name: x for base in reversed(kind.__mro__) for name, x in vars(base).items()}
+    return tuple(name for name, x in every.items() if isinstance(x, functools.cached_property))
 
 
 def _same(a: Any, b: Any) -> bool:
