@@ -115,6 +115,19 @@ def factors(*xs: Operand, floating: bool = False) -> list[Tracer]:
     return together(*prepared, floating=floating)
 
 
+def parameter(p: Operand, x: Tracer, name: str) -> Tracer:
+    """A parameter in the element type of x; UserTypeError if that is the wider one of two float types.
+
+    A float64 batch would otherwise make float64 of what a float32 layer gives; float16 ones take float32 parameters.
+    """
+    out = tracer(p)
+    mine, theirs = out.type.dtype, x.type.dtype
+    if not out.weak and isinstance(mine, FloatType) and isinstance(theirs, FloatType) and mine.width < theirs.width:
+        raise UserTypeError(f"an input of {x.dtype.name} and a {name} of {out.dtype.name}", code="MLC0420",
+                            hint="cast one of them, as in x.float(); numpy's arrays are float64 unless told otherwise")
+    return cast(out, theirs)
+
+
 def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     """x as floats: in `dtype` if one is given; integers become float32."""
     out = tracer(x)

@@ -57,9 +57,9 @@ def test_products_are_of_one_float_type() -> None:
     layer = nn.Linear(3, 2)
     weight = mlc.ones(3, 2)
     for f in (lambda x: layer(x), lambda x: mlc.matmul(x, weight), lambda x: mlc.einsum("ij,jk", x, weight),
-              lambda x: nn.Conv1d(3, 2, 1)(x[..., None])):
+              lambda x: nn.Conv1d(3, 2, 1)(x[..., None]), nn.LayerNorm(3), nn.BatchNorm1d(3), nn.RMSNorm(3)):
         with pytest.raises(UserError, match=r"MLC0420.*float64"):
-            f(np.ones((1, 3)))
+            f(np.ones((2, 3)))
     assert (mlc.arange(3) @ mlc.ones(3)).item() == 3
 
 

@@ -22,6 +22,7 @@ from mlc.frontend.operands import (
     full,
     integer,
     number,
+    parameter,
     plain_int,
     reshape,
     together,
@@ -221,7 +222,7 @@ def layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand 
     x, shape = _last_dimensions(input, normalized_shape)
     extra: list[Tracer | None] = []
     for name, p in (("weight", weight), ("bias", bias)):
-        p = None if p is None else cast(tracer(p), x.type.dtype)
+        p = None if p is None else parameter(p, x, name)
         if p is not None and p.shape != shape:
             raise UserError(f"the {name} has shape {list(p.shape)}, expected {list(shape)}", code="MLC0367")
         extra.append(p)
@@ -246,7 +247,7 @@ def rms_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = 
         eps = {"f32": 2.0 ** -23, "f64": 2.0 ** -52, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[str(x.type.dtype)]
     power = R.mean(x * x, tuple(range(x.ndim - len(shape), x.ndim)), keepdim=True)
     out = x * E.rsqrt(power + eps)
-    return out if weight is None else out * weight
+    return out if weight is None else out * parameter(weight, x, "weight")
 
 
 @operation()

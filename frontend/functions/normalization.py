@@ -11,7 +11,17 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.convolution import padded
 from mlc.frontend.functions.neural import dropout, softmax
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, factors, floating, plain_int, reshape, tracer
+from mlc.frontend.operands import (
+    broadcast_shapes,
+    broadcast_to,
+    cast,
+    factors,
+    floating,
+    parameter,
+    plain_int,
+    reshape,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -21,7 +31,7 @@ from mlc.ir.types import f32
 
 def _per_channel(p: Operand, x: Tracer, name: str) -> Tracer:
     """A vector with one number for each channel (dimension 1) of x, in its element type and ready to broadcast."""
-    v = cast(tracer(p), x.type.dtype)
+    v = parameter(p, x, name)
     if v.shape != (x.shape[1],):
         raise UserError(f"the {name} has shape {list(v.shape)}, expected [{x.shape[1]}]", code="MLC0367")
     return reshape(v, [x.shape[1], *[1] * (x.ndim - 2)])
