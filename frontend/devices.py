@@ -44,6 +44,8 @@ Held = np.ndarray[Any, Any] | DeviceArray
 class Devices:
     """How arrays come to devices: set by mlc/api.py, which knows the backends."""
 
+    check: Callable[[str], Any]
+    """An error at the user's line if there is no device of this name."""
     put: Callable[[Array, str], DeviceArray]
     """A copy of an array of the CPU's memory, on the device of this name."""
     adopt: Callable[[Any], DeviceArray]

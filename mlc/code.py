@@ -167,5 +167,6 @@ def _adopt(x: Any) -> DeviceArray:
 
 
 Compiler.compile = staticmethod(_entry)
+Devices.check = staticmethod(place_named)
 Devices.put = staticmethod(_put)
 Devices.adopt = staticmethod(_adopt)

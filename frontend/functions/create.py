@@ -14,7 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.arguments import FAILURES, as_coded
-from mlc.frontend.devices import as_device
+from mlc.frontend.devices import CPU, Devices, as_device
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32, int64
 from mlc.frontend.eager import strengthened
 from mlc.frontend.location import user_loc
@@ -64,6 +64,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
             where = as_device(keywords.get("device"))
             if where is None and args and type(args[0]) is Tensor:
                 where = args[0].device
+            if where not in (None, CPU) and state.trace is None:
+                Devices.check(where)                       # before the host's memory is filled
             if state.trace is None or state.in_operation:
                 out = f(*args, **keywords)
             else:
