@@ -54,15 +54,15 @@ class SymInt(Size):
     def __hash__(self) -> int:
         self._unknown("the hash of")                       # a dict or set would compare it with numbers by this
 
-    def __add__(self, other: Dim) -> Any: return _result(Size.__add__(self, other))
-    def __sub__(self, other: Dim) -> Any: return _result(Size.__sub__(self, other))
-    def __rsub__(self, other: int) -> Any: return _result(Size.__rsub__(self, other))
-    def __neg__(self) -> Any: return _result(Size.__neg__(self))
-    def __mul__(self, other: Dim) -> Any: return _result(Size.__mul__(self, other))
-    def __floordiv__(self, other: Dim) -> Any: return _result(Size.__floordiv__(self, other))
-    def __rfloordiv__(self, other: int) -> Any: return _result(Size.__rfloordiv__(self, other))
-    def __mod__(self, other: Dim) -> Any: return _result(Size.__mod__(self, other))
-    def __rmod__(self, other: int) -> Any: return _result(Size.__rmod__(self, other))
+    def __add__(self, other: Any) -> Any: return _computed(Size.__add__, self, other)
+    def __sub__(self, other: Any) -> Any: return _computed(Size.__sub__, self, other)
+    def __rsub__(self, other: Any) -> Any: return _computed(Size.__rsub__, self, other)
+    def __neg__(self) -> Any: return 0 - self
+    def __mul__(self, other: Any) -> Any: return _computed(Size.__mul__, self, other)
+    def __floordiv__(self, other: Any) -> Any: return _computed(Size.__floordiv__, self, other)
+    def __rfloordiv__(self, other: Any) -> Any: return _computed(Size.__rfloordiv__, self, other)
+    def __mod__(self, other: Any) -> Any: return _computed(Size.__mod__, self, other)
+    def __rmod__(self, other: Any) -> Any: return _computed(Size.__rmod__, self, other)
     def __pos__(self) -> SymInt: return self
 
     __radd__, __rmul__ = __add__, __mul__
@@ -162,5 +162,7 @@ def _may_hold(x: Any) -> bool:
     return isinstance(x, SymInt) or type(x) in (tuple, list, slice)
 
 
-def _result(x: Any) -> Any:
-    return symbolic(x) if isinstance(x, Size) else x
+def _computed(compute: Callable[[Size, Any], Any], x: Size, y: Any) -> Any:
+    """What the IR's arithmetic gives."""
+    found = compute(plain(x), plain(y) if isinstance(y, Size) else y)
+    return symbolic(found) if isinstance(found, Size) else found

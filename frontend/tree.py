@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mlc.frontend.location import user_loc
+from mlc.frontend.symint import SymInt, plain
 from mlc.ir.diag import UserTypeError
 
 MAX_DEPTH = 200
@@ -74,7 +75,7 @@ class Static:
 
 def frozen_leaf(x: Any) -> Any:
     """A stand-in that is equal only for the same leaf: 1, 1.0 and True differ, and 0.0 and -0.0."""
-    return type(x), x.hex() if type(x) is float else x
+    return type(x), x.hex() if type(x) is float else plain(x) if type(x) is SymInt else x
 
 
 class _LeafToken:

@@ -150,7 +150,7 @@ def many_results_in_one_kernel(a: Value) -> list[Value]:
 
 @program("8x30xf32")
 def row_statistics(a: Value) -> list[Value]:
-    return [tn.Softmax(a, 1).result, tn.LogSumExp(a, 1).result, tn.Mean(a, (0,)).result, tn.Var(a, (1,), 1).result]
+    return [tn.Softmax(a, 1).result, tn.LogSumExp(a, 1).result, tn.Mean(a, (0,)).result, tn.Var(a, (1,), 1.0).result]
 
 
 @program("3x11xf32", "11xf32")

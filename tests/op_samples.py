@@ -200,7 +200,7 @@ def _composite() -> list[Sample]:
         ("7xf64", (0,)), ("1xf64", (0,)), ("0xf64", (0,)), ("2x3xf64", (0,)), ("2x3x5xf64", (0, 2)), ("Bx3xf64", (0,)),
         ("BxCxf64", (0, 1)), ("7xf32", (0,)), ("7xf16", (0,)), ("7xbf16", (0,)))
     out += [Sample((t(s),), lambda x, axes=axes: tensor.Mean(x, axes)) for s, axes in over]
-    out += [Sample((t(s),), lambda x, axes=axes, c=c: tensor.Var(x, axes, c)) for s, axes in over for c in (0, 1)]
+    out += [Sample((t(s),), lambda x, axes=axes, c=c: tensor.Var(x, axes, c)) for s, axes in over for c in (0.0, 1.0)]
     norms: tuple[tuple[str, str, tuple[int, ...]], ...] = (
         ("7xf64", "7xf64", (0,)), ("2x3xf64", "3xf64", (1,)), ("0x3xf64", "3xf64", (1,)), ("1x5xf64", "5xf64", (1,)),
         ("2x3x5xf64", "2x5xf64", (0, 2)), ("Bx5xf64", "5xf64", (1,)), ("2x5xf32", "5xf32", (1,)),

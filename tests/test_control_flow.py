@@ -150,9 +150,8 @@ def test_scan_says_what_is_wrong_with_its_arguments() -> None:
 
 
 def test_what_a_body_computes_stays_in_it() -> None:
-    kept: list[Any] = []
-
     def f(x: Any) -> Any:
+        kept: list[Any] = []
         mlc.cond(x > 0, lambda: kept.append(x + 1), lambda: None)
         return kept[-1]
 

@@ -15,7 +15,9 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
+from mlc.frontend.trace import Trace, Tracer
 from mlc.ir.diag import Error
+from mlc.ir.types import TensorType, from_numpy
 from tests.public_case import Array, Case, Input, look_up, torch_function
 from tests.test_public_functions import CASES, as_torch
 
@@ -53,7 +55,7 @@ def at(corner: str, x: Any, rng: np.random.Generator) -> Any:
 
 def shapes(x: Any) -> list[str]:
     leaves = x if isinstance(x, list | tuple) else [x]
-    return [f"{str(y.dtype).split('.')[-1]}{list(y.shape)}" for y in leaves]
+    return [f"{str(y.dtype).split('.')[-1]}{list(y.type.shape if isinstance(y, Tracer) else y.shape)}" for y in leaves]
 
 
 def difference(case: Case, corner: str) -> str:
@@ -64,16 +66,12 @@ def difference(case: Case, corner: str) -> str:
                                                   **{n: as_torch(x, n) for n, x in case.keywords.items()}))
     except TORCH_REFUSES:
         return ""
-    found: list[str] = []
-
-    def f(*xs: Any) -> None:
-        given = iter(xs)
-        with_tracers = [_replaced(x, given) for x in args]
-        found.extend(shapes(look_up(mlc, case.name)(*with_tracers, **case.keywords)))
-
     arrays = [x for x in tree.leaves(args) if isinstance(x, np.ndarray)]
+    trace = Trace("main")
+    given = iter([trace.arg(TensorType(a.shape, from_numpy(a.dtype))) for a in arrays])
     try:
-        mlc.lower(f, args=arrays, level="trace")
+        with trace.recording():
+            found = shapes(look_up(mlc, case.name)(*(_replaced(x, given) for x in args), **case.keywords))
     except Error as error:
         return "" if (case.name, corner) in REFUSED else f"{wanted} here: {error.message}"
     except Exception as error:                             # a defect, which is to be seen with the others

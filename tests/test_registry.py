@@ -28,6 +28,7 @@ from tests.arrays import Array, difference
 from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
 
 OTHERS = {"tensor.kernel": "a region that fuse makes, see test_fuse", "tensor.yield": "the end of a region",
+          "tensor.constrain_size": "what sizes have to be, see cases/constrain_sizes",
           "tensor.witness": "a size that only the data tell: see test_ragged, of tapes test_vmap",
           **dict.fromkeys(("tensor.item", "tensor.from_scalar", "tensor.extent", "tensor.fail_if"),
                           "between tensors and scalars, see cases/tensor/control.mlir")}

@@ -22,7 +22,7 @@ import numpy as np
 
 import mlc
 from mlc.dialects import tensor
-from mlc.tools import report
+from mlc.tools import files, report
 from mlc.tools.passes import table
 
 Array = np.ndarray[Any, Any]
@@ -104,7 +104,7 @@ def main(options: argparse.Namespace) -> int:
         rows.append((name, *(f"{rounded_up(e.ulps):.2f}" for e in errors), *(_place(e) for e in errors[-2:])))
     header = ("function", *(f.name for f in formats), *(f"worst {f.name} at" for f in formats[-2:]))
     if options.write and not options.name and not options.type:
-        page().write_text(_page(header, rows, options.all), encoding="utf-8")
+        files.write(str(page()), _page(header, rows, options.all))
     print("\n".join(table([header, *rows])))
     return 0
 

@@ -185,7 +185,7 @@ def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
     """sum (x - mean) ** 2 / (n - correction) over `dim`"""
     x = float_only(tracer(input), "var")
     over = axes(dim, x.ndim)
-    return kept(emit(T.Var, x, over, correction), x, over, keepdim)
+    return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
 
 
 @operation()
