@@ -199,8 +199,8 @@ class Compiled:
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
                  matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-                 check: bool = False) -> None:
-        self.dynamic, self.check = dynamic, check
+                 check: bool = False, checked: bool = False) -> None:
+        self.dynamic, self.check, self.checked = dynamic, check, checked
         self.where, self.target = _target(target)
         self.fallback = fallback
         self._reports: list[Report] = []
@@ -479,7 +479,8 @@ class Compiled:
         """The code of what was recorded, if there is anything to run, where the target or the arguments are."""
         if not recorded.computes:
             return None
-        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph, self.precision)
+        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph, self.precision,
+                        self.checked)
 
     def _variant(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any], recorded: Recorded,
                  images: list[Image | DeviceImage]) -> Variant:
@@ -515,7 +516,8 @@ class Compiled:
         for where, target in [_target(t) for t in targets] or [(self.where, self.target)]:
             recorded, _ = self._record(arguments, args, keywords)              # lowering uses up what was recorded
             if recorded.computes:
-                images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision))
+                images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision,
+                                        self.checked))
         return self._variant(arguments, args, keywords, recorded, images)
 
     def recording(self, args: Sequence[Any], keywords: dict[str, Any]) -> Variant:
@@ -647,7 +649,7 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False) -> Compiled:
+            check: bool = False, checked: bool = False) -> Compiled:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -673,6 +675,9 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
             sums of a multiple of 8 terms
     check   run f as plain Python too in every call, op by op, and compare: InternalError MLC0903 names the first line
             that gives something else. `mlc run --check` asks for that of all functions, and checks every pass besides
+    checked  the code looks, at each access to memory, whether it is within bounds and whether what it reads has been
+            written, and whether index arithmetic fits 64 bits: InternalError MLC0480 names the line of f whose code is
+            wrong. Results have the same bits; it is a few times slower, takes twice the memory, and is for the CPU
 
     What f reaches by itself (closures, globals, attributes, elements of containers and of numpy arrays) is part of what
     is compiled. Each call looks whether it is still the same, and if not f is recorded again; code for the last eight
@@ -682,7 +687,8 @@ def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameter
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
     """
-    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check)
+    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check,
+                        checked)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher

@@ -16,7 +16,7 @@ from mlc.frontend.devices import CPU, CUDA, Devices
 from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.location import user_loc
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError
+from mlc.ir.diag import BackendError, UserError
 
 if TYPE_CHECKING:
     from mlc.backends.canonical import Places
@@ -35,24 +35,34 @@ _device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
 """The same for devices, on which code is loaded, and whether it is launched as a graph."""
 
 
-def executable(module: Module) -> Executable:
+class Checked:
+    """Whether all code reports what is undefined, as of passes/insert_checks: what `mlc run --checked` asks for."""
+
+    always = False
+
+
+def executable(module: Module, checked: bool = False) -> Executable:
     """Native code of a module of the tensor level, made once in this process and, where it can be kept, once on this
-    machine: modules that differ in names and places only share it."""
+    machine: modules that differ in names and places only share it.
+
+    checked  whether it reports what is undefined, as of passes/insert_checks
+    """
     from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
     from mlc.backends.executable import Executable
     from mlc.backends.target import host
     from mlc.passes import pipeline
+    checked = checked or Checked.always
     with compiling:
         target, places, text = host(), canonical.Places(module), canonical.canonical_text(module)
 
         def compiled() -> Image:
             with places.numbered():
-                pipeline.lower(module, "llvm", target.vector_bits)
+                pipeline.lower(module, "llvm", target.vector_bits, checked=checked)
                 return image.compile_image(module, target)
 
         if text is None:                                   # rules or operations of others: they may change
             return Executable(compiled()).at(places.interface)
-        key = cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
+        key = cache.key_of("module", [text, str(pipeline.order("cpu", checked)), repr(target)])
         if (found := _cache.pop(key, None)) is None:
             if (kept := image.recall(key)) is None:
                 kept = compiled()
@@ -106,10 +116,11 @@ def _device_image(module: Module, places: Places, target: Target, form: str,
 
 
 def image_for(module: Module, where: str, target: Target | None = None,
-              precision: str | None = None) -> Image | DeviceImage:
+              precision: str | None = None, checked: bool = False) -> Image | DeviceImage:
     """The code of a module for a machine, which need not be this one; of `cuda` alone for the device that is here."""
     if where == CPU:
-        return executable(module).linked
+        return executable(module, checked).linked
+    _refuse_checks(checked)
     from mlc.backends.canonical import Places
     from mlc.backends.cuda.device import assembler, target_for
     target = target or target_for(place_named(where).device)
@@ -120,13 +131,24 @@ def image_for(module: Module, where: str, target: Target | None = None,
 
 
 def code_for(module: Module, where: str, target: Target | None = None, graph: bool = False,
-             precision: str | None = None) -> Executable | DeviceExecutable:
+             precision: str | None = None, checked: bool = False) -> Executable | DeviceExecutable:
     """The code of a module for the device of this name, for exactly `target` if one is given."""
     if where == CPU:
-        return executable(module)
+        return executable(module, checked)
+    _refuse_checks(checked)
     place = place_named(where)
     from mlc.backends.cuda.device import target_for
     return device_executable(module, place, target or target_for(place.device), graph, precision)
+
+
+def _refuse_checks(checked: bool) -> None:
+    """UserError if checked code is asked for that is for a device."""
+    from mlc.passes import pipeline
+    try:
+        pipeline.order("gpu", checked)
+    except UserError as error:
+        error.loc = user_loc()
+        raise
 
 
 def place_named(where: str) -> Place:

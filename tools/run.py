@@ -7,7 +7,7 @@ import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from mlc.ir.core import Op
@@ -23,6 +23,7 @@ EXAMPLES = """examples:
   mlc run model.mlir --entry main --args 'f32[4,16],f32[16,3]' --exec=interp
   mlc run model.mlir --check
   mlc run --check model.py
+  mlc run --checked model.py
 """
 
 
@@ -38,6 +39,8 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=seed, default=0, metavar="N", help="seed of random inputs (default 0)")
     add("--exec", choices=["native", "interp"], default="native", help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
+    add("--checked", action="store_true", help="native code that reports accesses out of bounds, overflow of index "
+        "arithmetic and use of what is not written, with the line")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("-o", "--output", metavar="FILE", help="write the results as .npy or .npz instead of printing them")
     return p
@@ -52,8 +55,12 @@ def seed(text: str) -> int:
 
 def main(options: argparse.Namespace) -> int:
     files.find_modules_here()
+    if options.checked and (options.check or options.exec == "interp"):
+        other = "--check" if options.check else "--exec=interp"
+        raise report.usage_error(f"--checked is about native code, {other} is not", f"leave {other} out", "MLC0482")
     if options.file.endswith(".py"):
-        return program(options.file, options.program_arguments, options.check)
+        with all_code_checked() if options.checked else nullcontext():
+            return program(options.file, options.program_arguments, options.check)
     from mlc.tools import inputs
     if options.file.endswith(".mlc"):
         module, held = of_program(options), None
@@ -79,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
         results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
     else:
         Pipeline(steps).run(module)
-        results = call(module, entry, arrays, options.exec)
+        results = call(module, entry, arrays, options.exec, options.checked)
     if options.output and options.output != "-":
         inputs.save(options.output, results)
     else:
@@ -109,7 +116,7 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
     return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
-def call(module: Op, entry: str, arrays: Sequence[Any], how: str) -> list[Any]:
+def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool = False) -> list[Any]:
     """The results of an entry of a module at any level."""
     from mlc.ir.interp import run_function
     from mlc.tools import inputs
@@ -122,7 +129,7 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str) -> list[Any]:
     from mlc.backends.executable import build
     from mlc.backends.target import host
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits)
+    pipeline.resume(module, "llvm", target.vector_bits, checked=checked)
     return build(module, target).entry(entry).call(arrays)
 
 
@@ -152,6 +159,17 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 
 @contextmanager
+def all_code_checked() -> Iterator[None]:
+    """Within, whatever mlc compiles is checked code."""
+    from mlc.code import Checked
+    Checked.always = True
+    try:
+        yield
+    finally:
+        Checked.always = False
+
+
+@contextmanager
 def checking() -> Iterator[Any]:
     """Within, whatever mlc compiles is checked on the arrays of its first call, and each call against plain Python."""
     from mlc import code
@@ -159,8 +177,8 @@ def checking() -> Iterator[Any]:
     made = list[CheckedExecutable]()
     original = code.executable
 
-    def executable(module: Any) -> Any:
-        made.append(CheckedExecutable(module.clone(), original(module)))
+    def executable(module: Any, checked: bool = False) -> Any:
+        made.append(CheckedExecutable(module.clone(), original(module, checked)))
         return made[-1]
 
     code.executable = executable

@@ -12,9 +12,10 @@ Checked are, in every function that has an error record or is called by one that
     values       elements that are read have been written: arguments and constants are, results, the arena and fresh
                  memory are not until something is stored there
 
-An access that is outside does not happen: a load gives 0, a store nothing. Of what is wrong, the place of the smallest
-number is reported, in the order of the program, after the errors of the program itself. So the report does not depend
-on the number of threads.
+An access that is outside does not happen: a load gives 0, a store nothing. Of all that is wrong one place is reported:
+accesses and arithmetic before values, which they may have spoilt, and each in the order of the program, callers before
+what they call. So the report does not depend on the number of threads. It takes the place of an error of the program
+itself, such as an index out of range, which it may have caused too.
 
 Whether an element is written is kept beside it: every memref has a shadow of the same shape, with an integer as wide
 as an element for each, 0 where it is written. Views are made of both, and functions take both.
@@ -28,24 +29,36 @@ from mlc.dialects.func import Func
 from mlc.ir.core import Value
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
-from mlc.ir.types import MemRefType, i64
+from mlc.ir.types import MemRefType
 from mlc.passes.forms import LOW
 from mlc.passes.insert_checks.function import Checker
 from mlc.passes.insert_checks.shadow import shadow_type
-from mlc.passes.insert_checks.traps import Traps
-
-RECORD = MemRefType((1,), i64)
-"""The type of an error record."""
+from mlc.passes.insert_checks.traps import RECORD, Traps
 
 
 def run(module: Module) -> None:
     """Insert checks into every function that can report what they find."""
     traps = Traps(module)
-    order = [f for f in reversed(func.callees_first(module)) if _can_report(f)]
-    own = {f.sym_name: _extend(f) for f in order if not f.is_public}
-    for function in order:
-        Checker(function, own, traps).run()
+    functions = [f for f in _in_order_of_calls(module) if _can_report(f)]
+    records = {f.sym_name: _extend(f) for f in functions if not f.is_public}
+    checkers = [Checker(f, records, traps) for f in functions]
+    for step in (Checker.places, Checker.values, Checker.results):         # causes are reported before what they cause
+        for checker in checkers:
+            step(checker)
     traps.describe()
+
+
+def _in_order_of_calls(module: Module) -> list[Func]:
+    """The functions of a module, each before those that it calls, which come in the order of its first calls."""
+    table = {f.sym_name: f for f in func.functions(module)}
+    out: dict[Func, None] = {}
+    work = [*(f for f in table.values() if not f.is_public), *reversed([f for f in table.values() if f.is_public])]
+    while work:
+        function = work.pop()
+        if function not in out:
+            out[function] = None
+            work += [table[name] for name in reversed(func.references(function)) if name in table]
+    return list(out)
 
 
 def _can_report(function: Func) -> bool:

@@ -37,6 +37,25 @@ def of_access(op: Any, memory: Value) -> tuple[list[Condition], list[Value]]:
     return inside, indices
 
 
+def aligned(op: Any, memory: Value) -> Condition:
+    """Whether an access starts at a multiple of the alignment that it claims, as far as strides are known."""
+    claimed, type = getattr(op, "alignment", None), memory.type
+    strides: list[Number | None] = list(strides_of(type))
+    if type.strides is None:
+        step: Number = 1
+        for axis in reversed(range(type.rank)):
+            strides[axis] = step
+            step = times(step, size(memory, axis)) if axis else step
+    if not claimed or claimed <= type.dtype.itemsize or None in strides or type.offset != 0:
+        return True
+    place: Number = 0
+    for i, n in zip(op.indices, strides):
+        assert n is not None
+        place = plus(place, times(number(i), n))
+    address = plus(memref.Address(memory).result, times(place, type.dtype.itemsize))
+    return _equal(arith.RemUI(value(address), value(claimed)).result, 0)
+
+
 def first_wrong(inside: Sequence[Condition], indices: Sequence[Value]) -> Value:
     """The index on the first axis that is out of bounds."""
     out = indices[-1] if indices else value(0)

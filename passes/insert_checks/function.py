@@ -10,7 +10,8 @@ from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Value, after, at_end, before
 from mlc.ir.types import FloatType, MemRefType, Type, VectorType, element, i1
 from mlc.passes.insert_checks import bounds, shadow
-from mlc.passes.insert_checks.numbers import Condition, every, truth, value
+from mlc.passes.insert_checks.entry import Entry
+from mlc.passes.insert_checks.numbers import Condition, every, opposite, truth, value
 from mlc.passes.insert_checks.overflow import check_overflow
 from mlc.passes.insert_checks.shadow import UNWRITTEN, WRITTEN
 from mlc.passes.insert_checks.traps import Traps
@@ -30,45 +31,40 @@ class Checker:
 
     def __init__(self, function: Func, extended: Mapping[str, Value], traps: Traps) -> None:
         self.function = function
+        self.ops = list(function.walk())
         self.extended = extended
         self.traps = traps
         self.shadows: dict[Value, Value | None] = {}
         self.valid: dict[Value, Condition] = {}
-        self.errors = extended[function.sym_name] if not function.is_public else function.args[-1]
-
-    def run(self) -> None:
-        ops = list(self.function.walk())
-        if self.function.is_public:
-            self._shadows_of_an_entry()
+        self.entry = Entry(function, traps) if function.is_public else None
+        if self.entry is not None:
+            self.errors, shadows = self.entry.open()
+            self.shadows.update(shadows)
         else:
-            args = list(self.function.args)
-            memories = [a for a in args[:-1] if isinstance(a.type, MemRefType)]
+            self.errors = extended[function.sym_name]
+            memories = [a for a in function.args if isinstance(a.type, MemRefType) and a is not self.errors]
             half = len(memories) // 2
             self.shadows.update(zip(memories[:half], memories[half:]))
-        known = frozenset(ops)
-        for block in [b for op in ops for r in op.regions for b in r.blocks]:
+
+    def places(self) -> None:
+        """Insert what looks where memory is accessed, and how that is computed."""
+        known = frozenset(self.ops)
+        for block in [b for op in self.ops for r in op.regions for b in r.blocks]:
             check_overflow(block, known, self.traps, self.errors)
-        for op in ops[1:]:
+        for op in self.ops[1:]:
             self._check(op)
 
-    def _shadows_of_an_entry(self) -> None:
-        """What callers pass is written; results, unless they take the place of arguments, and the arena are not."""
-        fresh = 2 + sum(a < 0 for a in self.function.attrs.get("aliases", ()))
-        memories = [a for a in self.function.args if isinstance(a.type, MemRefType)]
-        entry = self.function.block
-        assert entry.first is not None
-        with before(entry.first, self.function.loc):
-            for i, memory in enumerate(memories):
-                known = i < len(memories) - fresh or memory is self.errors
-                self.shadows[memory] = shadow.allocate(memory, WRITTEN if known else UNWRITTEN)
-        with before(entry.terminator, self.function.loc):
-            for memory in memories:
-                memref.Dealloc(self._shadow(memory))
+    def values(self) -> None:
+        """Insert what looks whether elements are written."""
+        for op in self.ops:
+            if isinstance(op, (*WHOLE, *MASKED)) and (marks := self.shadows[_memory(op)]) is not None:
+                with after(op):
+                    self._elements(op, marks)
 
-    def _shadow(self, memory: Value) -> Value:
-        found = self.shadows[memory]
-        assert found is not None, "the shadow of a constant"
-        return found
+    def results(self) -> None:
+        """Insert what looks whether results are written."""
+        if self.entry is not None:
+            self.entry.close()
 
     def _check(self, op: Op) -> None:
         if isinstance(op, WHOLE):
@@ -99,32 +95,32 @@ class Checker:
     # -- accesses -------------------------------------------------------------------------------------------------
     def _whole(self, op: Any) -> None:
         """An access without a mask: it happens where it is within bounds."""
-        memory = op.base if isinstance(op, vector.Access) else op.memref
+        memory = _memory(op)
         with before(op):
             inside, at = bounds.of_access(op, memory)
             safe = every([self.valid.get(memory, True), *inside])
             wrong = bounds.first_wrong(inside, at)
+            aligned = bounds.aligned(op, memory)
+            if aligned is not True:
+                self._report_if(opposite(truth(aligned)), op, f"{op.name} of {memory.type} not aligned to "
+                                f"{op.alignment} bytes, at index", at[-1])
+                safe = every([safe, aligned])
         place = self.traps.place(op, f"{op.name} outside of {memory.type}, at index") if safe is not True else 0
-        self._where(op, safe, lambda: self.traps.report(self.errors, place, wrong),
-                    lambda: self._elements(op, memory, op.indices))
+        self._where(op, safe, lambda: self.traps.report(self.errors, place, wrong))
 
     def _masked(self, op: Any) -> None:
         """An access with a mask: of its lanes those happen that are within bounds."""
         at = next(i for i, v in enumerate(op.operands) if v is op.mask)
         with before(op):
             inside = bounds.of_lanes(op, self.valid.get(op.base, True))
-            bad = arith.AndI(op.mask, arith.XorI(inside, arith.constant(True, inside.type)).result).result
+            bad = arith.AndI(op.mask, opposite(inside)).result
             self._report_if(vector.Reduction("or", bad).result, op, f"{op.name} outside of {op.base.type}, at index",
                             op.indices[-1])
             op.set_operand(at, arith.AndI(op.mask, inside).result)
-        with after(op):
-            self._elements(op, op.base, op.indices)
 
-    def _elements(self, op: Any, memory: Value, indices: tuple[Value, ...]) -> None:
+    def _elements(self, op: Any, marks: Value) -> None:
         """What an access does to the shadow: a load reports what is not written, a store marks as written."""
-        marks = self.shadows[memory]
-        if marks is None:
-            return
+        indices = op.indices
         if isinstance(op, STORES):
             kind = shadow.mark_type(op.value.type)
             zero = arith.constant(WRITTEN, kind)
@@ -149,7 +145,7 @@ class Checker:
             found = memref.Load(marks, indices).result
         unwritten = arith.CmpI("ne", found, arith.constant(WRITTEN, found.type)).result
         at = indices[-1] if indices else value(0)
-        self._report_if(unwritten, op, f"{op.name} of {memory.type} reads what is not written, at index", at)
+        self._report_if(unwritten, op, f"{op.name} of {_memory(op).type} reads what is not written, at index", at)
 
     def _report_if(self, condition: Value, op: Op, message: str, at: Value) -> None:
         branch = scf.branch(condition, otherwise=False)
@@ -157,11 +153,9 @@ class Checker:
             self.traps.report(self.errors, self.traps.place(op, message), at)
             scf.Yield(())
 
-    def _where(self, op: Op, safe: Condition, otherwise: Callable[[], None], then: Callable[[], None]) -> None:
-        """Do an operation, and `then`, only where it is safe; else its results are 0."""
+    def _where(self, op: Op, safe: Condition, otherwise: Callable[[], None]) -> None:
+        """Do an operation only where it is safe; else its results are 0."""
         if safe is True:
-            with after(op):
-                then()
             return
         with before(op):
             types = tuple(r.type for r in op.results)
@@ -175,7 +169,6 @@ class Checker:
         op.detach()
         with at_end(branch.then_body.block, op.loc):
             branch.then_body.block.insert(op)
-            then()
             scf.Yield(tuple(op.results))
 
     # -- views and calls ------------------------------------------------------------------------------------------
@@ -184,9 +177,8 @@ class Checker:
             within = every([self.valid.get(op.source, True), *bounds.of_view(op)])
             if within is not True:
                 self.valid[op.result] = within
-                wrong = arith.XorI(truth(within), arith.constant(True, i1)).result
                 at = op.byte_shift if isinstance(op, memref.View) else value(0)
-                self._report_if(wrong, op, f"{op.name} outside of {op.source.type}, at", at)
+                self._report_if(opposite(truth(within)), op, f"{op.name} outside of {op.source.type}, at", at)
         with after(op):
             marks = self.shadows[op.source]
             self.shadows[op.result] = None if marks is None else shadow.like(op, [marks, *op.operands[1:]]).results[0]
@@ -215,7 +207,13 @@ class Checker:
                         shadow.fill(found, WRITTEN)
         with before(op):
             safe = every(self.valid.get(v, True) for v in memories)
-        self._where(op, safe, lambda: None, lambda: None)
+        self._where(op, safe, lambda: None)
+
+
+def _memory(op: Any) -> Value:
+    """The memref that an operation accesses."""
+    found: Value = op.base if isinstance(op, vector.Access) else op.memref
+    return found
 
 
 def zero(type: Type) -> Value:

@@ -10,6 +10,9 @@ from mlc.ir.interp import ELEMENTS, TRAP
 from mlc.ir.types import MemRefType, i64, index
 from mlc.passes.insert_checks.numbers import Number, value
 
+RECORD = MemRefType((1,), i64)
+"""The type of an error record."""
+
 
 class Traps:
     """The places at which checked code can report something, numbered after those that the program has."""
@@ -40,7 +43,7 @@ class Traps:
 def _recorder(module: Module) -> Func:
     """@record_trap: errors[0] = min(errors[0], first + number), of a number as far as a record can say it."""
     block = module.body.block
-    made = func.function(func.free_symbol(block, "record_trap"), [MemRefType((1,), i64), index, index],
+    made = func.function(func.free_symbol(block, "record_trap"), [RECORD, index, index],
                          ("errors", "first", "number"), private=True)
     block.insert(made)
     errors, first, at = made.args
