@@ -60,7 +60,7 @@ def first_wrong(inside: Sequence[Condition], indices: Sequence[Value]) -> Value:
     """The index on the first axis that is out of bounds."""
     out = indices[-1] if indices else value(0)
     for held, i in reversed(list(zip(inside, indices))):
-        if held is not True:
+        if held is not True and out is not i:
             out = arith.Select(truth(held), out, i).result
     return out
 

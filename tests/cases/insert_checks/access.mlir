@@ -17,8 +17,8 @@ func.func private @copy(%N: index, %x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK:      func.func @main
 // CHECK-SAME: error_sites = [
 // CHECK-SAME: trap: memref.load outside of memref<?xf32>, at index
-// CHECK-SAME: trap: memref.load of memref<?xf32> reads what is not written, at index
 // CHECK-SAME: trap: memref.store outside of memref<?xf32>, at index
+// CHECK-SAME: trap: memref.load of memref<?xf32> reads what is not written, at index
 // CHECK-SAME: trap: a result memref<?xf32> is not written at element
 // CHECK:      func.call @copy(%N, %x, %y
 // CHECK:      func.func private @copy(%N: index, %x: memref<?xf32>, %y: memref<?xf32>, %x_unwritten: memref<?xi32>, %y_unwritten: memref<?xi32>, %trap: memref<1xi64>)
@@ -31,5 +31,5 @@ func.func private @copy(%N: index, %x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK:        } else {
 // CHECK:          func.call @record_trap(%trap
 // CHECK:        scf.if
-// CHECK:          memref.store
+// CHECK:          memref.store {{.*}}, %y[%i]
 // CHECK:          memref.store {{.*}}, %y_unwritten[%i]
