@@ -4,6 +4,7 @@ A read outside of a buffer changes no result and is seen by no comparison; here 
 """
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -107,6 +108,7 @@ def in_a_child(steps: Callable[[], Iterator[str]]) -> str | None:
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         status = 1
+        faulthandler.disable()                             # what ends the child is told by its parent
         try:
             for step in steps():
                 os.write(writer, step.encode() + b"\n")

@@ -1,7 +1,8 @@
 """Check a compilation by execution: interpret after every pass, compare, and name the pass and rule that is to blame.
 
 Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
-down to native code, which runs with 1 and 2 threads, for two widths of vectors, and in memory with red zones. Each pass is compared with what it was given, so small differences do not add up to a false alarm.
+down to native code, which runs with 1 and 2 threads, for two widths of vectors, and in memory with red zones. Each pass
+is compared with what it was given, so small differences do not add up to a false alarm.
 """
 
 from __future__ import annotations
@@ -187,7 +188,7 @@ class Check:
         for target, entry, module in ways:
             for count in (1, 2):
                 again, damage = self._run_native(entry, count)
-                where = f" for {target.cpu} with {count} thread{'s' * (count > 1)}"
+                where = f" with {target.vector_bits}-bit vectors and {count} thread{'s' * (count > 1)}"
                 self._compare_native(again, where, module, damage)
         self.say("  native code: same to the bit, with 1 and 2 threads, for " +
                  " and ".join(f"{t.vector_bits}-bit vectors" for t, _, _ in ways) + ", within its memory")
