@@ -1,11 +1,14 @@
 """No native code reads or writes outside of its memory, whatever the vector width, the threads and the alignment."""
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends.executable import Entry, build
 from mlc.backends.target import host
 from mlc.dialects.builtin import Module
@@ -13,9 +16,9 @@ from mlc.ir.parser import parse_module
 from mlc.passes import pipeline
 from mlc.tools.redzones import FencedEntry, Memory, Pages
 from tests import corpus, op_sample
-from tests.arrays import Array
+from tests.arrays import Array, difference
 from tests.op_samples import SAMPLES, Sample
-from tests.redzones import THREADS, WIDTHS, check, differences, in_a_child
+from tests.redzones import THREADS, WIDTHS, check, differences, in_a_child, layouts
 from tests.test_insert_checks import DUMP
 
 ODD_SIZES = ({"B": 0, "C": 1}, {"B": 1, "C": 1}, {"B": 13, "C": 17})
@@ -62,6 +65,46 @@ def test_every_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(corpus, "SIZES", sizes)
         calls.append(corpus.PROGRAMS[name]()[1])
     check(lambda: program(name), calls, WIDTHS, THREADS)
+
+
+PUBLIC: dict[str, Callable[..., Any]] = {
+    "sum of products": lambda x, y: (x * y).sum(),
+    "product": lambda x, y: x @ y.T,
+    "running sum": lambda x, y: (mlc.cumsum(x, 0) + y, mlc.softmax(y, dim=1)),
+}
+
+
+def views(x: Array) -> Iterator[tuple[str, Array]]:
+    """The numbers of a matrix in other memory than its own."""
+    memory = Pages(True)
+    fenced = memory.array("x", x.shape, x.dtype)
+    fenced[...] = x
+    yield "before a page", fenced
+    yield "transposed", np.asfortranarray(x)
+    yield "backwards", np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1]
+    yield from ((name, arrays[0]) for name, arrays in layouts([x]))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_calls_take_any_memory(name: str) -> None:
+    """The emitted wrapper takes what it can as it is; both arguments may be one array."""
+    f = mlc.compile(PUBLIC[name])
+    x = np.random.default_rng(0).standard_normal((13, 7)).astype(np.float32)
+
+    def call(x: Array, y: Array) -> list[Array]:
+        found = f(x, y)
+        return [r.numpy() for r in (found if isinstance(found, tuple) else (found,))]
+
+    wanted = call(x, x.copy())
+
+    def steps() -> Iterator[str]:
+        for (left, a), (right, b) in itertools.product(views(x), views(x)):
+            yield f"{left}, {right}"
+            for arrays in ((a, b), (a, a)):
+                if any(difference(got, want, "bits") for got, want in zip(call(*arrays), wanted)):
+                    yield f"!{left}, {right} give other bits"
+
+    assert in_a_child(steps) is None
 
 
 # -- that it would be seen --------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def run(module: Module) -> None:
     """Insert checks into every function that can report what they find."""
     traps = Traps(module)
     functions = [f for f in _in_order_of_calls(module) if _can_report(f)]
-    records = {f.sym_name: _extend(f) for f in functions if not f.is_public}
+    records = {str(f.sym_name): _extend(f) for f in functions if not f.is_public}
     checkers = [Checker(f, records, traps) for f in functions]
     for step in (Checker.places, Checker.values, Checker.results):         # causes are reported before what they cause
         for checker in checkers:

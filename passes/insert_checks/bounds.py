@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.dialects import arith, memref, vector
-from mlc.dialects.memref import row_major, strides_of
+from mlc.dialects.memref import strides_of
 from mlc.ir.core import Value
 from mlc.ir.types import IntType, VectorType, index, like
 from mlc.passes.insert_checks.numbers import (
@@ -120,29 +120,27 @@ def _window(op: memref.SubView) -> list[Condition]:
 def _elements(op: memref.ReinterpretCast) -> list[Condition]:
     """The first and the last element lie in the source, as far as its strides are known."""
     source: Any = op.source.type
-    known = strides_of(source)
-    have = sizes(op.source)
+    known, have = [s for s in strides_of(source) if s is not None], sizes(op.source)
     if source.strides is None:
-        held: Number = product(have)
-    elif None in known:
+        held = product(have)
+    elif len(known) < len(have):
         return []
     else:
-        held = 1
-        for n, step in zip(have, known):
-            assert step is not None
-            held = plus(held, times(plus(n, -1), step))
+        held = plus(_last(0, have, known), 1)
     offset, = map(_number, op.mixed("offsets"))
     shape, steps = ([_number(n) for n in op.mixed(name)] for name in ("sizes", "strides"))
-    if offset == 0 and source.strides is None and shape == have and tuple(steps) == row_major(source.shape):
-        return []
-    last, some = offset, []
-    for n, step in zip(shape, steps):
-        last = plus(last, times(plus(n, -1), step))
-        some.append(least(n, 0))
+    last = _last(offset, shape, steps)
     empty: Condition = False
-    for c in some:
-        empty = _or(empty, c)
+    for n in shape:
+        empty = _or(empty, least(n, 0))
     return [_or(empty, every([least(0, offset), least(offset, last), least(plus(last, 1), held)]))]
+
+
+def _last(first: Number, shape: Sequence[Number], steps: Sequence[Number]) -> Number:
+    """The position of the last element of memory that starts at `first`."""
+    for n, step in zip(shape, steps):
+        first = plus(first, times(plus(n, -1), step))
+    return first
 
 
 def _number(n: int | Value) -> Number:
