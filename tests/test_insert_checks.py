@@ -1,7 +1,9 @@
 """Checked code: what it reports, at which line, and that it does not change what is right."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +135,7 @@ def test_edits_are_reported_at_their_line(edit: str) -> None:
     module = checked(parse_module(text, "dump.mlir"))
     expected = next(n for n, found in enumerate(text.splitlines(), 1) if line in found)
     x = np.arange(7, dtype=np.float32)
-    runs = [lambda: run_function(module, "main", [x]), lambda: native(module, [x])]
+    runs: list[Callable[[], Any]] = [lambda: run_function(module, "main", [x]), lambda: native(module, [x])]
     for run in runs if "a view" not in edit else runs[1:]:             # the interpreter refuses such a view by itself
         with pytest.raises(InternalError) as caught:
             run()
