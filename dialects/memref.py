@@ -236,6 +236,21 @@ class Dim(Op, name="memref.dim"):
         return int(x.shape[axis])
 
 
+class Address(Op, name="memref.extract_aligned_pointer_as_index"):
+    """result = the address of the first element of a memref"""
+
+    source: Value
+    format = "$source attr-dict `:` type($source) `->` type(result)"
+
+    def infer(self) -> Type:
+        if not isinstance(self.source.type, MemRefType) or self.source.type.offset != 0:
+            self.fail(f"takes a memref without an offset, got {self.source.type}", code="MLC0162")
+        return index
+
+    def ref(self, x: Any) -> int:
+        return int(x.__array_interface__["data"][0])
+
+
 class View(Op, name="memref.view"):
     """result = the bytes of a buffer from `byte_shift` on, as contiguous memory of another type"""
 

@@ -16,7 +16,16 @@ import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value
-from mlc.ir.diag import UNKNOWN, IRError, Loc, UserAssertionError, UserError, UserIndexError
+from mlc.ir.diag import (
+    UNKNOWN,
+    Error,
+    InternalError,
+    IRError,
+    Loc,
+    UserAssertionError,
+    UserError,
+    UserIndexError,
+)
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, to_numpy
 
@@ -314,12 +323,19 @@ def poisoned(shape: Sequence[int], type: TensorType) -> np.ndarray[Any, Any]:
 
 
 ASSERTION = "assertion: "
-"""Begins the message of a site that is an assertion; the others are indices."""
+"""Begins the message of a site that is an assertion."""
+TRAP = "trap: "
+"""Begins the message of a site that is a check of `insert_checks`; all others are indices."""
 
 
-def site_error(site: str, element: int) -> UserError:
-    """The error of an assertion or an index out of range, recorded at `file:line:col: message`."""
+def site_error(site: str, element: int) -> Error:
+    """The error of an assertion, a check or an index out of range, recorded at `file:line:col: message`."""
     message, loc = _located(site)
+    if message.startswith(TRAP):
+        number, half = element - ELEMENTS // 2, ELEMENTS // 2
+        told = number if -half < number < half - 1 else f"{number} or beyond"
+        return InternalError(f"{message.removeprefix(TRAP)} {told}", code="MLC0480", loc=loc,
+                             hint="if no dump was edited, this is a defect of mlc")
     if message.startswith(ASSERTION):
         return UserAssertionError(message.removeprefix(ASSERTION), code="MLC0612", loc=loc)
     return UserIndexError(f"{message} (element {element} of the kernel)", code="MLC0340", loc=loc)

@@ -216,8 +216,8 @@ class Compiled:
     def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
                  args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
                  matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-                 check: bool = False) -> None:
-        self.dynamic, self.check = dynamic, check
+                 check: bool = False, checked: bool = False) -> None:
+        self.dynamic, self.check, self.checked = dynamic, check, checked
         self.where, self.target = _target(target)
         self.fallback = fallback
         self._reports: list[Report] = []
@@ -322,7 +322,7 @@ class Compiled:
         arrays = [np.array(a) for a in arguments.arrays] if Checks.anomaly is not None else []
         try:
             results = entry.call(self._brought(arguments))
-        except (UserAssertionError, UserIndexError):
+        except (UserAssertionError, UserIndexError, InternalError):
             # The code has run, and may have written to them.
             consume(arguments.given, donated, user_loc(), name_of(self.f))
             raise
@@ -518,7 +518,8 @@ class Compiled:
         """The code of what was recorded, if there is anything to run, where the target or the arguments are."""
         if not recorded.computes:
             return None
-        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph, self.precision)
+        return code_for(recorded.trace.module, self.where or arguments.device, self.target, self.graph, self.precision,
+                        self.checked)
 
     def _variant(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any], recorded: Recorded,
                  images: list[Image | DeviceImage]) -> Variant:
@@ -554,7 +555,8 @@ class Compiled:
         for where, target in [_machine(t) for t in targets] or [(self.where, self.target)]:
             recorded, _ = self._record(arguments, args, keywords)              # lowering uses up what was recorded
             if recorded.computes:
-                images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision))
+                images.append(image_for(recorded.trace.module, where or arguments.device, target, self.precision,
+                                        self.checked))
         return self._variant(arguments, args, keywords, recorded, images)
 
     def recording(self, args: Sequence[Any], keywords: dict[str, Any]) -> Variant:
@@ -693,17 +695,17 @@ def _target(text: str | None) -> tuple[str | None, Target | None]:
 def compile(f: Callable[..., Any], donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False) -> Compiled: ...
+            check: bool = False, checked: bool = False) -> Compiled: ...
 @overload
 def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False,
             dynamic: bool | None = None,
-            check: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+            check: bool = False, checked: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
 def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
-            check: bool = False) -> Any:
+            check: bool = False, checked: bool = False) -> Any:
     """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
 
     f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
@@ -730,6 +732,9 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
             sums of a multiple of 8 terms
     check   run f as plain Python too in every call, op by op, and compare: InternalError MLC0903 names the first line
             that gives something else. `mlc run --check` asks for that of all functions, and checks every pass besides
+    checked  the code looks, at each access to memory, whether it is within bounds and whether what it reads has been
+            written, and whether index arithmetic fits 64 bits: InternalError MLC0480 names the line of f whose code is
+            wrong. Results have the same bits; it is 4 to 12 times slower, takes twice the memory, and is for the CPU
 
     What f reaches by itself (closures, globals, attributes, elements of containers and of numpy arrays) is part of what
     is compiled. Each call looks whether it is still the same, and if not f is recorded again; code for the last eight
@@ -741,8 +746,9 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
     """
     if f is None:
         return functools.partial(compile, donate=donate, static=static, args=args, target=target, graph=graph,
-                                 matmul_precision=matmul_precision, fallback=fallback, dynamic=dynamic, check=check)
-    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check)
+                                 matmul_precision=matmul_precision, fallback=fallback, dynamic=dynamic, check=check, checked=checked)
+    compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check,
+                        checked)
     if compiled.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher

@@ -16,7 +16,7 @@ from mlc.frontend.devices import CPU, CUDA, Devices
 from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.location import user_loc
 from mlc.ir.core import Op
-from mlc.ir.diag import BackendError
+from mlc.ir.diag import BackendError, UserError
 
 if TYPE_CHECKING:
     from mlc.backends.canonical import Places
@@ -35,15 +35,24 @@ _device_cache: dict[tuple[str, Place, bool], DeviceExecutable] = {}
 """The same for devices, on which code is loaded, and whether it is launched as a graph."""
 
 
-def executable(module: Module) -> Executable:
+class Checked:
+    """Whether all code reports what is undefined, as of passes/insert_checks: what `mlc run --checked` asks for."""
+
+    always = False
+
+
+def executable(module: Module, checked: bool = False) -> Executable:
     """Native code of a module of the tensor level, made once in this process and, where it can be kept, once on this
-    machine: modules that differ in names and places only share it."""
+    machine: modules that differ in names and places only share it.
+
+    checked  whether it reports what is undefined, as of passes/insert_checks
+    """
     from mlc.backends.canonical import Places
     from mlc.backends.executable import Executable
     from mlc.backends.target import host
     with compiling:
         places = Places(module)
-        key, image = _image(module, places, host())
+        key, image = _image(module, places, host(), checked or Checked.always)
         if key is None:                                    # rules or operations of others: they may change
             return Executable(image()).at(places.interface)
         if (found := _cache.pop(key, None)) is None:
@@ -54,18 +63,18 @@ def executable(module: Module) -> Executable:
         return found.at(places.interface)
 
 
-def _image(module: Module, places: Places, target: Target) -> tuple[str | None, Callable[[], Image]]:
+def _image(module: Module, places: Places, target: Target, checked: bool) -> tuple[str | None, Callable[[], Image]]:
     """What a module's code for processors is known by, None for that of others' rules; and what gives it."""
     from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
     from mlc.passes import pipeline
     text = canonical.canonical_text(module)
-    key = None if text is None else cache.key_of("module", [text, str(pipeline.ORDER), repr(target)])
+    key = None if text is None else cache.key_of("module", [text, str(pipeline.order("cpu", checked)), repr(target)])
 
     def made() -> Image:
         if key is not None and (kept := image.recall(key)) is not None:
             return kept
         with places.numbered():
-            pipeline.lower(module, "llvm", target.vector_bits)
+            pipeline.lower(module, "llvm", target.vector_bits, checked=checked)
             new = image.compile_image(module, target)
         if key is not None:
             image.keep(key, new)
@@ -116,15 +125,16 @@ def _device_image(module: Module, places: Places, target: Target, form: str,
 
 
 def image_for(module: Module, where: str, target: Target | None = None,
-              precision: str | None = None) -> Image | DeviceImage:
+              precision: str | None = None, checked: bool = False) -> Image | DeviceImage:
     """The code of a module for a machine, which need not be this one; of `cuda` alone for the device that is here."""
     from mlc.backends.canonical import Places
     if where == CPU:
         if target is None:
-            return executable(module).linked
+            return executable(module, checked).linked
         with compiling:
             places = Places(module)
-            return _image(module, places, target)[1]().at(places.interface)
+            return _image(module, places, target, checked)[1]().at(places.interface)
+    _refuse_checks(checked)
     from mlc.backends.cuda.device import assembler, target_for
     target = target or target_for(place_named(where).device)
     with compiling:
@@ -134,13 +144,24 @@ def image_for(module: Module, where: str, target: Target | None = None,
 
 
 def code_for(module: Module, where: str, target: Target | None = None, graph: bool = False,
-             precision: str | None = None) -> Executable | DeviceExecutable:
+             precision: str | None = None, checked: bool = False) -> Executable | DeviceExecutable:
     """The code of a module for the device of this name, for exactly `target` if one is given."""
     if where == CPU:
-        return executable(module)
+        return executable(module, checked)
+    _refuse_checks(checked)
     place = place_named(where)
     from mlc.backends.cuda.device import target_for
     return device_executable(module, place, target or target_for(place.device), graph, precision)
+
+
+def _refuse_checks(checked: bool) -> None:
+    """UserError if checked code is asked for that is for a device."""
+    from mlc.passes import pipeline
+    try:
+        pipeline.order("gpu", checked)
+    except UserError as error:
+        error.loc = user_loc()
+        raise
 
 
 def place_named(where: str) -> Place:

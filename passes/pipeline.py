@@ -56,6 +56,8 @@ GPU: Rows = (
 )
 ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *CPU), "gpu": (*SHARED, *GPU)}
 ORDER = ORDERS["cpu"]
+CHECKS = ("low", "insert_checks", "only for checked code; last of this level, so what is checked is what would run")
+"""The row that checked code has besides, before that which leaves the low level."""
 BEFORE: tuple[tuple[str, str, str], ...] = (
     ("constrain_sizes", "canonicalize", "an operation that is rewritten takes its condition along"),
     ("grad", "decompose", "composites carry their own derivatives"),
@@ -85,16 +87,29 @@ def _check_order() -> None:
 _check_order()
 
 
-def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma") -> list[Step]:
+def order(machine: str = "cpu", checked: bool = False) -> Rows:
+    """The rows for a cpu or a gpu; for a cpu they may have checks among them."""
+    rows = ORDERS[machine]
+    if not checked:
+        return rows
+    if machine != "cpu":
+        raise UserError("code for a GPU cannot be checked", code="MLC0482",
+                        hint="its kernels have the meaning of those for a CPU: check them there")
+    return (*rows[:-1], CHECKS, rows[-1])
+
+
+def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma",
+          checked: bool = False) -> list[Step]:
     """The passes that bring a module from the frontend down to `level`, for a cpu or a gpu.
 
     products  how matrices are multiplied, as of fix_numerics: by what else than fma the machine has to have
+    checked   whether the code reports what is undefined, as of insert_checks
     """
     if level not in LEVELS:
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
     last = LEVELS.index(level)
     out: list[Step] = []
-    for row_level, text, _ in ORDERS[machine]:
+    for row_level, text, _ in order(machine, checked):
         if LEVELS.index(row_level) <= last:
             out += parse_pipeline(text)
     options: dict[str, tuple[tuple[str, object], ...]] = {"vectorize": (("bits", vector_bits),)}
@@ -103,18 +118,19 @@ def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", pro
     return [Step(s.transform, options.get(s.transform.name, s.options)) for s in out]
 
 
-def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma") -> Pipeline:
+def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma",
+          checked: bool = False) -> Pipeline:
     """The pipeline of `steps`, checked to compose."""
-    return Pipeline(steps(level, vector_bits, machine, products))
+    return Pipeline(steps(level, vector_bits, machine, products, checked))
 
 
 def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-          dump_dir: Path | None = None, machine: str = "cpu", products: str = "fma") -> Op:
+          dump_dir: Path | None = None, machine: str = "cpu", products: str = "fma", checked: bool = False) -> Op:
     """Bring `module` down to `level` in place, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
-    return build(level, vector_bits, machine, products).run(module, instruments)
+    return build(level, vector_bits, machine, products, checked).run(module, instruments)
 
 
 def stage(module: Op, machine: str = "cpu") -> int:
@@ -142,17 +158,20 @@ def _has_values_of(module: Op, type: type) -> bool:
 
 
 def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: str = "cpu",
-              products: str = "fma") -> list[Step]:
+              products: str = "fma", checked: bool = False) -> list[Step]:
     """The passes from where `module` stands down to `level`."""
-    rows, everything = ORDERS[machine], steps(level, vector_bits, machine, products)
+    rows, everything = ORDERS[machine], steps(level, vector_bits, machine, products, checked)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",
                         code="MLC0335", hint="ask for a level further down, or start from an earlier dump")
+    if checked and done == len(rows):
+        raise UserError("a module of the llvm dialect cannot be checked: it does not say which memory an access is for",
+                        code="MLC0482", hint="start from an earlier dump")
     return everything[done:]
 
 
 def resume(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-           machine: str = "cpu") -> Op:
+           machine: str = "cpu", checked: bool = False) -> Op:
     """Bring a module that was entered anywhere, such as a dump of any pass, down to `level` in place."""
-    return Pipeline(remaining(module, level, vector_bits, machine)).run(module, instruments)
+    return Pipeline(remaining(module, level, vector_bits, machine, checked=checked)).run(module, instruments)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu import threads
+from mlc.backends.target import host
 from mlc.dialects import arith, tensor
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import InternalError
@@ -20,7 +22,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
 from mlc.passes import pipeline
-from mlc.tools import check, cli, inputs
+from mlc.tools import check, cli, inputs, redzones
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -163,6 +165,59 @@ def test_a_wrong_backend_is_named(sample_folder: Path, monkeypatch: pytest.Monke
     assert "error[MLC0902]: native code of @main differs from its meaning" in err
     status, again = replayed(err, capsys)
     assert status == 101 and "MLC0902" in again
+
+
+def planted_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for narrow vectors subtracts where it should add."""
+    from mlc.backends import units
+    emit = vars(units)["emit_part"]
+
+    def emit_wrong(*args: Any) -> str:
+        text = str(emit(*args))
+        return text.replace(" fadd ", " fsub ") if check.narrow_target() in args else text
+
+    monkeypatch.setattr(units, "emit_part", emit_wrong)
+
+
+def planted_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two threads the first result is another."""
+    call = redzones.FencedEntry.call
+
+    def call_wrong(self: redzones.FencedEntry, arrays: Any, sizes: Any = None) -> Any:
+        return [-r if threads.get_num_threads() == 2 else r for r in call(self, arrays, sizes)]
+
+    monkeypatch.setattr(redzones.FencedEntry, "call", call_wrong)
+
+
+def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call writes behind the last buffer that it was given."""
+    run = vars(redzones.FencedEntry)["_run"]
+
+    def run_wrong(self: redzones.FencedEntry, *args: Any) -> Any:
+        _, room, _, end = self.memory.zones[-1]
+        room[end + 3] = 0
+        return run(self, *args)
+
+    monkeypatch.setattr(redzones.FencedEntry, "_run", run_wrong)
+
+
+WIDE = host().vector_bits
+NARROW = check.narrow_target().vector_bits
+
+
+@pytest.mark.parametrize("plant, message", [
+    pytest.param(planted_width, f"with {NARROW}-bit vectors and 1 thread differs from its meaning: result 0 is",
+                 marks=pytest.mark.skipif(NARROW == WIDE, reason="there is one width here")),
+    (planted_threads, f"with {WIDE}-bit vectors and 2 threads differs from its meaning: result 0 is"),
+    (planted_store, f"with {WIDE}-bit vectors and 1 thread leaves its memory: byte 3 behind result 0 is written to"),
+])
+def test_the_way_of_running_that_is_wrong_is_named(plant: Callable[[pytest.MonkeyPatch], None], message: str,
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    x = np.ones((2, 16), np.float32)
+    with pytest.raises(InternalError) as caught:
+        check.check(parse_module(MODEL_MLIR), "main", [x, np.ones((16, 3), np.float32)], keep=False)
+    assert caught.value.code == "MLC0902" and message in caught.value.message
 
 
 def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

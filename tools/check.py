@@ -1,7 +1,8 @@
 """Check a compilation by execution: interpret after every pass, compare, and name the pass and rule that is to blame.
 
 Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
-down to native code. Each pass is compared with what it was given, so small differences do not add up to a false alarm.
+down to native code, which runs with 1 and 2 threads, for two widths of vectors, and in memory with red zones. Each pass
+is compared with what it was given, so small differences do not add up to a false alarm.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +18,16 @@ from mlc import rounding
 from mlc.ir.core import Op
 from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
-from mlc.ir.passes import Form, Step, allowances, parse_pipeline
+from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, inputs
+
+if TYPE_CHECKING:
+    from mlc.backends.executable import Entry
+    from mlc.backends.target import Target
 
 Array = np.ndarray[Any, Any]
 
@@ -166,22 +171,69 @@ class Check:
         error.hint = f"replay it with: {error.reproducer}"
         return error
 
-    def native(self) -> list[Array]:
-        """Run the module, which is at the llvm level, as native code; it gives the interpreter's bits."""
+    def native(self, narrow: Op | None = None) -> list[Array]:
+        """Run the module, which is at the llvm level, as native code; it gives the interpreter's bits.
+
+        Also with 1 and 2 threads, in memory with red zones, and, where `narrow` is the same module lowered for narrower
+        vectors, as code for those: InternalError names the way that differs.
+        """
         from mlc.backends.executable import build
         from mlc.backends.target import host
-        found = Outcome()
-        try:
-            found.results = build(self.module, host()).entry(self.entry).call([a.copy() for a in self.arrays])
-        except UserError as error:
-            found.error = error
-        if broken := found.difference(self.outcome, True):
-            wrong = InternalError(f"native code of @{self.entry} differs from its meaning: {broken}", code="MLC0902")
-            raise self.leave(wrong, self.module, "", "mlc-wrong-native.mlir")
-        self.say("  native code: same to the bit")
+        entry = build(self.module, host()).entry(self.entry)
+        found, _ = self._run_native(entry, None)
+        self._compare_native(found, "", self.module)
+        ways = [(host(), entry, self.module)]
+        if narrow is not None:
+            ways.append((narrow_target(), build(narrow, narrow_target()).entry(self.entry), narrow))
+        for target, entry, module in ways:
+            for count in (1, 2):
+                again, damage = self._run_native(entry, count)
+                where = f" with {target.vector_bits}-bit vectors and {count} thread{'s' * (count > 1)}"
+                self._compare_native(again, where, module, damage)
+        self.say("  native code: same to the bit, with 1 and 2 threads, for " +
+                 " and ".join(f"{t.vector_bits}-bit vectors" for t, _, _ in ways) + ", within its memory")
         if found.error is not None:
             raise found.error
         return found.results
+
+    def _run_native(self, entry: Entry, count: int | None) -> tuple[Outcome, str | None]:
+        """What a call gives; with so many threads, in memory with red zones, and what it did to those."""
+        from mlc.backends.cpu import threads
+        from mlc.tools.redzones import FencedEntry, Memory
+        fenced = None if count is None else FencedEntry(entry, Memory())
+        before = threads.get_num_threads()
+        threads.set_num_threads(before if count is None else count)
+        out = Outcome()
+        try:
+            out.results = (fenced or entry).call([a.copy() for a in self.arrays])
+        except UserError as error:
+            out.error = error
+        finally:
+            threads.set_num_threads(before)
+        return out, fenced.damage if fenced is not None else None
+
+    def _compare_native(self, found: Outcome, where: str, module: Op, damage: str | None = None) -> None:
+        broken = found.difference(self.outcome, True)
+        if broken or damage:
+            message = (f"differs from its meaning: {broken}" if broken else f"leaves its memory: {damage}")
+            wrong = InternalError(f"native code of @{self.entry}{where} {message}", code="MLC0902")
+            raise self.leave(wrong, module, "", "mlc-wrong-native.mlir")
+
+
+def narrow_target() -> Target:
+    """A machine with narrower vectors than this one, whose code runs here; or this one."""
+    from mlc.backends.target import LEVELS, host
+    return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
+
+
+def narrowed(module: Op) -> Op | None:
+    """The module, from where it stands, at the llvm level for narrower vectors; None where they are chosen already."""
+    from mlc.backends.target import host
+    target = narrow_target()
+    steps = pipeline.remaining(module, "llvm", target.vector_bits)
+    if target == host() or not any(step.transform.name == "vectorize" for step in steps):
+        return None
+    return Pipeline(steps).run(module.clone())
 
 
 def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> tuple[int, int, str] | None:
@@ -215,8 +267,9 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     run.run(steps or ())
     if native:
         from mlc.backends.target import host
+        before = module.clone()
         run.run(pipeline.remaining(module, "llvm", host().vector_bits))
-        return run.native()
+        return run.native(narrowed(before))
     if run.outcome.error is not None:
         raise run.outcome.error
     return run.outcome.results

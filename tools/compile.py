@@ -60,6 +60,8 @@ def parser() -> argparse.ArgumentParser:
     add("--matmul-precision", choices=["ieee", "tf32"], metavar="P", help="on a GPU with tensor cores, which otherwise "
         "multiply 16-bit floats: ieee for none, tf32 for 32-bit floats too")
     add("-O", "--opt-level", type=int, choices=[0, 1, 2, 3], default=2, help="effort of LLVM (default 2)")
+    add("--checked", action="store_true", help="code that reports accesses out of bounds, overflow of index arithmetic "
+        "and use of what is not written, with the line")
     add("--generic", action="store_true", help="print levels as any MLIR tool reads them")
     add("--locations", action="store_true", help="print where each operation came from")
     add("--dump-dir", metavar="D", help="write the module after each pass into this folder")
@@ -258,7 +260,8 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     if last is None:
         return out
     products = target.products(options.matmul_precision)
-    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine, products)
+    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine, products,
+                                      options.checked)
             for level in pipeline.LEVELS if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))

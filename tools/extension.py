@@ -31,6 +31,9 @@ def wanted(options: argparse.Namespace) -> list[str]:
 
 
 def main(options: argparse.Namespace, kinds: Sequence[str]) -> int:
+    if options.checked:
+        raise report.usage_error("a module that Python imports cannot be checked code", "leave --checked out; mlc run "
+                                 "--checked runs a program as checked code", "MLC0482")
     path, _, names = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     if not path.endswith((".py", ".mlc")) or not names:
         raise report.usage_error(f"{options.function}: a module is made of functions of a .py or .mlc file",

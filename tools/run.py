@@ -7,7 +7,7 @@ import os
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from mlc.ir.core import Op
@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   mlc run model.mlir --entry main --args 'f32[4,16],f32[16,3]' --exec=interp
   mlc run model.mlir --check
   mlc run --check model.py
+  mlc run --checked model.py
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
 """Options that say something about the call of one function, and nothing about a Python program."""
@@ -42,6 +43,8 @@ def parser() -> argparse.ArgumentParser:
     add("--seed", type=seed, metavar="N", help="seed of random inputs (default 0)")
     add("--exec", choices=["native", "interp"], help="native code (the default) or the interpreter")
     add("--check", action="store_true", help="interpret after every pass and compare, down to native code")
+    add("--checked", action="store_true", help="native code that reports accesses out of bounds, overflow of index "
+        "arithmetic and use of what is not written, with the line")
     add("-p", "--pipeline", metavar="PASSES", help="run these passes first")
     add("--allow-pass", action="append", default=[], metavar="PACKAGE.MODULE",
         help="import this pass of your own where a reproducer asks for it")
@@ -58,11 +61,15 @@ def seed(text: str) -> int:
 
 def main(options: argparse.Namespace) -> int:
     files.find_modules_here(options.pipeline or "", *options.allow_pass)
+    if options.checked and (options.check or options.exec == "interp"):
+        other = "--check" if options.check else "--exec=interp"
+        raise report.usage_error(f"--checked is about native code, {other} is not", f"leave {other} out", "MLC0482")
     path, name = named(options)
     if path.endswith(".py") and name is None:
         refuse(options, OF_FUNCTIONS, "a Python program says itself what it calls",
                f"mlc run {path}:FUNCTION runs one function")
-        return program(path, options.program_arguments, options.check)
+        with all_code_checked() if options.checked else nullcontext():
+            return program(path, options.program_arguments, options.check)
     if options.program_arguments:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
@@ -89,7 +96,7 @@ def main(options: argparse.Namespace) -> int:
         results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
     else:
         Pipeline(steps).run(module)
-        results = call(module, entry, arrays, options.exec or "native")
+        results = call(module, entry, arrays, options.exec or "native", options.checked)
     if options.output and options.output != "-":
         inputs.save(options.output, results)
     else:
@@ -143,7 +150,7 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
     return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
-def call(module: Op, entry: str, arrays: Sequence[Any], how: str) -> list[Any]:
+def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool = False) -> list[Any]:
     """The results of an entry of a module at any level."""
     from mlc.ir.interp import run_function
     from mlc.tools import inputs
@@ -156,7 +163,7 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str) -> list[Any]:
     from mlc.backends.executable import build
     from mlc.backends.target import host
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits)
+    pipeline.resume(module, "llvm", target.vector_bits, checked=checked)
     return build(module, target).entry(entry).call(arrays)
 
 
@@ -186,6 +193,17 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
 
 
 @contextmanager
+def all_code_checked() -> Iterator[None]:
+    """Within, whatever mlc compiles is checked code."""
+    from mlc.code import Checked
+    Checked.always = True
+    try:
+        yield
+    finally:
+        Checked.always = False
+
+
+@contextmanager
 def checking() -> Iterator[list[CheckedExecutable]]:
     """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
     gives grows meanwhile."""
@@ -194,8 +212,8 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     made = list[CheckedExecutable]()
     original = code.executable
 
-    def executable(module: Any) -> Any:
-        made.append(CheckedExecutable(module.clone(), original(module)))
+    def executable(module: Any, checked: bool = False) -> Any:
+        made.append(CheckedExecutable(module.clone(), original(module, checked)))
         return made[-1]
 
     code.executable = executable

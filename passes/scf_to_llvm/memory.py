@@ -105,6 +105,11 @@ def _dim(low: Lowering, op: memref.Dim) -> list[Value]:
     return [found]
 
 
+@rule(memref.Address)
+def _address(low: Lowering, op: memref.Address) -> list[Value]:
+    return [llvm.PtrToInt(low.memory(op.source).pointer, i64).result]
+
+
 @rule(memref.View)
 def _view(low: Lowering, op: memref.View) -> list[Parts]:
     pointer = low.memory(op.source).pointer

@@ -177,9 +177,12 @@ example text:
     error[MLC0901]: pass canonicalize changes the answer of @main: result 0 is 2.0 in place of 1.0 at [0]
 fix: report it, with the file that was left; the note names the rule, and canonicalize{limit=N} stops before it.
 
-MLC0902 Native code gives other results than the interpreter.
+MLC0902 Native code gives other results than the interpreter, or writes outside of its memory.
+Where the number of threads or the width of vectors makes the difference, the message says which.
 example text:
     error[MLC0902]: native code of @main differs from its meaning: result 0 is 2.0 in place of 1.0 at [0]
+    error[MLC0902]: native code of @main with 256-bit vectors and 2 threads differs from its meaning: ...
+    error[MLC0902]: native code of @main with 256-bit vectors and 1 thread leaves its memory: byte 0 behind result 0 ...
 fix: report it, with the file that was left.
 
 MLC0903 A compiled function gives something else than the same function run as plain Python, op by op.

@@ -115,6 +115,29 @@ example text:
     error[MLC0171]: loop.reduce: an ordered sum cannot lie in vector registers along its own dimension
 fix: choose another `vector` dimension for the kernel.
 
+MLC0480 Checked code has found something undefined.
+Code compiled with checked=True or --checked does not read or write outside of memory, does not read what nothing has
+written, and has no index arithmetic that overflows. Where it does, the lowering is wrong, or a dump was edited; the
+message names the operation, the memory and the index, and the line is that of the program.
+example text:
+    model.py:4:12: error[MLC0480]: memref.load outside of memref<?x5xf32>, at index 17
+fix: if you edited the dump, mend it there; if not, report it, with what mlc run --check says.
+
+MLC0481 A function cannot be checked.
+Checks report to the error record of an entry, and follow each memref from where it comes from to where it is used.
+example mlir insert_checks:
+    func.func @f(%m: memref<4xf32>, %i: index) -> f32 {
+      %x = memref.load %m[%i] : memref<4xf32>
+      func.return %x : f32
+    }
+fix: give the function an interface and an error record, or make it private, and use one memref on all ways.
+
+MLC0482 Checked code is asked for where there is none.
+It is native code for the CPU, made from what stands above the llvm dialect.
+example shell:
+    mlc run --checked --exec=interp model.mlir
+fix: leave out --checked, or what it does not go with.
+
 MLC0540 An operation has no lowering to the llvm dialect.
 example text:
     error[MLC0540]: my.op has no lowering to llvm

@@ -1,0 +1,90 @@
+"""Make code report what is undefined in memory and index arithmetic, at the place where it happens.
+
+takes  LOW
+gives  LOW: the same results and, in the error record, the first place at which something below is wrong
+why    the last form whose accesses say which memory they are meant for
+
+Checked are, in every function that has an error record or is called by one that has:
+
+    accesses     `memref` and `vector` loads and stores, masked lanes excepted, within the sizes of their memref; views
+                 within their source; vectors at the alignment that they claim
+    arithmetic   sums, differences and products of `index` within 64 bits
+    values       elements that are read have been written: arguments and constants are, results, the arena and fresh
+                 memory are not until something is stored there
+
+An access that is outside does not happen: a load gives 0, a store nothing. Of all that is wrong one place is reported:
+accesses and arithmetic before values, which they may have spoilt, and each in the order of the program, callers before
+what they call. So the report does not depend on the number of threads. It takes the place of an error of the program
+itself, such as an index out of range, which it may have caused too.
+
+Whether an element is written is kept beside it: every memref has a shadow of the same shape, with an integer as wide
+as an element for each, 0 where it is written. Views are made of both, and functions take both.
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import func
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.ir.core import Value
+from mlc.ir.diag import IRError
+from mlc.ir.passes import Pass
+from mlc.ir.types import MemRefType
+from mlc.passes.forms import LOW
+from mlc.passes.insert_checks.function import Checker
+from mlc.passes.insert_checks.shadow import shadow_type
+from mlc.passes.insert_checks.traps import RECORD, Traps
+
+
+def run(module: Module) -> None:
+    """Insert checks into every function that can report what they find."""
+    traps = Traps(module)
+    functions = [f for f in _in_order_of_calls(module) if _can_report(f)]
+    records = {str(f.sym_name): _extend(f) for f in functions if not f.is_public}
+    checkers = [Checker(f, records, traps) for f in functions]
+    for step in (Checker.places, Checker.values, Checker.results):         # causes are reported before what they cause
+        for checker in checkers:
+            step(checker)
+    traps.describe()
+
+
+def _in_order_of_calls(module: Module) -> list[Func]:
+    """The functions of a module, each before those that it calls, which come in the order of its first calls."""
+    table = {f.sym_name: f for f in func.functions(module)}
+    out: dict[Func, None] = {}
+    work = [*(f for f in table.values() if not f.is_public), *reversed([f for f in table.values() if f.is_public])]
+    while work:
+        function = work.pop()
+        if function not in out:
+            out[function] = None
+            work += [table[name] for name in reversed(func.references(function)) if name in table]
+    return list(out)
+
+
+def _can_report(function: Func) -> bool:
+    """Whether a function has, or can be given, an error record; IRError if it needs one and has none."""
+    if not function.is_public:
+        return True
+    if "interface" in function.attrs:
+        if not function.args or function.args[-1].type != RECORD:
+            raise IRError(f"@{function.sym_name}: the last argument is no error record {RECORD}", code="MLC0481",
+                          loc=function.loc, hint="keep the arguments that bufferize gave it")
+        return True
+    for op in function.walk():
+        if isinstance(op, func.Call) or any(isinstance(v.type, MemRefType) for v in op.operands):
+            raise IRError(f"@{function.sym_name} uses memory, but has no error record to report to", code="MLC0481",
+                          loc=op.loc, hint="make it private, or give it an `interface` and an error record")
+    return False
+
+
+def _extend(function: Func) -> Value:
+    """Give a private function the shadows of its memrefs, and last an error record, as arguments; the latter."""
+    block = function.body.blocks[0]
+    for arg in [a for a in block.args if isinstance(a.type, MemRefType)]:
+        block.add_arg(shadow_type(arg.type), f"{arg.name}_unwritten" if arg.name else "")
+    record = block.add_arg(RECORD, "trap")
+    function.update_type()
+    return record
+
+
+PASS = Pass(run, takes=LOW, gives=LOW)

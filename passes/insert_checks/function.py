@@ -1,0 +1,222 @@
+"""The checks of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mlc.dialects import arith, func, memref, scf, vector
+from mlc.dialects.func import Func
+from mlc.ir.core import Block, Op, Region, Value, after, at_end, before
+from mlc.ir.types import FloatType, MemRefType, Type, VectorType, element, i1
+from mlc.passes.insert_checks import bounds, shadow
+from mlc.passes.insert_checks.entry import Entry
+from mlc.passes.insert_checks.numbers import Condition, every, opposite, truth, value
+from mlc.passes.insert_checks.overflow import check_overflow
+from mlc.passes.insert_checks.shadow import UNWRITTEN, WRITTEN
+from mlc.passes.insert_checks.traps import Traps
+
+MASKED = (vector.MaskedLoad, vector.MaskedStore, vector.Gather)
+WHOLE = (memref.Load, memref.Store, memref.AtomicRMW, vector.Load, vector.Store)
+VIEWS = (memref.View, memref.Cast, memref.ReinterpretCast, memref.SubView)
+STORES = (memref.Store, vector.Store, vector.MaskedStore)
+
+
+class Checker:
+    """One function with an error record.
+
+    shadows  of every memref; None of constants, whose elements are all written
+    valid    of a view: whether it lies within its source, where that is not known now
+    """
+
+    def __init__(self, function: Func, extended: Mapping[str, Value], traps: Traps) -> None:
+        self.function = function
+        self.ops = list(function.walk())
+        self.extended = extended
+        self.traps = traps
+        self.shadows: dict[Value, Value | None] = {}
+        self.valid: dict[Value, Condition] = {}
+        self.entry = Entry(function, traps) if function.is_public else None
+        if self.entry is not None:
+            self.errors, shadows = self.entry.open()
+            self.shadows.update(shadows)
+        else:
+            self.errors = extended[function.sym_name]
+            memories = [a for a in function.args if isinstance(a.type, MemRefType) and a is not self.errors]
+            half = len(memories) // 2
+            self.shadows.update(zip(memories[:half], memories[half:]))
+
+    def places(self) -> None:
+        """Insert what looks where memory is accessed, and how that is computed."""
+        known = frozenset(self.ops)
+        for block in [b for op in self.ops for r in op.regions for b in r.blocks]:
+            check_overflow(block, known, self.traps, self.errors)
+        for op in self.ops[1:]:
+            self._check(op)
+
+    def values(self) -> None:
+        """Insert what looks whether elements are written."""
+        for op in self.ops:
+            if isinstance(op, (*WHOLE, *MASKED)) and (marks := self.shadows[_memory(op)]) is not None:
+                with after(op):
+                    self._elements(op, marks)
+
+    def results(self) -> None:
+        """Insert what looks whether results are written."""
+        if self.entry is not None:
+            self.entry.close()
+
+    def _check(self, op: Op) -> None:
+        if isinstance(op, WHOLE):
+            self._whole(op)
+        elif isinstance(op, MASKED):
+            self._masked(op)
+        elif isinstance(op, VIEWS):
+            self._view(op)
+        elif isinstance(op, memref.Allocate):
+            with after(op):
+                made = shadow.like(op, list(op.operands)).results[0]
+                shadow.fill(made, UNWRITTEN)
+                self.shadows[op.result] = made
+        elif isinstance(op, memref.Dealloc):
+            with after(op):
+                if (found := self.shadows[op.memref]) is not None:
+                    memref.Dealloc(found)
+        elif isinstance(op, memref.GetGlobal):
+            self.shadows[op.result] = None
+        elif isinstance(op, func.Call):
+            self._call(op)
+        else:
+            carried = [*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)]
+            if any(isinstance(v.type, MemRefType) for v in carried):
+                op.fail("memory that control flow chooses cannot be checked", code="MLC0481",
+                        hint="use one memref on all ways")
+
+    # -- accesses -------------------------------------------------------------------------------------------------
+    def _whole(self, op: Any) -> None:
+        """An access without a mask: it happens where it is within bounds."""
+        memory = _memory(op)
+        with before(op):
+            inside, at = bounds.of_access(op, memory)
+            safe = every([self.valid.get(memory, True), *inside])
+            wrong = bounds.first_wrong(inside, at)
+            aligned = bounds.aligned(op, memory)
+            if aligned is not True:
+                self._report_if(opposite(truth(aligned)), op, f"{op.name} of {memory.type} not aligned to "
+                                f"{op.alignment} bytes, at index", at[-1])
+                safe = every([safe, aligned])
+        place = self.traps.place(op, f"{op.name} outside of {memory.type}, at index") if safe is not True else 0
+        self._where(op, safe, lambda: self.traps.report(self.errors, place, wrong))
+
+    def _masked(self, op: Any) -> None:
+        """An access with a mask: of its lanes those happen that are within bounds."""
+        at = next(i for i, v in enumerate(op.operands) if v is op.mask)
+        with before(op):
+            inside = bounds.of_lanes(op, self.valid.get(op.base, True))
+            bad = arith.AndI(op.mask, opposite(inside)).result
+            self._report_if(vector.Reduction("or", bad).result, op, f"{op.name} outside of {op.base.type}, at index",
+                            op.indices[-1])
+            op.set_operand(at, arith.AndI(op.mask, inside).result)
+
+    def _elements(self, op: Any, marks: Value) -> None:
+        """What an access does to the shadow: a load reports what is not written, a store marks as written."""
+        indices = op.indices
+        if isinstance(op, STORES):
+            kind = shadow.mark_type(op.value.type)
+            zero = arith.constant(WRITTEN, kind)
+            if isinstance(op, memref.Store):
+                memref.Store(zero, marks, indices)
+            elif isinstance(op, vector.Store):
+                vector.Store(zero, marks, indices)
+            else:
+                vector.MaskedStore(marks, indices, op.mask, zero)
+            return
+        kind = shadow.mark_type(op.result.type)
+        if isinstance(kind, VectorType):
+            zero = arith.constant(WRITTEN, kind)
+            if isinstance(op, vector.Load):
+                found = vector.Load(marks, indices, kind).result
+            elif isinstance(op, vector.MaskedLoad):
+                found = vector.MaskedLoad(marks, indices, op.mask, zero).result
+            else:
+                found = vector.Gather(marks, indices, op.lanes_at, op.mask, zero).result
+            found = vector.Reduction("or", found).result
+        else:
+            found = memref.Load(marks, indices).result
+        unwritten = arith.CmpI("ne", found, arith.constant(WRITTEN, found.type)).result
+        at = indices[-1] if indices else value(0)
+        self._report_if(unwritten, op, f"{op.name} of {_memory(op).type} reads what is not written, at index", at)
+
+    def _report_if(self, condition: Value, op: Op, message: str, at: Value) -> None:
+        branch = scf.branch(condition, otherwise=False)
+        with at_end(branch.then_body.block):
+            self.traps.report(self.errors, self.traps.place(op, message), at)
+            scf.Yield(())
+
+    def _where(self, op: Op, safe: Condition, otherwise: Callable[[], None]) -> None:
+        """Do an operation only where it is safe; else its results are 0."""
+        if safe is True:
+            return
+        with before(op):
+            types = tuple(r.type for r in op.results)
+            branch = scf.If(truth(safe), Region(Block()), Region(Block()), types)
+        with at_end(branch.else_body.block, op.loc):
+            otherwise()
+            scf.Yield(tuple(zero(t) for t in types))
+        for old, new in zip(op.results, branch.results):
+            new.name = old.name
+            old.replace_by(new)
+        op.detach()
+        with at_end(branch.then_body.block, op.loc):
+            branch.then_body.block.insert(op)
+            scf.Yield(tuple(op.results))
+
+    # -- views and calls ------------------------------------------------------------------------------------------
+    def _view(self, op: Any) -> None:
+        with before(op):
+            within = every([self.valid.get(op.source, True), *bounds.of_view(op)])
+            if within is not True:
+                self.valid[op.result] = within
+                at = op.byte_shift if isinstance(op, memref.View) else value(0)
+                self._report_if(opposite(truth(within)), op, f"{op.name} outside of {op.source.type}, at", at)
+        with after(op):
+            marks = self.shadows[op.source]
+            self.shadows[op.result] = None if marks is None else shadow.like(op, [marks, *op.operands[1:]]).results[0]
+
+    def _call(self, op: func.Call) -> None:
+        """A function of this module takes shadows too; what another writes counts as written."""
+        memories = [v for v in op.args if isinstance(v.type, MemRefType)]
+        constants: list[Value] = []
+        if str(op.callee) in self.extended:
+            with before(op):
+                marks = []
+                for v in memories:
+                    found = self.shadows[v]
+                    if found is None:
+                        found = shadow.allocate(v, WRITTEN)
+                        constants.append(found)
+                    marks.append(found)
+            op.set_operands([*op.operands, *marks, self.errors])
+            with after(op):
+                for v in constants:
+                    memref.Dealloc(v)
+        else:
+            with after(op):
+                for v in memories:
+                    if (found := self.shadows[v]) is not None:
+                        shadow.fill(found, WRITTEN)
+        with before(op):
+            safe = every(self.valid.get(v, True) for v in memories)
+        self._where(op, safe, lambda: None)
+
+
+def _memory(op: Any) -> Value:
+    """The memref that an operation accesses."""
+    found: Value = op.base if isinstance(op, vector.Access) else op.memref
+    return found
+
+
+def zero(type: Type) -> Value:
+    """0 of an element type, or a vector of them."""
+    kind = element(type)
+    return arith.constant(0.0 if isinstance(kind, FloatType) else False if kind == i1 else 0, type)
