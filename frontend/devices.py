@@ -1,4 +1,4 @@
-"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as what mlc/api.py brings there."""
+"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as what mlc/code.py brings there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Held = np.ndarray[Any, Any] | DeviceArray
 
 
 class Devices:
-    """How arrays come to devices: set by mlc/api.py, which knows the backends."""
+    """How arrays come to devices: set by mlc/code.py, which knows the backends."""
 
     check: Callable[[str], Any]
     """An error at the user's line if there is no device of this name."""

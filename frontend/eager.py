@@ -40,7 +40,7 @@ class Entry(Protocol):
 
 
 class Compiler:
-    """How a module becomes something callable: set by mlc/api.py, which knows the backend."""
+    """How a module becomes something callable: set by mlc/code.py, which knows the backend."""
 
     compile: Callable[[Module, str], Entry]
     """The function @main of a module, for the device of this name."""

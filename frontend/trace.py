@@ -155,7 +155,7 @@ def attempt() -> Iterator[None]:
 
 
 class Capture:
-    """How Python's own control flow is recorded: set by mlc/api.py, which knows frontend/script."""
+    """How Python's own control flow is recorded: set by mlc/compiled.py, which knows frontend/script."""
 
     function: Callable[[Callable[..., Any]], Callable[..., Any]] = staticmethod(lambda f: f)
     """The function that records what this one does."""

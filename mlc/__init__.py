@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from mlc.frontend.functions.trigonometry import atan2 as arctan2
     from mlc.frontend.functions.trigonometry import atanh as arctanh
     from mlc.frontend.tensor import Tensor
-    from mlc.gradcheck import gradcheck, gradgradcheck
+    from mlc.gradient_check import gradcheck, gradgradcheck
     from mlc.ir.diag import Error, UserError
     from mlc.nn.init import manual_seed
     # isort: on
@@ -168,8 +168,8 @@ __all__ = [                                  # noqa: RUF022 (in plain alphabetic
 _ELSEWHERE = {
     "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
-    "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradcheck",
-    "gradgradcheck": "mlc.gradcheck",
+    "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
+    "gradgradcheck": "mlc.gradient_check",
 }
 _MODULES = frozenset({"cuda", "extension", "fft", "importer", "linalg", "nn", "optim", "random"})
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlc.api import Checks, without_fast_paths
+from mlc.compiled import Checks, without_fast_paths
 from mlc.frontend import eager, tree
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor

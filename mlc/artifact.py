@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc import extension
-from mlc.api import Compiled, Variant, compiled_function
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import host
 from mlc.code import place_named
+from mlc.compiled import Compiled, Variant, compiled_function
 from mlc.frontend import tree
 from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import CPU, CUDA, Held

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from mlc.api import Compiled, Variant, compiled_function
 from mlc.backends.cpu.abi import Interface, interfaces
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target, host
+from mlc.compiled import Compiled, Variant, compiled_function
 from mlc.frontend import tree
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, name_of

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlc import api
+from mlc import compiled
+from mlc.compiled import Compiled
 from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.frontend import tree
-from mlc.ir import sizes
 from mlc.ir.diag import Error
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
@@ -57,7 +57,7 @@ class Interpreted:
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the test, compiled functions are interpreted."""
-    monkeypatch.setattr(api, "code_for", lambda module, *rest: Interpreted(module))
+    monkeypatch.setattr(compiled, "code_for", lambda module, *rest: Interpreted(module))
 
 
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
@@ -70,9 +70,9 @@ def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
 
 def difference(f: Callable[..., Any], calls: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Where a function compiled for all sizes gives something else than compiled for each."""
-    general = api.Compiled(f, dynamic=True)
+    general = Compiled(f, dynamic=True)
     for args in calls:
-        got, want = outcome(general, args), outcome(api.Compiled(f, dynamic=False), args)
+        got, want = outcome(general, args), outcome(Compiled(f, dynamic=False), args)
         shapes = [list(np.shape(x)) for x in tree.leaves(args)]
         if isinstance(got, str) or isinstance(want, str):
             if isinstance(got, str) != isinstance(want, str):
@@ -116,9 +116,3 @@ def _resized(x: Any, d: int, n: int, rng: np.random.Generator) -> Any:
         return x
     shape = [n if s == d else s for s in x.shape]
     return np.resize(x.ravel(), shape) if x.size else np.ones(shape, x.dtype)
-
-
-def symbols_of(compiled: api.Compiled) -> set[str]:
-    """The symbols of the sizes that some code was made for."""
-    types = [t for tables in compiled._tables for many in tables.general.values() for g in many for t in g.types]
-    return {s for t in types for d in t.shape for s in sizes.symbols(d)}

@@ -195,7 +195,8 @@ def annotated(function: Any, where: str) -> list[Any]:
     import inspect
 
     import mlc.api as api
-    compiled = api.compiled_function(function)
+    from mlc.compiled import compiled_function
+    compiled = compiled_function(function)
     known = compiled.specs if compiled is not None else {}
     f = function.f if isinstance(function, api.Compiled) else function
     specs, missing = list[Any](), list[str]()

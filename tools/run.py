@@ -208,7 +208,7 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
     gives grows meanwhile."""
     from mlc import code
-    from mlc.api import Checks
+    from mlc.compiled import Checks
     made = list[CheckedExecutable]()
     original = code.executable
 
