@@ -92,7 +92,7 @@ EDITS = {
                                 "memref.view outside of memref<?xi8>, at 6"),
     "a product that overflows": ("%whole = arith.subi %N, %rest : index", "%far = arith.constant 9223372036854775807 "
                                  ": index\n  %large = arith.muli %N, %far : index\n  %whole = arith.subi %N, %rest "
-                                 ": index", "%large =", "arith.muli of index overflows"),
+                                 ": index", "%large =", "arith.muli overflows the bits of an index: 64"),
     "an alignment that is not there": ("vector.load %x[%at] :", "vector.load %x[%last] {alignment = 32 : i64} :",
                                        "%v = vector.load", "vector.load of memref<?xf32> not aligned to 32 bytes"),
 }

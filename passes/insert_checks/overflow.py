@@ -24,7 +24,7 @@ def check_overflow(block: Block, ops: Collection[Op], traps: Traps, errors: Valu
                 bad = _overflows(op)
                 if isinstance(bad.type, VectorType):
                     bad = vector.Reduction("or", bad).result
-            found.append((bad, traps.place(op, f"{op.name} of {op.result.type} overflows, place")))
+            found.append((bad, traps.place(op, f"{op.name} overflows the bits of an index:")))
     if not found:
         return
     with before(block.terminator):
@@ -40,7 +40,7 @@ def _report_first(found: Sequence[tuple[Value, int]], traps: Traps, errors: Valu
         first = value(found[-1][1])
         for bad, place in reversed(found[:-1]):
             first = arith.Select(bad, value(place), first).result
-        traps.report(errors, first, value(0))
+        traps.report(errors, first, value(64))
         scf.Yield(())
 
 
