@@ -17,7 +17,7 @@ from mlc.compiled import Compiled
 from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
-from mlc.frontend import tree
+from mlc.frontend import eager, tree
 from mlc.ir.diag import Error
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
@@ -56,8 +56,12 @@ class Interpreted:
 
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the test, compiled functions are interpreted."""
+    """Within the test, compiled functions and operations that run at once are interpreted: no machine code is made."""
     monkeypatch.setattr(compiled, "code_for", lambda module, *rest: Interpreted(module))
+    monkeypatch.setattr(Compiled, "_add_fast_path", lambda *args: None)
+    monkeypatch.setattr(eager.Compiler, "compile", staticmethod(lambda module, where: Interpreted(module)))
+    monkeypatch.setattr(eager, "_kernels", {})
+    monkeypatch.setattr(eager, "_by_shape", {})
 
 
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:

@@ -169,6 +169,9 @@ CASES = [
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
+NATIVE = 12
+"""The default run makes native code of one case of so many: the operations' own is in test_meaning and test_reentry."""
+
 
 def as_torch(x: Any, name: str = "") -> Any:
     if isinstance(x, np.ndarray):
@@ -196,7 +199,19 @@ def close(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("case", marked(CASES), ids=str)
+@pytest.mark.usefixtures("interpreted")
 def test_values_and_gradients(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[pytest.mark.slow] if i % NATIVE else []) for i, case in
+                                  enumerate(CASES)], ids=str)
+def test_values_and_gradients_in_native_code(case: Case) -> None:
+    check(case)
+
+
+def check(case: Case) -> None:
+    """The value of a case, and its gradient in a random direction, are PyTorch's."""
     rng = np.random.default_rng(len(str(case)))
     args = [made(x, rng) for x in case.args]
     ours, theirs = look_up(mlc, case.name), torch_function(case.name)

@@ -31,6 +31,7 @@ def differentiable(case: Case) -> bool:
 
 
 @pytest.mark.parametrize("case", marked(c for c in (*CASES, *TWICE) if differentiable(c)), ids=str)
+@pytest.mark.usefixtures("interpreted")
 def test_second_gradients(case: Case) -> None:
     """The gradient of <gradient of <f, w>, v>."""
     rng = np.random.default_rng(len(str(case)))

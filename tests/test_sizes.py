@@ -10,10 +10,7 @@ import pytest
 import mlc
 from tests import size_sweep
 from tests.public_case import Case, Input, look_up
-from tests.size_sweep import interpreted
 from tests.test_public_functions import CASES as OWN
-
-__all__ = ["interpreted"]
 
 CASES = [case for case in OWN if any(isinstance(a, Input | list) for a in case.args)]
 QUICK = 16
