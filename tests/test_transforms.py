@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 import mlc
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 Function = Callable[[Any], Any]
 WEIGHTS = np.array([[0.3, -1.1], [0.7, 0.9]])
 DIRECTION = np.array([[1.0, -0.4], [0.2, 0.6]])

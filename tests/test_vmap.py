@@ -25,6 +25,8 @@ from tests import fuzzing, fuzzing_calls
 from tests.arrays import difference
 from tests.timing import assert_linear, seconds_by_count
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)
 X, W = RNG.standard_normal((5, 3)), RNG.standard_normal((3, 3))
