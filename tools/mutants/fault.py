@@ -28,8 +28,9 @@ class Fault:
     @property
     def name(self) -> str:
         """A line to tell it from others by."""
-        changed = next((line.strip() for line in self.old.splitlines() if line not in self.new.splitlines()), self.old)
-        return f"{self.area}: {self.file}: {changed.strip()[:70]}"
+        old, new = ([line.strip() for line in text.splitlines() if line not in other.splitlines()]
+                    for text, other in ((self.old, self.new), (self.new, self.old)))
+        return f"{self.area}: {self.file}: {' '.join(old)[:70]} => {' '.join(new)[:70]}"
 
     def applied(self, text: str) -> str:
         """The source with the fault; ValueError where the list is stale."""

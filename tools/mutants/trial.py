@@ -1,0 +1,132 @@
+"""One run of --check over the fixed programs, the samples of some operations, and, for GPU kernels, some products.
+
+    python -m mlc.tools.mutants.trial --area rule --ops add,sub
+
+It ends at the first thing found, and prints that as one line of JSON: what was run, the code, and the whole message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import autodiff, func
+from mlc.dialects.func import Func
+from mlc.ir.core import Op, at_end
+from mlc.ir.diag import Error, UserError
+from mlc.ir.passes import parse_pipeline
+from mlc.passes import pipeline
+from mlc.tools import check, cli
+
+PROGRAMS = Path(__file__).parent / "programs"
+FIRST: dict[str, tuple[str, ...]] = {
+    "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
+    "rule": ("moves", "numbers", "products"), "merging": ("moves", "training", "control"),
+    "numerics": ("functions", "numbers", "sizes"), "fusion": ("memory", "training", "functions"),
+    "aliasing": ("memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
+    "schedule": ("sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
+    "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
+    "cache key": ("calls", "moves"), "recorder": ("control",),
+}
+"""Programs in the order in which a fault of an area is looked for; those that are not named come later."""
+
+
+def programs(area: str) -> list[Path]:
+    """All of them, those first that are about the area."""
+    first = FIRST.get(area, ())
+    every = sorted(PROGRAMS.glob("*.py"), key=lambda p: (first.index(p.stem) if p.stem in first else len(first), p.stem))
+    return [] if area == "gpu" else every
+
+
+def samples(names: Sequence[str]) -> Iterator[tuple[str, Op, list[Any]]]:
+    """The samples of operations: which, as a module, and on what."""
+    from tests.op_samples import samples_of  # in the tree alone, as the faults are
+    for name in names:
+        for sample in samples_of(f"tensor.{name}"):
+            module, _ = sample.build()
+            yield str(sample), module, sample.arguments()
+
+
+def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] | None:
+    """A module whose @main takes the derivative of that of another, in float64 numbers."""
+    module = module.clone()
+    source = module.regions[0].block.first
+    assert isinstance(source, Func)
+    wrt = [i for i, a in enumerate(source.args) if autodiff.has_cotangent(a.type)]
+    given = [t for t in source.function_type.results if autodiff.has_cotangent(t)]
+    if not wrt or not given or not all(t.is_static for t in given):  # type: ignore[attr-defined]
+        return None
+    source.sym_name, source.sym_visibility = "f", "private"
+    main = func.function("main", [*(a.type for a in source.args), *given])
+    module.regions[0].block.insert(main)
+    count = len(source.args)
+    with at_end(main.block):
+        func.Return(tuple(autodiff.vjp(source, main.args[:count], main.args[count:], wrt)))
+    main.update_type()
+    from mlc.ir.types import to_numpy
+    rng = np.random.default_rng(0)
+    cotangents = [np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(to_numpy(t.dtype)) for t in given]  # type: ignore[attr-defined]
+    return module, [*arrays, *cotangents]
+
+
+def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
+    """InternalError where a pass, or native code, changes what a module means."""
+    if machine == "cpu":
+        check.check(module, "main", arrays, keep=False)
+    else:
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu"))
+
+
+def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
+    """(which sample, what is wrong with it), of the first that is wrong: its derivative, or on the cpu or the gpu."""
+    for name, module, arrays in samples(names):
+        try:
+            if how != "grad":
+                checked(module, arrays, how)
+            elif (pair := with_derivative(module, arrays)) is not None:
+                check.Check(pair[0], "main", pair[1], keep=False).run(parse_pipeline("grad"))
+        except UserError:                                  # the sample means an error, and the code gives that too
+            continue
+        except Error as error:
+            return name, str(error)
+    return None
+
+
+def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
+    """The same of programs, as `mlc run --check` runs them."""
+    for path in paths:
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            status = cli.main(["run", "--check", str(path)])
+        if status:
+            return path.stem, "\n".join(line for line in said.getvalue().splitlines() if not line.startswith(
+                ("checking", "  ")) or line.startswith(("  note", "  help")))
+    return None
+
+
+def main() -> None:
+    p = argparse.ArgumentParser("trial")
+    p.add_argument("--area", default="")
+    p.add_argument("--ops", default="")
+    options = p.parse_args()
+    os.environ["MLC_CACHE"] = "0"
+    started = time.monotonic()
+    names = options.ops.split(",") if options.ops else []
+    if options.area == "gpu":
+        found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
+    else:
+        found = of_samples(names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
+    print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
+
+
+if __name__ == "__main__":
+    main()
