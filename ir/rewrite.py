@@ -63,14 +63,14 @@ def rules_for(cls: type[Op], fast: bool = False) -> list[Rule]:
     return [r for base in cls.__mro__ for r in RULES.get(base, ()) if fast or not r.fast]
 
 
-Watch = Callable[[Op, Sequence[Value], str], None]
+Watch = Callable[[Op, Sequence[Value], str, int], None]
 _watching: list[Watch] = []
 
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Within, `watch` is told of every rewrite before it replaces an operation: that, what stands for its results, and
-    the name of the rule. What a rule changes in place it is not told."""
+    """Within, `watch` is told of every rewrite before it replaces an operation: that, what stands for its results, the
+    name of the rule, and which firing it is. What a rule changes in place it is not told."""
     _watching.append(watch)
     try:
         yield
@@ -166,7 +166,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     else:
         sources, values = _definitions(op), (outcome,) if isinstance(outcome, Value) else tuple(outcome)
         for watch in _watching:
-            watch(op, values, rule)
+            watch(op, values, rule, counters.total)
         op.replace_by(*values)
         work.update(dict.fromkeys(s for s in sources if s.parent is not None))
     work.update(dict.fromkeys(users))

@@ -106,7 +106,7 @@ class Check:
         self.keep = keep
         self.form: Form | None = None
         self.before: Op = module                 # as it was given to the pass that is being checked
-        self.outcome = self.interpret(module)
+        self.outcome = self.found = self.interpret(module)
 
     def interpret(self, module: Op) -> Outcome:
         """What the entry of a module means on the arrays."""
@@ -137,7 +137,7 @@ class Check:
             self.form = step.transform.gives or self.form
             self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
             self.exact = self.exact or step.transform.name == "fix_numerics"
-            self.outcome = self.interpret(self.module)
+            self.outcome = self.found
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
@@ -174,8 +174,8 @@ class Check:
         name, number, message = firings.wrong
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {message} where an "
                               "operation is rewritten", code="MLC0661",
-                              notes=(f"rule {name} does it: firing {number} of {firings.count}",))
-        return self.leave(error, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
+                              notes=(f"rule {name} does it: firing {number}",))
+        return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
     def wrong(self, module: Op, form: Form | None = None) -> str | None:
         """What is wrong with a module that should mean the same."""
@@ -183,7 +183,8 @@ class Check:
             verify(module)
             if form is not None:
                 form.check(module)
-            return self.interpret(module).difference(self.outcome, self.exact, self._slack)
+            self.found = self.interpret(module)
+            return self.found.difference(self.outcome, self.exact, self._slack)
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
         except FAILURES as error:
@@ -200,7 +201,7 @@ class Check:
         if rule is not None:
             number, total, name = rule
             notes.append(f"rule {name} does it: firing {number} of {total}")
-            step = Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
+            step = _limited(step, number)
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {broken}",
                               code="MLC0901", notes=tuple(notes))
         return self.leave(error, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
@@ -233,6 +234,13 @@ class Check:
         if found.error is not None:
             raise found.error
         return found.results
+
+
+def _limited(step: Step, number: int) -> Step:
+    """A pass that stops after so many rewrites, where it can."""
+    if "limit" not in inspect.signature(step.transform.run).parameters:
+        return step
+    return Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
 
 
 def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> tuple[int, int, str] | None:

@@ -33,14 +33,12 @@ class Firings:
 
     def __init__(self, numbers: dict[str, int]) -> None:
         self.numbers = numbers
-        self.count = 0
         self.wrong: tuple[str, int, str] | None = None
         """(rule at place, which firing, how the sides differ)"""
 
-    def __call__(self, op: Op, values: Sequence[Value], rule: str) -> None:
-        self.count += 1
+    def __call__(self, op: Op, values: Sequence[Value], rule: str, number: int) -> None:
         if self.wrong is None and (message := difference(op, values, self.numbers)) is not None:
-            self.wrong = f"{rule} at {op.loc}", self.count, message
+            self.wrong = f"{rule} at {op.loc}", number, message
 
 
 def difference(op: Op, values: Sequence[Value], numbers: dict[str, int]) -> str | None:

@@ -192,8 +192,9 @@ example text:
     error[MLC0660]: pass fuse fails on @main: AttributeError: 'NoneType' object has no attribute 'type'
 fix: report it, with the file that was left; the note names the rewrite rule that was at work, where one was.
 
-MLC0661 Both sides of a rewrite differ on numbers that the rule has to hold for: signed zeros, infinities, the ends of a
-    type. The program that is checked need not show it.
+MLC0661 The two sides of a rewrite differ.
+A rule has to hold for signed zeros, infinities, NaN and the ends of a type, whether or not the program that is checked
+has any.
 example text:
     error[MLC0661]: pass canonicalize changes the answer of @main: -0.0 in place of 0.0 at [1] where an operation is
     rewritten

@@ -23,10 +23,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlc.ir.files import write_text
 from mlc.tools.mutants import FAULTS, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", "*.mlir", ".*_cache")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
 TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions": "test_expansions",
          "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith.py": "test_low_dialects",
          "passes/fuse.py": "test_fuse", "passes/spaces.py": "test_fuse", "passes/bufferize": "test_bufferize",
@@ -62,7 +63,7 @@ def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]
     """What becomes of one fault."""
     path = tree / fault.file
     before = path.read_text()
-    path.write_text(fault.applied(before))
+    write_text(path, fault.applied(before))
     row: dict[str, Any] = {"fault": fault.name, "area": fault.area, "blame": fault.blame, "rule": fault.rule,
                            "by": "slipped"}
     started = time.monotonic()
@@ -81,7 +82,7 @@ def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]
                 bool(fault.rule) and fault.rule.removeprefix("tensor.") in message}
         return row
     finally:
-        path.write_text(before)
+        write_text(path, before)
 
 
 def _result(out: str) -> tuple[str, str] | None:
@@ -117,7 +118,8 @@ def main() -> None:
     p = argparse.ArgumentParser("mutants", description="Seed faults one by one, and see what finds them.")
     p.add_argument("--log", default="mutants.jsonl", help="what has been found so far, a line of JSON each")
     p.add_argument("--only", default="", help="those whose name holds this")
-    p.add_argument("--held", action="store_true", help="those that were planted last, and they alone")
+    p.add_argument("--held", choices=["no", "yes", "all"], default="all",
+                   help="whether to take those that no check was made for")
     p.add_argument("--every", type=int, default=1, help="every so manieth only")
     p.add_argument("--limit", type=float, default=90, help="seconds for one")
     p.add_argument("--tests", action="store_true", help="run the tests where --check sees nothing")
@@ -125,7 +127,8 @@ def main() -> None:
     log = Path(options.log)
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     known = {r["fault"] for r in rows}
-    wanted = [f for f in FAULTS if options.only in f.name and is_held(f) == options.held][:: options.every]
+    wanted = [f for f in FAULTS if options.only in f.name
+              and (options.held == "all" or is_held(f) == (options.held == "yes"))][:: options.every]
     random.Random(0).shuffle(wanted)                       # what has been run when it is stopped is a fair part
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
@@ -134,11 +137,12 @@ def main() -> None:
             if fault.name in known:
                 continue
             rows.append(tried(fault, tree, options.limit, options.tests))
-            with log.open("a") as file:
-                file.write(json.dumps(rows[-1]) + "\n")
+            write_text(log, "".join(json.dumps(row) + "\n" for row in rows))
             print(rows[-1]["by"], rows[-1].get("pass named", ""), rows[-1]["seconds"], fault.name, flush=True)
     names = {f.name for f in wanted}
-    print("\n".join(totals(r for r in rows if r["fault"] in names)))
+    held = {f.name for f in wanted if is_held(f)}
+    for what, some in (("those that checks were made for", names - held), ("those that none was made for", held)):
+        print(f"{what}:\n" + "\n".join(totals(r for r in rows if r["fault"] in some)))
 
 
 def is_held(fault: Fault) -> bool:

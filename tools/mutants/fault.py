@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -30,7 +31,8 @@ class Fault:
         """A line to tell it from others by."""
         old, new = ([line.strip() for line in text.splitlines() if line not in other.splitlines()]
                     for text, other in ((self.old, self.new), (self.new, self.old)))
-        return f"{self.area}: {self.file}: {' '.join(old)[:70]} => {' '.join(new)[:70]}"
+        number = zlib.crc32(f"{self.file} {self.old} {self.new}".encode()) & 0xFFFF
+        return f"{self.area} {number:04x}: {self.file}: {' '.join(old)[:60]} => {' '.join(new)[:60]}"
 
     def applied(self, text: str) -> str:
         """The source with the fault; ValueError where the list is stale."""

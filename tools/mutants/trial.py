@@ -12,6 +12,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,11 +24,15 @@ from mlc.dialects import autodiff, func
 from mlc.dialects.func import Func
 from mlc.ir.core import Op, at_end
 from mlc.ir.diag import Error, UserError
+from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.passes import pipeline
-from mlc.tools import check, cli
+from mlc.tools import check, cli, inputs
 
+SAMPLES = 12
+"""About how many of one operation are run."""
 PROGRAMS = Path(__file__).parent / "programs"
+CASES = sorted(Path(__file__).resolve().parents[2].glob("tests/cases/canonicalize/*.mlir"))
 FIRST: dict[str, tuple[str, ...]] = {
     "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
     "rule": ("moves", "numbers", "products"), "merging": ("moves", "training", "control"),
@@ -37,21 +42,20 @@ FIRST: dict[str, tuple[str, ...]] = {
     "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
     "cache key": ("calls", "moves"), "recorder": ("control",),
 }
-"""Programs in the order in which a fault of an area is looked for; those that are not named come later."""
+"""The programs with which a fault of an area is looked for, in this order."""
 
 
 def programs(area: str) -> list[Path]:
-    """All of them, those first that are about the area."""
-    first = FIRST.get(area, ())
-    every = sorted(PROGRAMS.glob("*.py"), key=lambda p: (first.index(p.stem) if p.stem in first else len(first), p.stem))
-    return [] if area == "gpu" else every
+    """Those that are about an area."""
+    return [PROGRAMS / f"{name}.py" for name in FIRST.get(area, ())]
 
 
 def samples(names: Sequence[str]) -> Iterator[tuple[str, Op, list[Any]]]:
     """The samples of operations: which, as a module, and on what."""
     from tests.op_samples import samples_of  # in the tree alone, as the faults are
     for name in names:
-        for sample in samples_of(f"tensor.{name}"):
+        every = samples_of(f"tensor.{name}")
+        for sample in every[:: max(1, len(every) // SAMPLES)]:
             module, _ = sample.build()
             yield str(sample), module, sample.arguments()
 
@@ -101,6 +105,24 @@ def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
     return None
 
 
+def of_cases(paths: Sequence[Path]) -> tuple[str, str] | None:
+    """The same of file cases of canonicalize, in which every rule fires: each on random arrays."""
+    for path in paths:
+        for text in re.split(r"^// -----$", path.read_text(encoding="utf-8"), flags=re.M):
+            if "error:" in text or "func.func" not in text:
+                continue
+            module = parse_module(text, str(path))
+            for entry, type in inputs.entries(module).items():
+                try:
+                    arrays = inputs.random_arrays(type.inputs, 0, {})
+                    check.Check(module.clone(), entry, arrays, keep=False).run(parse_pipeline("canonicalize"))
+                except UserError:
+                    continue
+                except Error as error:
+                    return path.stem, str(error)
+    return None
+
+
 def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
     """The same of programs, as `mlc run --check` runs them."""
     for path in paths:
@@ -124,7 +146,8 @@ def main() -> None:
     if options.area == "gpu":
         found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
     else:
-        found = of_samples(names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
+        found = (of_cases(CASES) if options.area == "rule" else None) or of_samples(
+            names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
 

@@ -37,6 +37,10 @@ def newton(a):
     return x
 
 
+def weak(x, flag):
+    return (x if flag > 0 else 2) * 3, (0.5 if flag > 0 else x) + 1
+
+
 def turns(x):
     a, b = x, x * 0.5
     for i in range(3):
@@ -48,18 +52,21 @@ def scanned(x):
     return mlc.scan(lambda carry, row: (carry * 0.5 + row, carry * row), x[0], x)
 
 
-x = np.array([1.0, -2.0, 3.0, 0.5, 2.0])
-checked = mlc.compile(branches)
-for scale in (1.0, -1.0, 0.25):
-    checked(x * scale, mlc.tensor(1.0))
-checked(np.array([0.5, 0.25, 0.125, 0.5, 0.25]), -1.0)
-first = mlc.compile(early)
-first(x)
-first(np.full(5, 0.25))
-first(x * 3)
-a = np.linspace(1.0, 4.0, 3)
-mlc.compile(mlc.vmap(newton))(a)
-mlc.compile(mlc.vmap(mlc.grad(newton)))(a)
-mlc.compile(mlc.value_and_grad(turns))(x[:3])
-mlc.compile(lambda x, t: mlc.jvp(turns, (x,), (t,)))(x[:3], x[1:4])
-mlc.compile(scanned)(x.reshape(5, 1))
+if __name__ == "__main__":
+    x = np.array([1.0, -2.0, 3.0, 0.5, 2.0])
+    checked = mlc.compile(branches)
+    for scale in (1.0, -1.0, 0.25):
+        checked(x * scale, mlc.tensor(1.0))
+    checked(np.array([0.5, 0.25, 0.125, 0.5, 0.25]), -1.0)
+    mlc.compile(weak)(mlc.tensor(np.float32(1.5)), 1.0)
+    mlc.compile(weak)(mlc.tensor(np.float64(0.3)), -1.0)
+    first = mlc.compile(early)
+    first(x)
+    first(np.full(5, 0.25))
+    first(x * 3)
+    a = np.linspace(1.0, 4.0, 3)
+    mlc.compile(mlc.vmap(newton))(a)
+    mlc.compile(mlc.vmap(mlc.grad(newton)))(a)
+    mlc.compile(mlc.value_and_grad(turns))(x[:3])
+    mlc.compile(lambda x, t: mlc.jvp(turns, (x,), (t,)))(x[:3], x[1:4])
+    mlc.compile(scanned)(x.reshape(5, 1))

@@ -26,10 +26,11 @@ def slopes(x):
             + mlc.remainder(x, y) + mlc.hypot(x, y) + mlc.where(x > 0, x, y * x)).sum()
 
 
-small = np.linspace(-1.7, 2.1, 15).reshape(3, 5)
-mlc.compile(elementary)(HARD.astype(np.float32))
-mlc.compile(rows)(small.astype(np.float32))
-mlc.compile(mlc.grad(lambda x: sum((r * mlc.cos(r + k)).sum() for k, r in enumerate(rows(x)) if k != 5)))(
-    small)
-mlc.compile(mlc.grad(slopes))(small)
-mlc.compile(mlc.grad(lambda x: x.amax(1).sum() + F.relu(x).sum() + x.prod(1).sum()))(np.array([[1.0, 1, 0], [0, 2, 0]]))
+if __name__ == "__main__":
+    small = np.linspace(-1.7, 2.1, 15).reshape(3, 5)
+    mlc.compile(elementary)(HARD.astype(np.float32))
+    mlc.compile(rows)(small.astype(np.float32))
+    mlc.compile(mlc.grad(lambda x: sum((r * mlc.cos(r + k)).sum() for k, r in enumerate(rows(x)) if k != 5)))(
+        small)
+    mlc.compile(mlc.grad(slopes))(small)
+    mlc.compile(mlc.grad(lambda x: x.amax(1).sum() + F.relu(x).sum() + x.prod(1).sum()))(np.array([[1.0, 1, 0], [0, 2, 0]]))

@@ -36,9 +36,12 @@ def swapped(x, y):
 
 
 rng = np.random.default_rng(3)
-x, y = (rng.standard_normal((6, 6)) for _ in range(2))
-mlc.compile(crossed)(x, y)
-mlc.compile(crossed, dynamic=True)(x, y)
-mlc.compile(carried)(x * 0.3)
-mlc.compile(narrower)(x)
-mlc.compile(swapped)(np.abs(x), np.abs(y))
+
+
+if __name__ == "__main__":
+    x, y = (rng.standard_normal((6, 6)) for _ in range(2))
+    mlc.compile(crossed)(x, y)
+    mlc.compile(crossed, dynamic=True)(x, y)
+    mlc.compile(carried)(x * 0.3)
+    mlc.compile(narrower)(x)
+    mlc.compile(swapped)(np.abs(x), np.abs(y))

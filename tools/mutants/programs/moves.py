@@ -26,8 +26,11 @@ def summed(x, y, i):
 
 
 rng = np.random.default_rng(1)
-x, y = (rng.standard_normal(s).astype(np.float32) for s in ((5, 6), (3, 6)))
-i = np.array([4, 0, 4, 2])
-mlc.compile(moved)(x, y, i)
-mlc.compile(mlc.grad(summed, (0, 1)))(x, y, i)
-mlc.compile(moved, dynamic=True)(x, y, i)
+
+
+if __name__ == "__main__":
+    x, y = (rng.standard_normal(s).astype(np.float32) for s in ((5, 6), (3, 6)))
+    i = np.array([4, 0, 4, 2])
+    mlc.compile(moved)(x, y, i)
+    mlc.compile(mlc.grad(summed, (0, 1)))(x, y, i)
+    mlc.compile(moved, dynamic=True)(x, y, i)

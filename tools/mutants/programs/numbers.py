@@ -19,7 +19,7 @@ def integers(i, j):
     u = i.to(mlc.uint32)
     return (i + j, i - j, i * 0, i & -1, i | 0, i ^ j, i & j, i << 3, i >> j, i // j, i % j, mlc.maximum(i, j), u > 5,
             u >> 1, u // 7, i.to(mlc.int8).to(mlc.int64), i.to(mlc.float32), u.to(mlc.float32), u.amax(0), i.amin(0),
-            i.to(mlc.int64).to(mlc.float64).to(mlc.int32), mlc.sign(i), i < j, 5 - i, u.to(mlc.int64), u.to(mlc.int32),
+            i.to(mlc.int64).to(mlc.float64).to(mlc.int32), i.to(mlc.float64).to(mlc.int8), mlc.sign(i), i < j, 5 - i, u.to(mlc.int64), u.to(mlc.int32),
             u.to(mlc.bfloat16))
 
 
@@ -28,6 +28,7 @@ def casts(x):
             (x.to(mlc.bfloat16) * 3 + 1), (x.to(mlc.float16) + 1).sum(0), x.to(mlc.bool), x.to(mlc.float64))
 
 
-mlc.compile(floats)(FLOATS, FLOATS[::-1].copy())
-mlc.compile(integers)(INTS, INTS[::-1].copy())
-mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))
+if __name__ == "__main__":
+    mlc.compile(floats)(FLOATS, FLOATS[::-1].copy())
+    mlc.compile(integers)(INTS, INTS[::-1].copy())
+    mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))
