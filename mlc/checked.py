@@ -88,6 +88,43 @@ def compare(name: str, plain: Run, compiled: Run, module: Op | None, arrays: Seq
                         notes=tuple(notes)) from plain.error
 
 
+REFUSED = object()
+"""What a wrapper returns that leaves a call to Python."""
+
+
+def refused(*args: Any, **keywords: Any) -> Any:
+    """The slow path of a wrapper that is checked by itself."""
+    return REFUSED
+
+
+def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
+    """What gives arguments to call wrappers with, which may write to them if they are `copied`; None if there are
+    other things among them than arrays."""
+    if not all(isinstance(x, Tensor | np.ndarray) for x in args):
+        return None
+    held = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
+    tensors = [isinstance(x, Tensor) for x in args]
+    return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
+                    for x, is_tensor in zip(held, tensors)]
+
+
+def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any) -> None:
+    """InternalError where an emitted wrapper takes a call and gives it other bits than the call through Python had.
+
+    All are asked that were made for the function: one whose variables have changed since has to refuse.
+    """
+    for wrapper in wrappers:
+        found = wrapper(*arguments())
+        if found is REFUSED:
+            continue
+        pairs = [[np.asarray(x.numpy()) for x in tree.leaves(result)] for result in (found, want)]
+        for i, (a, b) in enumerate(zip(*pairs, strict=True)):
+            if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
+                how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
+                raise InternalError(f"compiled {name} gives other bits by its emitted wrapper: result {i} is "
+                                    f"{how or f'{_short(a)} in place of {_short(b)}'}", code="MLC0903", loc=user_loc())
+
+
 def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
     """Whether roundings within the program, each moved a little, carry its results as far apart as these are."""
     results = run_function(module, "main", [np.array(a) for a in arrays])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlc.tools.mutants import FAULTS
-from mlc.tools.mutants.__main__ import named_pass, tests_of
+from mlc.tools.mutants.__main__ import named_pass, suites_of
 from mlc.tools.mutants.fault import Fault
 
 ROOT = Path(__file__).parents[1]
@@ -18,7 +18,7 @@ def test_the_list_is_not_stale() -> None:
     for fault in FAULTS:
         text = texts.setdefault(fault.file, (ROOT / fault.file).read_text(encoding="utf-8"))
         assert fault.applied(text) != text
-        assert all((ROOT / test).is_file() for test in tests_of(fault.file))
+        assert all((ROOT / test).is_file() for test in suites_of(fault.file))
     assert len(FAULTS) >= 190 and len({f.name for f in FAULTS}) == len(FAULTS)
 
 

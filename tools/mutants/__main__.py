@@ -41,7 +41,7 @@ TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions"
 """The tests that one would run after a change, by the place of the file: the longest that fits."""
 
 
-def tests_of(file: str) -> list[str]:
+def suites_of(file: str) -> list[str]:
     place = max((p for p in TESTS if file.startswith(p)), key=len)
     return [f"tests/{name}.py" for name in TESTS[place].split()]
 
@@ -73,7 +73,7 @@ def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]
         row["seconds"] = round(time.monotonic() - started, 1)
         found = _result(out)
         if status == 0 and found is None:
-            if tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *tests_of(fault.file)], tree, 2 * limit)[0]:
+            if tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 2 * limit)[0]:
                 row["by"] = "tests"
             return row
         where, message = found or ("", "past the time limit" if status is None else out[-1500:])

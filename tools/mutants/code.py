@@ -20,11 +20,13 @@ FAULTS: tuple[Fault, ...] = (
     lower(ARITHMETIC, "math.RoundEven: llvm.RoundEven", "math.RoundEven: llvm.Floor", ops="round"),
     lower(ARITHMETIC, "arith.MinimumF: llvm.Minimum,\n    math", "arith.MinimumF: llvm.Maximum,\n    math",
           ops="minimum"),
-    lower(ARITHMETIC, "arith.ExtSI: llvm.SExt, arith.ExtUI: llvm.ZExt", "arith.ExtSI: llvm.ZExt, arith.ExtUI: llvm.ZExt",
+    lower(ARITHMETIC, "arith.ExtSI: llvm.SExt, arith.ExtUI: llvm.ZExt", "arith.ExtSI: llvm.ZExt, arith.ExtUI: "
+          "llvm.ZExt",
           ops="cast"),
     lower(ARITHMETIC, "number(0x7FFF)).result).result, number(16)", "number(0x8000)).result).result, number(16)",
           ops="cast add"),
-    lower(ARITHMETIC, "chosen = llvm.Select(llvm.FCmp(\"uno\", x, x).result, quiet, rounded).result", "chosen = rounded",
+    lower(ARITHMETIC, "chosen = llvm.Select(llvm.FCmp(\"uno\", x, x).result, quiet, rounded).result", "chosen = "
+          "rounded",
           ops="cast"),
     lower(ARITHMETIC, "cls = llvm.SIToFP if isinstance(op, arith.SIToFP) else llvm.UIToFP", "cls = llvm.SIToFP",
           ops="cast"),
@@ -66,16 +68,19 @@ FAULTS: tuple[Fault, ...] = (
     call(WRAPPER, "a.call(\"PyTuple_SetItem\", out, a.i64(k), a.load(PTR, self.made, 8 * k))",
          "a.call(\"PyTuple_SetItem\", out, a.i64(count - 1 - k), a.load(PTR, self.made, 8 * k))"),
     call(CHECKED, "a.store(self.env[name], self.numbers, 8 * k)", "a.store(self.env[name], self.numbers, 0)"),
-    call(CHECKED, "for i in interface.donated:\n            found", "for i in interface.donated[1:]:\n            found"),
+    call(CHECKED, "for i in interface.donated:\n            found", "for i in interface.donated[1:]:\n            "
+         "found"),
     call(SUPPORT, "same = a.and_(same, a.compare(\"eq\", a.load(I32, found, layout.ARRAY_NDIM), rank))", "pass"),
-    call(SUPPORT, "same = a.compare(\"eq\", found.args[0], a.load(PTR, at, offset(Binding, \"value\")))", "same = a.true"),
-    call(SUPPORT, "a.store(needed, context, offset(Context, \"capacity\"))", "pass"),
+    call(SUPPORT, "same = a.compare(\"eq\", found.args[0], a.load(PTR, at, offset(Binding, \"value\")))", "same = "
+         "a.true"),
     cache("backends/canonical.py", "digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()",
           "digest = hashlib.sha256(flat.view(np.uint8)[:8].data).hexdigest()"),
-    cache("backends/canonical.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return name\n"
+    cache("backends/canonical.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return "
+          "name\n"
           "        if isinstance(value, np.ndarray):"),
     cache("backends/canonical.py", "if name in _MESSAGES_ONLY:", "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
-    recorder(RUNTIME, "return then() if decided(test) else otherwise()", "return otherwise() if decided(test) else then()"),
+    recorder(RUNTIME, "return then() if decided(test) else otherwise()", "return otherwise() if decided(test) else "
+             "then()"),
     recorder(RUNTIME, "if_(not_(stop()), functools.partial(body, item)", "if_(stop(), functools.partial(body, item)"),
     recorder(RUNTIME, "return [left[-1][i] for i in wanted]", "return [left[0][i] for i in wanted]"),
     recorder(RUNTIME, "variables.put(before)\n            part()", "part()"),
@@ -87,12 +92,15 @@ FAULTS: tuple[Fault, ...] = (
     recorder(RUNTIME, "OPERATIONS[\"logical_not\"](truth(x, \"`not`\"))", "truth(x, \"`not`\")"),
     recorder(CARRIES, "scf.If(where, Region(blocks[0]), Region(blocks[1]),", "scf.If(where, Region(blocks[1]), "
              "Region(blocks[0]),"),
-    recorder(CARRIES, "return strong if kind_of_dtype(weak.type.dtype)", "return weak if kind_of_dtype(weak.type.dtype)"),
+    recorder(CARRIES, "return strong if kind_of_dtype(weak.type.dtype)", "return weak if "
+             "kind_of_dtype(weak.type.dtype)"),
     recorder(CARRIES, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
              "starts = (number(0, i64).value, *(number(0, i64).value for _ in t.shape))"),
-    gpu("passes/loop_to_gpu/panels.py", "filled = [(pack, *elements(low, pack)) for pack in packs]\n    gpu.Barrier()\n",
+    gpu("passes/loop_to_gpu/panels.py", "filled = [(pack, *elements(low, pack)) for pack in packs]\n    "
+        "gpu.Barrier()\n",
         "filled = [(pack, *elements(low, pack)) for pack in packs]\n"),
-    gpu("passes/loop_to_gpu/panels.py", "list, low)\n    gpu.Barrier()\n\n\ndef elements", "list, low)\n\n\ndef elements"),
+    gpu("passes/loop_to_gpu/panels.py", "list, low)\n    gpu.Barrier()\n\n\ndef elements", "list, low)\n\n\ndef "
+        "elements"),
     gpu("passes/loop_to_gpu/stages.py", "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)\n            gpu.Barrier()",
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)"),
     gpu("passes/loop_to_gpu/stages.py", "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)",

@@ -36,7 +36,8 @@ FAULTS: tuple[Fault, ...] = (
     vjp(UNARY, "return -ct * (self.result * self.result)", "return ct * (self.result * self.result)",
         "tensor.reciprocal", "reciprocal"),
     vjp("dialects/tensor/compare.py",
-        "unbroadcast(select(self.condition, ct, zero), self.a)", "unbroadcast(select(self.condition, zero, ct), self.a)",
+        "unbroadcast(select(self.condition, ct, zero), self.a)", "unbroadcast(select(self.condition, zero, ct), "
+        "self.a)",
         "tensor.select", "select"),
     vjp("dialects/tensor/reduce.py", "self.spread(ct / count)", "self.spread(ct)", "tensor.reduce_max",
         "reduce_max reduce_min"),

@@ -46,7 +46,8 @@ FAULTS: tuple[Fault, ...] = (
          ops="scatter"),
     fuse("passes/fuse.py", "if len(home.orders | guest.orders) > 1:", "if False:", ops="reduce_sum"),
     fuse("passes/fuse.py", "if self.between(producer, consumer):", "if False:"),
-    fuse("passes/fuse.py", "if producer.kind != \"pointwise\":\n            return f\"a {producer.kind} is evaluated once\"",
+    fuse("passes/fuse.py", "if producer.kind != \"pointwise\":\n            return f\"a {producer.kind} is "
+         "evaluated once\"",
          "if producer.kind == \"contract\":\n            return f\"a {producer.kind} is evaluated once\""),
     fuse("passes/fuse.py", "if producer.ops[s] is None or there is None or not held:",
          "if there is None:"),
@@ -55,7 +56,8 @@ FAULTS: tuple[Fault, ...] = (
          "and (home.kind != \"reduce\" or guest.kind != \"reduce\"):", ops="reduce_sum"),
     fuse("passes/spaces.py", "yield op.operands[0], space.in_row()", "yield op.operands[0], space.points",
          ops="take_along"),
-    fuse("passes/spaces.py", "return tuple(None if n == 1 else a for n, a in zip(shape, walk[len(walk) - len(shape):]))",
+    fuse("passes/spaces.py", "return tuple(None if n == 1 else a for n, a in zip(shape, walk[len(walk) - "
+         "len(shape):]))",
          "return tuple(None if n == 1 else a for n, a in zip(shape, walk))", ops="add"),
     alias("passes/bufferize/lifetimes.py", "return self.last.get(value, -1) <= self.start[op] and not is_viewed(value)",
           "return self.last.get(value, -1) <= self.start[op] + 1 and not is_viewed(value)"),
@@ -97,7 +99,8 @@ FAULTS: tuple[Fault, ...] = (
           ops="compare"),
     loops(SCALAR, 'sign = "" if predicate in ("eq", "ne") else "u" if _is_unsigned(t) else "s"',
           'sign = "" if predicate in ("eq", "ne") else "s"', ops="compare"),
-    loops(SCALAR, "opposite = arith.CmpI(\"slt\", arith.XorI(rest, divisor)", "opposite = arith.CmpI(\"sgt\", arith.XorI("
+    loops(SCALAR, "opposite = arith.CmpI(\"slt\", arith.XorI(rest, divisor)", "opposite = arith.CmpI(\"sgt\", "
+          "arith.XorI("
           "rest, divisor)", ops="floordiv rem"),
     loops(SCALAR, "trap = arith.OrI(trap, arith.AndI(least, minus).result).result", "pass", ops="floordiv fmod"),
     loops(SCALAR, "return float(\"-inf\") if kind == \"maximum\" else float(\"inf\")", "return 0.0",
@@ -125,30 +128,36 @@ FAULTS: tuple[Fault, ...] = (
     schedule("passes/loop_to_scf/shared.py", "low.scope.stop[d] = last * size if whole else low.least(last * size, "
              "extent)", "low.scope.stop[d] = last * size", blame="loop_to_scf"),
     lower(NEST, "return self.leftover(d, end - rest, end, size, carried, body, whole)\n        rest",
-          "return carried if rest == 1 else self.leftover(d, end - rest, end, size, carried, body, whole)\n        rest"),
-    lower(NEST, "if not isinstance(count, int) or count < lanes:", "if not isinstance(count, int) or count < lanes - 1:"),
+          "return carried if rest == 1 else self.leftover(d, end - rest, end, size, carried, body, whole)\n        "
+          "rest"),
+    lower(NEST, "if not isinstance(count, int) or count < lanes:", "if not isinstance(count, int) or count < lanes "
+          "- 1:"),
     lower(NEST, "count = rest - offset", "count = rest"),
     lower(NEST, "return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)",
           "return self.repeat(d, start, end, rest if isinstance(rest, int) else 2, carried, body)"),
     lower(NEST, "return range(0, scope.block.get(d, self.kernel.tile[d]), scope.lanes)",
           "return range(0, self.kernel.tile[d], scope.lanes)"),
-    lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            with"),
+    lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            "
+          "with"),
     lower(MEMORY, "order = tuple(reversed(range(low.lanes)))", "order = tuple(range(low.lanes))"),
     lower(MEMORY, "(where,), vector.Shuffle(mask, mask, order).result, zeros)", "(where,), mask, zeros)"),
     lower(MEMORY, "where = scalar_index(low, start + 2 * first,", "where = scalar_index(low, start + first,"),
     lower(MEMORY, "if step != 1:\n            steps =", "if step == 2:\n            steps ="),
-    lower(MEMORY, "strides[axis] = strides[axis + 1] * shape[axis + 1]", "strides[axis] = strides[axis + 1] * shape[axis]"),
+    lower(MEMORY, "strides[axis] = strides[axis + 1] * shape[axis + 1]", "strides[axis] = strides[axis + 1] * "
+          "shape[axis]"),
     lower(MEMORY, "last = (*indices[:-1], arith.AddI(indices[-1], rest).result)", "last = indices"),
     lower(MEMORY, "return arith.AndI(own, inside).result", "return own"),
     lower(COMPUTE, "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in zip(parts[:half], "
           "parts[half:])]", "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in "
           "zip(parts[::2], parts[1::2])]", ops="reduce_sum"),
-    lower(COMPUTE, "for k in range(low.scope.block[op.dim]):\n            at = _moved(point, op.dim, k)\n            lhs, "
+    lower(COMPUTE, "for k in range(low.scope.block[op.dim]):\n            at = _moved(point, op.dim, k)\n           "
+          " lhs, "
           "rhs", "for k in reversed(range(low.scope.block[op.dim])):\n            at = _moved(point, op.dim, k)\n"
           "            lhs, rhs", ops="dot_general"),
     lower(COMPUTE, "acc = math.Fma(lhs, rhs, acc).result", "acc = arith.AddF(arith.MulF(lhs, rhs).result, acc).result",
           ops="dot_general"),
     lower("passes/loop_to_scf/combiners.py", '"maxu": _combiner(arith.MaxUI, arith.MaxUI)',
           '"maxu": _combiner(arith.MaxSI, arith.MaxSI)', ops="reduce_max"),
-    lower("passes/loop_to_scf/turned.py", "out[j::piece] = columns(", "out[j * n // piece: (j + 1) * n // piece] = columns("),
+    lower("passes/loop_to_scf/turned.py", "out[j::piece] = columns(", "out[j * n // piece: (j + 1) * n // piece] = "
+          "columns("),
 )

@@ -11,7 +11,8 @@ rule = rows("rule", "canonicalize")
 merge = rows("merging", "cse")
 
 FAULTS: tuple[Fault, ...] = (
-    rule(BINARY, "if is_splat(op.rhs, -0.0 if kind(op.rhs.type.dtype)", "if is_splat(op.rhs, 0) or is_splat(op.rhs, -0.0"
+    rule(BINARY, "if is_splat(op.rhs, -0.0 if kind(op.rhs.type.dtype)", "if is_splat(op.rhs, 0) or is_splat(op.rhs, "
+         "-0.0"
          " if kind(op.rhs.type.dtype)", "add_zero", "add"),
     rule(BINARY, '"""x - +0 == x"""\n    return _same(op, op.lhs) if is_splat(op.rhs, 0) else None',
          '"""x - +0 == x"""\n    return _same(op, op.lhs) if splat(op.rhs) == 0 else None', "sub_zero", "sub"),
@@ -62,7 +63,8 @@ FAULTS: tuple[Fault, ...] = (
          "else None", "transpose_of_single_axes", "transpose"),
     rule(SHAPE, "starts.append(a + c * s)", "starts.append(a + c)", "slice_twice", "slice"),
     rule(SHAPE, "stops.append(a + d if s == 1 else", "stops.append(d if s == 1 else", "slice_twice", "slice"),
-    rule(SHAPE, "same = op.result.type == op.x.type and all(s == 0 for s in op.starts) and all(s == 1 for s in op.steps)",
+    rule(SHAPE, "same = op.result.type == op.x.type and all(s == 0 for s in op.starts) and all(s == 1 for s in "
+         "op.steps)",
          "same = op.result.type == op.x.type", "slice_everything", "slice"),
     rule(SHAPE, "axes = tuple(sorted({*op.axes} ^ {*inner.axes}))", "axes = tuple(sorted({*op.axes} | {*inner.axes}))",
          "reverse_twice", "reverse"),

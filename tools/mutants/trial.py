@@ -26,6 +26,7 @@ from mlc.ir.core import Op, at_end
 from mlc.ir.diag import Error, UserError
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
+from mlc.ir.types import TensorType, to_numpy
 from mlc.passes import pipeline
 from mlc.tools import check, cli, inputs
 
@@ -66,8 +67,8 @@ def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] |
     source = module.regions[0].block.first
     assert isinstance(source, Func)
     wrt = [i for i, a in enumerate(source.args) if autodiff.has_cotangent(a.type)]
-    given = [t for t in source.function_type.results if autodiff.has_cotangent(t)]
-    if not wrt or not given or not all(t.is_static for t in given):  # type: ignore[attr-defined]
+    given = [t for t in source.function_type.results if isinstance(t, TensorType) and autodiff.has_cotangent(t)]
+    if not wrt or not given or not all(t.is_static for t in given):
         return None
     source.sym_name, source.sym_visibility = "f", "private"
     main = func.function("main", [*(a.type for a in source.args), *given])
@@ -76,10 +77,8 @@ def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] |
     with at_end(main.block):
         func.Return(tuple(autodiff.vjp(source, main.args[:count], main.args[count:], wrt)))
     main.update_type()
-    from mlc.ir.types import to_numpy
     rng = np.random.default_rng(0)
-    cotangents = [np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(to_numpy(t.dtype)) for t in given]  # type: ignore[attr-defined]
-    return module, [*arrays, *cotangents]
+    return module, [*arrays, *(np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(to_numpy(t.dtype)) for t in given)]
 
 
 def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:

@@ -32,4 +32,5 @@ if __name__ == "__main__":
         d(np.arange(n, dtype=np.float32), np.arange(m, dtype=np.float32))
     for k in range(3):
         table = np.arange(6.0) ** k
-        mlc.compile(lambda x, k=k, table=table: (x[k: k + 2] + table[::3], x.sum() * (k + 2.5), x + table))(np.arange(6.0))
+        mlc.compile(lambda x, k=k, table=table: (x[k: k + 2] + table[::3], x.sum() * (k + 2.5), x + table))(
+            np.arange(6.0))

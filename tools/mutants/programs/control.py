@@ -41,6 +41,23 @@ def weak(x, flag):
     return (x if flag > 0 else 2) * 3, (0.5 if flag > 0 else x) + 1
 
 
+def known(x, high=True, low=False):
+    if high:
+        x = x + 1
+    if low:
+        x = x * 100
+    return x if not low else -x
+
+
+def crooked(x):
+    y = x * 2
+    if x.sum() > 3:
+        y = y * mlc.sin(x)
+    else:
+        y = y + x * x
+    return (y * x).sum(), y[0] * x
+
+
 def turns(x):
     a, b = x, x * 0.5
     for i in range(3):
@@ -60,6 +77,10 @@ if __name__ == "__main__":
     checked(np.array([0.5, 0.25, 0.125, 0.5, 0.25]), -1.0)
     mlc.compile(weak)(mlc.tensor(np.float32(1.5)), 1.0)
     mlc.compile(weak)(mlc.tensor(np.float64(0.3)), -1.0)
+    mlc.compile(known)(x)
+    for scale in (1.0, -1.0):
+        mlc.compile(lambda x, t: mlc.jvp(crooked, (x,), (t,)))(x * scale, x[::-1].copy())
+        mlc.compile(mlc.grad(lambda x: crooked(x)[0]))(x * scale)
     first = mlc.compile(early)
     first(x)
     first(np.full(5, 0.25))

@@ -33,4 +33,5 @@ if __name__ == "__main__":
     mlc.compile(mlc.grad(lambda x: sum((r * mlc.cos(r + k)).sum() for k, r in enumerate(rows(x)) if k != 5)))(
         small)
     mlc.compile(mlc.grad(slopes))(small)
-    mlc.compile(mlc.grad(lambda x: x.amax(1).sum() + F.relu(x).sum() + x.prod(1).sum()))(np.array([[1.0, 1, 0], [0, 2, 0]]))
+    mlc.compile(mlc.grad(lambda x: x.amax(1).sum() + F.relu(x).sum() + x.prod(1).sum()))(
+        np.array([[1.0, 1, 0], [0, 2, 0]]))

@@ -16,9 +16,18 @@ def crossed(x, y):
     return b, g @ e, d.cumsum(0)[::5], g.T + g, f.amax(1) * c.sum(0)
 
 
+def rows(x):
+    a = mlc.exp(x * 0.1)
+    b = mlc.sqrt(a) + 1
+    c = b - b.amax(1)[:, None] + b.T
+    d = mlc.tanh(c) * 2
+    e = d / d.sum(1)[:, None] - d.flip(1)
+    return mlc.sin(e).cumsum(1) + 1
+
+
 def carried(x):
     a, b, c = x, x.flip(0), x @ x
-    for i in range(3):
+    for _ in range(3):
         a, b = b, a + b.T
         c = (c @ a).tanh()
     return a, b, c
@@ -42,6 +51,7 @@ if __name__ == "__main__":
     x, y = (rng.standard_normal((6, 6)) for _ in range(2))
     mlc.compile(crossed)(x, y)
     mlc.compile(crossed, dynamic=True)(x, y)
+    mlc.compile(rows)(x)
     mlc.compile(carried)(x * 0.3)
     mlc.compile(narrower)(x)
     mlc.compile(swapped)(np.abs(x), np.abs(y))

@@ -9,9 +9,9 @@ INTS = np.array([0, 1, -1, 7, -7, 2**31 - 1, -2**31, 31, 32, 40, -40, 3, 100], n
 
 
 def floats(x, y):
-    return (x + 0.0, x - 0.0, x * 1, x / 1, x + -y, x - -y, x * 0, mlc.abs(-x), mlc.floor(mlc.abs(x)), x // 1.0,
+    return (x + 0.0, x - 0.0, x * 1, x / 1, x + -y, x - (-y), x * 0, mlc.abs(-x), mlc.floor(mlc.abs(x)), x // 1.0,
             x == y, x != x, mlc.logical_not(x < y), mlc.maximum(x, y), mlc.minimum(x, -0.0), mlc.round(x),
-            mlc.sign(x), -(-x), x**2, x**3, mlc.where(x > 0, x, x), 2.0 - x, 1.0 / x, x[:1].sum(0), x[2:3].prod(0),
+            mlc.sign(x), mlc.neg(-x), x**2, x**3, mlc.where(x > 0, x, x), 2.0 - x, 1.0 / x, x[:1].sum(0), x[2:3].prod(0),
             mlc.fmod(x, y), mlc.remainder(x, 1.5), mlc.ceil(x), x.amax(0), x.amin(0))
 
 
@@ -19,8 +19,8 @@ def integers(i, j):
     u = i.to(mlc.uint32)
     return (i + j, i - j, i * 0, i & -1, i | 0, i ^ j, i & j, i << 3, i >> j, i // j, i % j, mlc.maximum(i, j), u > 5,
             u >> 1, u // 7, i.to(mlc.int8).to(mlc.int64), i.to(mlc.float32), u.to(mlc.float32), u.amax(0), i.amin(0),
-            i.to(mlc.int64).to(mlc.float64).to(mlc.int32), i.to(mlc.float64).to(mlc.int8), mlc.sign(i), i < j, 5 - i, u.to(mlc.int64), u.to(mlc.int32),
-            u.to(mlc.bfloat16))
+            i.to(mlc.int64).to(mlc.float64).to(mlc.int32), i.to(mlc.float64).to(mlc.int8), mlc.sign(i), i < j,
+            5 - i, u.to(mlc.int64), u.to(mlc.int32), u.to(mlc.bfloat16))
 
 
 def casts(x):
