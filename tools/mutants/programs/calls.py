@@ -27,6 +27,10 @@ if __name__ == "__main__":
     h = mlc.compile(lambda x, y: (y * 2, x + y), donate=("x", "y"))
     for _ in range(3):
         h(mlc.tensor(wide) * 1.0, mlc.tensor(wide) + 1.0)
+    a = np.asarray(np.random.default_rng(0).standard_normal((40, 40)))
+    arena = mlc.compile(lambda x: mlc.exp(x @ x - x).T @ x)
+    for _ in range(2):
+        arena(a)
     d = mlc.compile(lambda x, y: (x[:, None] * y, mlc.cumsum(x, 0) @ x), dynamic=True)
     for n, m in ((3, 4), (4, 3), (40, 2), (3, 4)):
         d(np.arange(n, dtype=np.float32), np.arange(m, dtype=np.float32))

@@ -11,7 +11,8 @@ INTS = np.array([0, 1, -1, 7, -7, 2**31 - 1, -2**31, 31, 32, 40, -40, 3, 100], n
 def floats(x, y):
     return (x + 0.0, x - 0.0, x * 1, x / 1, x + -y, x - (-y), x * 0, mlc.abs(-x), mlc.floor(mlc.abs(x)), x // 1.0,
             x == y, x != x, mlc.logical_not(x < y), mlc.maximum(x, y), mlc.minimum(x, -0.0), mlc.round(x),
-            mlc.sign(x), mlc.neg(-x), x**2, x**3, mlc.where(x > 0, x, x), 2.0 - x, 1.0 / x, x[:1].sum(0), x[2:3].prod(0),
+            mlc.sign(x), mlc.neg(-x), x**2, x**3, mlc.pow(x, 3.0),
+            mlc.pow(x, y), mlc.where(x > 0, x, x), 2.0 - x, 1.0 / x, x[:1].sum(0), x[2:3].prod(0),
             mlc.fmod(x, y), mlc.remainder(x, 1.5), mlc.ceil(x), x.amax(0), x.amin(0))
 
 

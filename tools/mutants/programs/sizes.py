@@ -16,11 +16,15 @@ def counted(x, i):
     return x.cumsum(0), mlc.flip(x, (0,)).cumsum(0), mlc.index_add(mlc.zeros_like(x), 0, i, x), x[i], x * (x > 0)
 
 
+def random(*shape):
+    return np.random.default_rng(shape).standard_normal(shape).astype(np.float32)
+
+
 if __name__ == "__main__":
     for n, m in ((1, 1), (3, 17), (5, 8)):
-        rows(np.arange(n * m, dtype=np.float32).reshape(n, m) % 7 - 3, np.linspace(-1, 1, m, dtype=np.float32))
+        rows(random(n, m), random(m))
     for n in (1, 33, 40):
-        counted(np.linspace(-2, 3, n), np.arange(n) * 7 % max(1, n // 3))
+        counted(random(n), np.arange(n) * 7 % max(1, n // 3))
     mlc.compile(lambda x: (x.sum((0, 2)), x.sum(1), x.sum(), x.amax((1, 2))))(
-        np.linspace(-1, 1, 3 * 5 * 70, dtype=np.float32).reshape(3, 5, 70))
-    mlc.compile(lambda x: x.sum())(np.linspace(-1, 1, 1100, dtype=np.float32))
+        random(3, 5, 70))
+    mlc.compile(lambda x: x.sum())(random(1100))
