@@ -240,7 +240,7 @@ def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch:
             run()
         assert caught.value.code == "MLC0662" and caught.value.loc.line == 2
     right = tensor.ReduceMax.vjp
-    monkeypatch.setattr(tensor.ReduceMax, "vjp", lambda self, ct: [right(self, ct)[0] * 2.0])
+    monkeypatch.setattr(tensor.ReduceMax, "vjp", lambda self, ct: [v + v for v in right(self, ct) if v is not None])
     with pytest.raises(InternalError, match="pass grad: the vjp of tensor.reduce_max gives operand 0"):
         run()
 

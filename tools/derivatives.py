@@ -52,7 +52,7 @@ def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] 
 
 
 def _is_float(x: Array) -> bool:
-    return x.dtype.kind == "f" or x.dtype.name == "bfloat16"
+    return bool(x.dtype.kind == "f" or x.dtype.name == "bfloat16")
 
 
 # -- float64 ----------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
 # -- a derivative as a whole ------------------------------------------------------------------------------------------
 def _whole(watching: _Watching, op: Grad | Vjp | Jvp, operands: Sequence[Any], results: Sequence[Any]) -> str | None:
     """What is wrong with a derivative of a function, by differences of the function."""
-    table = {f.sym_name: f for f in func.functions(watching.module)}
+    table: dict[str, Func] = {f.sym_name: f for f in func.functions(watching.module)}
     function = table.get(op.callee)
     if function is None or _has_own_rules(function, table, set()):
         return None

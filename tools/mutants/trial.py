@@ -22,7 +22,7 @@ import numpy as np
 
 from mlc.dialects import autodiff, func
 from mlc.dialects.func import Func
-from mlc.ir.core import Op, at_end
+from mlc.ir.core import Op, Symbol, at_end
 from mlc.ir.diag import Error, UserError
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
@@ -70,7 +70,7 @@ def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] |
     given = [t for t in source.function_type.results if isinstance(t, TensorType) and autodiff.has_cotangent(t)]
     if not wrt or not given or not all(t.is_static for t in given):
         return None
-    source.sym_name, source.sym_visibility = "f", "private"
+    source.sym_name, source.sym_visibility = Symbol("f"), "private"
     main = func.function("main", [*(a.type for a in source.args), *given])
     module.regions[0].block.insert(main)
     count = len(source.args)
