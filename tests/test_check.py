@@ -236,12 +236,12 @@ def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch:
     run()
     with monkeypatch.context() as m:
         m.setattr(tensor.Cos, "partial", lambda self, ct: ct * tensor.Sin(self.x).result)
-        with pytest.raises(InternalError, match="pass grad: the vjp of tensor.cos gives operand 0") as caught:
+        with pytest.raises(InternalError, match=r"pass grad: the vjp of tensor\.cos gives operand 0") as caught:
             run()
         assert caught.value.code == "MLC0662" and caught.value.loc.line == 2
     right = tensor.ReduceMax.vjp
     monkeypatch.setattr(tensor.ReduceMax, "vjp", lambda self, ct: [v + v for v in right(self, ct) if v is not None])
-    with pytest.raises(InternalError, match="pass grad: the vjp of tensor.reduce_max gives operand 0"):
+    with pytest.raises(InternalError, match=r"pass grad: the vjp of tensor\.reduce_max gives operand 0"):
         run()
 
 

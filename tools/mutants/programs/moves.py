@@ -18,7 +18,7 @@ def moved(x, y, i):
 
 
 def summed(x, y, i):
-    a, b, c, d, e, f, g, h, *rest = moved(x, y, i)
+    a, b, c, d, e, f, g, _, *rest = moved(x, y, i)
     out = x[i % 5].sum() * 0
     for k, part in enumerate((a, b, c, d, e, f, g, *rest)):
         out = out + (part * mlc.sin(part + k)).sum()
