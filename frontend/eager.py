@@ -96,6 +96,18 @@ def watched(watch: Callable[[str, Sequence[Held], Any], None]) -> Iterator[None]
         _watching.remove(watch)
 
 
+@contextmanager
+def compiled_by(compile: Callable[[Module, str], Entry]) -> Iterator[None]:
+    """Within, operations become callable by `compile`; the kernels that there are stay out of it, and as they are."""
+    global _kernels, _by_shape
+    before = Compiler.compile, _kernels, _by_shape
+    Compiler.compile, _kernels, _by_shape = staticmethod(compile), {}, {}
+    try:
+        yield
+    finally:
+        Compiler.compile, _kernels, _by_shape = staticmethod(before[0]), *before[1:]
+
+
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """The value of an operation on arrays, computed now."""
     call = Call(op, args, keywords)

@@ -55,6 +55,10 @@ class Interpreter:
         """What a call is run in; a tool may watch or change what an operation does there."""
         return Frame(self)
 
+    def another(self, module: Op) -> Interpreter:
+        """An interpreter of the same kind for another module, in which an operation of this one has its meaning."""
+        return Interpreter(module, self.watch)
+
     def call(self, name: str, args: Sequence[Any]) -> list[Any]:
         """The results of function `name`, on values of the level's own kind."""
         function = self.function(name)

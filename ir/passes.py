@@ -183,9 +183,11 @@ class Pipeline:
         """Leave a file that replays a defect; an error that speaks of the user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             raise error
-        if isinstance(error, IRError) and not ins.verify_each:
-            raise error
         step = self.steps[number - 1]
+        notes = tuple(getattr(error, "__notes__", ()))
+        if isinstance(error, IRError) and not ins.verify_each:
+            error.notes = (*error.notes, f"pass {step} found it", *notes)
+            raise error
         if isinstance(error, MemoryError):
             raise UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
                                   hint="put repeated layers into functions or loops, and large constants into "
@@ -194,7 +196,7 @@ class Pipeline:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
                                 f"{error.message if isinstance(error, Error) else error}",
-                                loc=getattr(error, "loc", None) or Error("").loc)
+                                loc=getattr(error, "loc", None) or Error("").loc, notes=notes)
         if ins.reproducer is not None:
             wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"

@@ -14,7 +14,8 @@ True if it changed the op in place, or None.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +61,21 @@ def rewrite(*targets: type[Op], fast: bool = False) -> Callable[[Callable[[Any],
 def rules_for(cls: type[Op], fast: bool = False) -> list[Rule]:
     """The rules of a class and of its bases."""
     return [r for base in cls.__mro__ for r in RULES.get(base, ()) if fast or not r.fast]
+
+
+Watch = Callable[[Op, Sequence[Value], str, int], None]
+_watching: list[Watch] = []
+
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Within, `watch` is told of every rewrite before it replaces an operation: that, what stands for its results, the
+    name of the rule, and which firing it is. What a rule changes in place it is not told."""
+    _watching.append(watch)
+    try:
+        yield
+    finally:
+        _watching.remove(watch)
 
 
 @dataclass
@@ -130,7 +146,11 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     counters.tried[rule] = counters.tried.get(rule, 0) + 1
     previous = op.prev
     builder.block, builder.before, builder.loc = op.parent, op, op.loc
-    outcome = apply(op)
+    try:
+        outcome = apply(op)
+    except Exception as error:
+        error.add_note(f"rule {rule} fails at {op.loc}")
+        raise
     if outcome is None or outcome is False:
         return False
     counters.fired[rule] = counters.fired.get(rule, 0) + 1
@@ -144,8 +164,10 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     if outcome is True:
         work[op] = None
     else:
-        sources = _definitions(op)
-        op.replace_by(*((outcome,) if isinstance(outcome, Value) else outcome))
+        sources, values = _definitions(op), (outcome,) if isinstance(outcome, Value) else tuple(outcome)
+        for watch in _watching:
+            watch(op, values, rule, counters.total)
+        op.replace_by(*values)
         work.update(dict.fromkeys(s for s in sources if s.parent is not None))
     work.update(dict.fromkeys(users))
     work.update(dict.fromkeys(made))

@@ -40,8 +40,19 @@ class Run:
     buffers: list[Any] = field(default_factory=list)
 
 
+class Meaning:
+    """The function @main of a module as the interpreter runs it: no pass and no code generator has a part in it."""
+
+    def __init__(self, module: Op) -> None:
+        self.module = module
+
+    def call(self, arrays: Sequence[Any]) -> list[Array]:
+        return [np.asarray(r) for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
+
+
 def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
-    """Run the function as plain Python on tensors of its own; numbers stay numbers."""
+    """Run the function as plain Python, its operations in the interpreter, on tensors of its own; numbers stay numbers.
+    """
     out, given = Run(), iter(zip(arguments.arrays, arguments.given, arguments.weak))
     leaves = [_own(*next(given)) if slot else x.value if isinstance(x, tree.Static) else x
               for x, slot in zip(arguments.leaves, arguments.slots)]
@@ -51,7 +62,7 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
         arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
         out.values.append((user_loc(), name, arrays))
 
-    with eager.watched(watch):
+    with eager.watched(watch), eager.compiled_by(lambda module, where: Meaning(module)):
         try:
             out.result = f(*own, **named)
         except Exception as error:
@@ -79,17 +90,61 @@ def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arra
                         notes=tuple(notes)) from plain.error
 
 
+REFUSED = object()
+"""What a wrapper returns that leaves a call to Python."""
+
+
+def refused(*args: Any, **keywords: Any) -> Any:
+    """The slow path of a wrapper that is checked by itself."""
+    return REFUSED
+
+
+def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
+    """What gives arguments to call wrappers with, which may write to them if they are `copied`; None if there are
+    other things among them than arrays."""
+    if not all(isinstance(x, Tensor | np.ndarray) for x in args):
+        return None
+    held = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
+    tensors = [isinstance(x, Tensor) for x in args]
+    return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
+                    for x, is_tensor in zip(held, tensors)]
+
+
+def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any) -> None:
+    """InternalError where an emitted wrapper takes a call and gives it other bits than the call through Python had.
+
+    All are asked that were made for the function: one whose variables have changed since has to refuse.
+    """
+    for wrapper in wrappers:
+        found = wrapper(*arguments())
+        if found is REFUSED:
+            continue
+        pairs = [[np.asarray(x.numpy()) for x in tree.leaves(result)] for result in (found, want)]
+        for i, (a, b) in enumerate(zip(*pairs, strict=True)):
+            if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
+                how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
+                raise InternalError(f"compiled {name} gives other bits by its emitted wrapper: result {i} is "
+                                    f"{how or f'{_short(a)} in place of {_short(b)}'}", code="MLC0903", loc=user_loc())
+
+
 def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
     """Whether roundings within the program, each moved a little, carry its results as far apart as these are."""
     results = run_function(module, "main", [np.array(a) for a in arrays])
     slack = rounding.spread(module, "main", arrays, results)
-    pairs = [[np.asarray(x.numpy()).astype(np.float64) for x in tree.leaves((run.result, run.buffers))
-              if isinstance(x, Tensor)] for run in (plain, compiled)]
+    assigned = _assigned(plain)
+    pairs = [[np.asarray(x.numpy()).astype(np.float64) for x in tree.leaves((
+        run.result, [run.buffers[i] for i in assigned])) if isinstance(x, Tensor)] for run in (plain, compiled)]
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
         return False
     with np.errstate(all="ignore"):
         return all(np.all((np.abs(a - b) <= s) | (a == b) | (np.isnan(a) & np.isnan(b)))
                    for a, b, s in zip(*pairs, slack))
+
+
+def _assigned(plain: Run) -> list[int]:
+    """The numbers of the buffers that do not come with the result anyway."""
+    returned = [id(x) for x in tree.leaves(plain.result)]
+    return [i for i, x in enumerate(plain.buffers) if id(x) not in returned]
 
 
 def _difference(plain: Run, compiled: Run) -> str | None:
@@ -99,8 +154,7 @@ def _difference(plain: Run, compiled: Run) -> str | None:
         said = [f"{type(e).__name__}: {e.message if isinstance(e, Error) else e}" if e is not None else "a result"
                 for e in (compiled.error, plain.error)]
         return f"{said[0]} in place of {said[1]}"
-    returned = [id(x) for x in tree.leaves(plain.result)]
-    assigned = [i for i, x in enumerate(plain.buffers) if id(x) not in returned]         # others come with the result
+    assigned = _assigned(plain)
     moved, wanted = ([run.buffers[i] for i in assigned] for run in (compiled, plain))
     pairs = [("result", compiled.result, plain.result), ("buffers of the arguments", moved, wanted)]
     for what, got, want in pairs:

@@ -198,6 +198,7 @@ class Compiled:
         self.specs = self._specifications(known, args)
         self._tables: list[Tables] = []                    # the last that was used comes first
         self._python: set[Any] = set()                     # the arguments for which it runs as Python
+        self._emitted = list[Any]()                        # the wrappers, where each is checked by itself
         self.dispatcher: Any = None                        # what users hold, if it learns fast paths
         self._lock = threading.RLock()
         _functions.add(self)
@@ -241,6 +242,7 @@ class Compiled:
         from mlc import checked
         plain, compiled = checked.plain_run(self.f, arguments), checked.Run()
         arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in arguments.arrays]
+        again = checked.again(args, bool(self.donate)) if not keywords else None
         try:
             compiled.result = self._run(arguments, args, keywords)
         except InternalError:
@@ -251,6 +253,8 @@ class Compiled:
         checked.compare(name_of(self.f), plain, compiled, lambda: self._module(arguments, args, keywords), arrays)
         if compiled.error is not None:
             raise compiled.error
+        if again is not None:
+            checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result)
         return compiled.result
 
     def _module(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Op:
@@ -538,11 +542,15 @@ class Compiled:
         """Let calls like this one go past this class, as long as variables are all that the function reaches."""
         variables = tables.reached.variables
         if (not self._on_cpu(arguments) or entry is None or self.dispatcher is None or variables is None
-                or self.check or Checks.every_call or Checks.anomaly is not None
-                or not self._is_flat(arguments, recorded, args, keywords)):
+                or Checks.anomaly is not None or not self._is_flat(arguments, recorded, args, keywords)):
             return
-        from mlc.backends.cpu.callable import add_fast_path
-        add_fast_path(self.dispatcher, entry, "tensor", Tensor, "_array", Consumed(None, name_of(self.f)), variables)
+        from mlc.backends.cpu.callable import add_fast_path, make_callable
+        how = "tensor", Tensor, "_array", Consumed(None, name_of(self.f)), variables
+        if self.check or Checks.every_call:                # every call is checked, and this way beside it
+            from mlc import checked
+            self._emitted.append(make_callable(entry, checked.refused, *how))
+        else:
+            add_fast_path(self.dispatcher, entry, *how)
 
     def _record(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
                 reached: Reached | None = None) -> tuple[Recorded, tuple[int, ...]]:

@@ -35,20 +35,31 @@ def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Arra
     """For each element of the results of `entry`, how far rounding may move it."""
     out = [np.zeros(np.shape(r)) for r in results]
     for seed in range(TRIALS):
-        moved = NoisyInterpreter(module, seed).call(entry, [np.array(a) for a in arrays])
+        moved = NoisyInterpreter(module, np.random.default_rng(seed)).call(entry, [np.array(a) for a in arrays])
         with np.errstate(all="ignore"):
             for total, a, b in zip(out, moved, results):
-                change = np.abs(np.asarray(a).astype(np.float64) - np.asarray(b).astype(np.float64))
-                np.maximum(total, np.where(np.isnan(change), np.inf, change), out=total)
+                np.maximum(total, _distance(np.asarray(a), np.asarray(b)), out=total)
     return [MARGIN * total for total in out]
+
+
+def _distance(a: Array, b: Array) -> Array:
+    """How far two arrays are apart: not at all where both are the same infinity or NaN, infinitely if one of them is.
+    """
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    same = (x == y) | (np.isnan(x) & np.isnan(y))
+    change = np.where(same, 0.0, np.abs(x - y))
+    return np.where(np.isnan(change), np.inf, change)
 
 
 class NoisyInterpreter(Interpreter):
     """An interpreter of the tensor level whose roundings are off by a random part of what they may be."""
 
-    def __init__(self, module: Op, seed: int) -> None:
+    def __init__(self, module: Op, random: np.random.Generator) -> None:
         super().__init__(module)
-        self.random = np.random.default_rng(seed)
+        self.random = random
+
+    def another(self, module: Op) -> Interpreter:
+        return NoisyInterpreter(module, self.random)
 
     def frame(self) -> Frame:
         return _NoisyFrame(self)
@@ -66,7 +77,8 @@ class _NoisyFrame(Frame):
             if (error := self._error(op, value)) is not None:
                 assert isinstance(self.interpreter, NoisyInterpreter)
                 noise = self.interpreter.random.uniform(-1.0, 1.0, value.shape) * error
-                self.env[result] = (value.astype(np.float64) + noise).astype(value.dtype)
+                moved = (value.astype(np.float64) + noise).astype(value.dtype)
+                self.env[result] = np.where(noise == 0, value, moved)                # which keeps the sign of a zero
 
     def _error(self, op: Op, value: Array) -> Array | None:
         """The rounding error that a result of `op` may have; None for operations that only move, choose or compare."""

@@ -62,3 +62,19 @@ def test_errors_are_compared_too() -> None:
 
     with pytest.raises(UserError, match="positive"):
         mlc.compile(f, check=True)(V)
+
+
+def test_the_emitted_wrapper_is_checked_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls that are checked go through Python; what other calls go through is asked the same."""
+    from mlc.backends.cpu import callable as emitted
+    original = emitted.make_callable
+
+    def turned(entry: Any, *rest: Any) -> Any:
+        wrapper = original(entry, *rest)
+        return lambda *args: wrapper(*args[::-1])
+
+    f = mlc.compile(lambda x, y: (x - y, x * 2), check=True)
+    f(V, V + 1)
+    monkeypatch.setattr(emitted, "make_callable", turned)
+    with pytest.raises(InternalError, match=r"by its emitted wrapper: result 0 is 1.0 in place of -1.0"):
+        mlc.compile(lambda x, y: (x - y, x * 2), check=True)(V, V + 1)

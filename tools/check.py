@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc import rounding
+from mlc.ir import rewrite
 from mlc.ir.core import Op
-from mlc.ir.diag import InternalError, IRError, UserError
-from mlc.ir.interp import run_function
+from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
+from mlc.ir.interp import bind_sizes, run_function
 from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import files, inputs
+from mlc.tools import derivatives, files, inputs, rules
 
 if TYPE_CHECKING:
     from mlc.backends.executable import Entry
@@ -33,6 +34,11 @@ Array = np.ndarray[Any, Any]
 
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 """Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
+
+
+FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
+            IRError, BackendError)
+"""What a pass that is wrong, or the interpreter on what it made, may end with. A UserError is one of these, too."""
 
 
 @dataclass
@@ -77,7 +83,9 @@ def difference(got: Array, want: Array, exact: bool, slack: Array | float = 0.0)
                 same = (a == b) & (np.signbit(a) == np.signbit(b)) | both_nan
             else:
                 rtol, atol = TOLERANCES[got.dtype.name]
-                same = np.isclose(a, b, rtol=rtol, atol=atol) | both_nan | (np.abs(a - b) <= slack)
+                close = np.isclose(a, b, rtol=rtol, atol=atol)
+                close &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))      # a zero has the sign it had
+                same = close | both_nan | ((np.abs(a - b) <= slack) & (np.asarray(slack) > 0))
     if np.all(same):
         return None
     at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
@@ -103,7 +111,7 @@ class Check:
         self.keep = keep
         self.form: Form | None = None
         self.before: Op = module                 # as it was given to the pass that is being checked
-        self.outcome = self.interpret(module)
+        self.outcome = self.found = self.interpret(module)
 
     def interpret(self, module: Op) -> Outcome:
         """What the entry of a module means on the arrays."""
@@ -117,18 +125,62 @@ class Check:
         """Run passes, each checked; InternalError at the first that changes what the entry means."""
         for step in steps:
             self.before = before = self.module.clone()
-            broken = self._try(step, self.module)
+            if step.transform.name == "grad":
+                self.differentiate()
+            firings = rules.Firings(self.numbers())
+            try:
+                with rewrite.watched(firings):
+                    broken = self._try(step, self.module)
+            except UserError:                              # the program's own, which this pass is the first to see
+                raise
+            except FAILURES as error:
+                raise self._failed(step, before, error) from error
+            if firings.wrong is not None:
+                raise self._wrong_rule(step, before, firings)
             if broken is not None:
                 raise self._guilty(step, before, broken)
             self.form = step.transform.gives or self.form
             self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
             self.exact = self.exact or step.transform.name == "fix_numerics"
-            self.outcome = self.interpret(self.module)
+            self.outcome = self.found
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
         step.transform.run(module, **{**dict(step.options), **more})
         return self.wrong(module, step.transform.gives or self.form)
+
+    def numbers(self) -> dict[str, int]:
+        """What the size symbols of the entry stand for."""
+        numbers: dict[str, int] = {}
+        try:
+            bind_sizes(self.types, self.arrays, numbers)
+        except UserError:
+            return {}
+        return numbers
+
+    def differentiate(self) -> None:
+        """InternalError where a derivative that the module takes is not what differences give."""
+        if (found := derivatives.mistake(self.module, self.entry, self.arrays)) is not None:
+            message, loc = found
+            raise self.leave(InternalError(f"pass grad: {message}", code="MLC0662", loc=loc), self.module, "grad",
+                             "mlc-wrong-grad.mlir")
+
+    def _failed(self, step: Step, before: Op, error: Exception) -> InternalError:
+        """The error of a pass that does not come to an end."""
+        message = error.message if isinstance(error, Error) else str(error)
+        wrong = InternalError(f"pass {step.transform.name} fails on @{self.entry}: {type(error).__name__}: {message}",
+                              code="MLC0660", loc=getattr(error, "loc", UNKNOWN),
+                              notes=tuple(getattr(error, "__notes__", ())))
+        return self.leave(wrong, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
+
+    def _wrong_rule(self, step: Step, before: Op, firings: rules.Firings) -> InternalError:
+        """The error of a rewrite whose two sides differ, whether or not the program shows it."""
+        assert firings.wrong is not None
+        name, number, message = firings.wrong
+        error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {message} where an "
+                              "operation is rewritten", code="MLC0661",
+                              notes=(f"rule {name} does it: firing {number}",))
+        return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
     def wrong(self, module: Op, form: Form | None = None) -> str | None:
         """What is wrong with a module that should mean the same."""
@@ -136,11 +188,11 @@ class Check:
             verify(module)
             if form is not None:
                 form.check(module)
-            return self.interpret(module).difference(self.outcome, self.exact, self._slack)
+            self.found = self.interpret(module)
+            return self.found.difference(self.outcome, self.exact, self._slack)
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
-        except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError,
-                AssertionError) as error:
+        except FAILURES as error:
             return f"not interpretable: {type(error).__name__}: {error}"
 
     def _slack(self) -> list[Array]:
@@ -154,7 +206,7 @@ class Check:
         if rule is not None:
             number, total, name = rule
             notes.append(f"rule {name} does it: firing {number} of {total}")
-            step = Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
+            step = _limited(step, number)
         error = InternalError(f"pass {step.transform.name} changes the answer of @{self.entry}: {broken}",
                               code="MLC0901", notes=tuple(notes))
         return self.leave(error, before, str(step), f"mlc-wrong-{step.transform.name}.mlir")
@@ -234,6 +286,13 @@ def narrowed(module: Op) -> Op | None:
     if target == host() or not any(step.transform.name == "vectorize" for step in steps):
         return None
     return Pipeline(steps).run(module.clone())
+
+
+def _limited(step: Step, number: int) -> Step:
+    """A pass that stops after so many rewrites, where it can."""
+    if "limit" not in inspect.signature(step.transform.run).parameters:
+        return step
+    return Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
 
 
 def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> tuple[int, int, str] | None:

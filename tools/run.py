@@ -13,7 +13,7 @@ from typing import Any
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Pipeline, parse_pipeline, reproducer_pipeline
+from mlc.ir.passes import Instruments, Pipeline, parse_pipeline, reproducer_pipeline
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, report
@@ -209,11 +209,20 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     gives grows meanwhile."""
     from mlc import code
     from mlc.compiled import Checks
+    from mlc.tools.check import FAILURES
     made = list[CheckedExecutable]()
     original = code.executable
 
     def executable(module: Any, checked: bool = False) -> Any:
-        made.append(CheckedExecutable(module.clone(), original(module, checked)))
+        given = module.clone()
+        try:
+            native = original(module, checked)
+        except UserError:
+            raise
+        except FAILURES:
+            name_the_pass(given.clone())
+            raise
+        made.append(CheckedExecutable(given, native))
         return made[-1]
 
     code.executable = executable
@@ -223,6 +232,12 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     finally:
         code.executable = original
         Checks.every_call = False
+
+
+def name_the_pass(module: Any) -> None:
+    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is."""
+    from mlc.backends.target import host
+    pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
 
 
 def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:

@@ -209,7 +209,7 @@ def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
     entry.update_type()
     module.body.block.insert(entry)
     expand(module)
-    return Interpreter(module, interpreter.watch), entry.sym_name
+    return interpreter.another(module), entry.sym_name
 
 
 def _sized(type: Type, frame: Frame) -> Type:

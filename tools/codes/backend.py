@@ -190,6 +190,25 @@ example text:
     error[MLC0903]: compiled step is not what Python gives: result[0] is 8.0 in place of 20.0 at [0] (3 of 3 differ)
 fix: report it, with the program; the note names the first line whose value differs, where one does.
 
+MLC0660 A pass ends with an error of its own while `mlc run --check` runs it.
+example text:
+    error[MLC0660]: pass fuse fails on @main: AttributeError: 'NoneType' object has no attribute 'type'
+fix: report it, with the file that was left; the note names the rewrite rule that was at work, where one was.
+
+MLC0661 The two sides of a rewrite differ.
+A rule has to hold for signed zeros, infinities, NaN and the ends of a type, whether or not the program that is checked
+has any.
+example text:
+    error[MLC0661]: pass canonicalize changes the answer of @main: -0.0 in place of 0.0 at [1] where an operation is
+    rewritten
+fix: report it, with the file that was left; the note names the rule.
+
+MLC0662 A derivative is not what differences of the function give, in float64 at the program's own arguments.
+example text:
+    error[MLC0662]: pass grad: the vjp of tensor.cos gives operand 0 0.84 along a direction in which differences give
+    -0.84
+fix: report it, with the file that was left. A function that shall have another derivative says so by custom_vjp.
+
 MLC0670 A derivative differs from what differences of the function give.
 example python:
     import mlc, numpy as np

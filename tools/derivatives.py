@@ -1,0 +1,301 @@
+"""Check derivatives by differences: the rule of each operation that a program runs, and each derivative as a whole.
+
+Passes are compared with the interpreter, and what the interpreter makes of a derivative is made of the same rules. So
+the program is run once more in float64, and beside it every operation, and every differentiated function, a little to
+both sides of where it was: along a direction d, the derivative lies between the slopes to the left and to the right.
+
+    sum(ct * (f(x + h d) - f(x - h d)) / 2 h) == sum(vjp(ct) * d)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import func
+from mlc.dialects.autodiff import Grad, Jvp, Vjp, custom, has_cotangent
+from mlc.dialects.builtin import module as new_module
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.ir.core import Op, Value, at_end, before
+from mlc.ir.diag import Error, Loc
+from mlc.ir.interp import Frame, Interpreter
+from mlc.ir.types import FloatType, FunctionType, TensorType, f64
+from mlc.ir.verify import verify
+
+Array = np.ndarray[Any, Any]
+Function = Callable[[Sequence[Array]], list[Array]]
+
+STEP = 1e-5
+"""How far from a point its neighbours are, in units of its size."""
+TOLERANCE, SMALL = 1e-4, 1e-5
+"""What a derivative may be off, as a part of what it is a sum of; and as a part of that, what the values count."""
+LARGEST, REPEATS = 1 << 14, 2
+"""Elements of an operation that is checked at all, and how often one is that is run again and again."""
+
+
+def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] | None:
+    """What is wrong with a derivative that `entry` takes, and where; None if nothing is, or if there is none."""
+    if not any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk()):
+        return None
+    wide = in_f64(module)
+    try:
+        verify(wide)
+        watching = _Watching(wide)
+        watching.call(entry, [a.astype(np.float64) if _is_float(a) else a for a in map(np.asarray, arrays)])
+    except Error:                                          # it needs the types that it has, or raises by itself
+        return None
+    return watching.found
+
+
+def _is_float(x: Array) -> bool:
+    return bool(x.dtype.kind == "f" or x.dtype.name == "bfloat16")
+
+
+# -- float64 ----------------------------------------------------------------------------------------------------------
+def in_f64(module: Op) -> Op:
+    """A copy of a module of tensors that computes in float64 what it computes in other floats."""
+    out = module.clone()
+    for op in out.walk():
+        for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
+            value.type = _wide(value.type)
+        op.attrs.update({name: _wide(x) for name, x in op.attrs.items()})
+    return out
+
+
+def _wide(x: Any) -> Any:
+    """A type or an attribute with float64 for other floats."""
+    if isinstance(x, FloatType):
+        return f64
+    if isinstance(x, TensorType):
+        return TensorType(x.shape, _wide(x.dtype))
+    if isinstance(x, FunctionType):
+        return FunctionType(tuple(map(_wide, x.inputs)), tuple(map(_wide, x.results)))
+    if isinstance(x, np.ndarray) and _is_float(x):
+        return x.astype(np.float64)
+    return tuple(map(_wide, x)) if type(x) is tuple else x
+
+
+# -- watching ---------------------------------------------------------------------------------------------------------
+class _Watching(Interpreter):
+    """Runs a module and checks on the way what it takes derivatives of."""
+
+    def __init__(self, module: Op, outer: _Watching | None = None) -> None:
+        super().__init__(module)
+        self.outer = outer
+        self.seen: dict[Any, int] = outer.seen if outer else {}
+        self.found: tuple[str, Loc] | None = None
+
+    def another(self, module: Op) -> Interpreter:
+        return _Watching(module, self)
+
+    def frame(self) -> Frame:
+        return _WatchingFrame(self)
+
+    def report(self, message: str, op: Op) -> None:
+        """Keep the first mistake; one of a rule comes before what it does to the whole."""
+        watching: _Watching | None = self
+        while watching is not None:
+            watching.found = watching.found or (message, op.loc)
+            watching = watching.outer
+
+
+class _WatchingFrame(Frame):
+    __slots__ = ()
+
+    def step(self, op: Op) -> None:
+        super().step(op)
+        watching = self.interpreter
+        assert isinstance(watching, _Watching)
+        if watching.found is not None:
+            return
+        if isinstance(op, Grad | Vjp | Jvp):
+            if message := _whole(watching, op, self.all(op.operands), [self.env[r] for r in op.results]):
+                watching.report(message, op)
+        elif type(op).vjp is not Op.vjp and watching.outer is not None and not op.regions:
+            operands = self.all(op.operands)
+            if sum(np.size(x) for x in operands) <= LARGEST and _is_new(watching, op, operands) and (
+                    message := _rule(op, operands, self.sizes)):
+                watching.report(message, op)
+
+
+def _is_new(watching: _Watching, op: Op, operands: Sequence[Array]) -> bool:
+    """Whether this operation, which may be run in several copies of the program, has not been checked often enough."""
+    key = type(op), str(sorted((k, str(v)) for k, v in op.attrs.items())), tuple(
+        (x.shape, x.tobytes()[:256]) for x in operands)
+    place = type(op), op.loc.file, op.loc.line, op.loc.col
+    if key in watching.seen or watching.seen.get(place, 0) >= REPEATS:
+        return False
+    watching.seen[key] = 1
+    watching.seen[place] = watching.seen.get(place, 0) + 1
+    return True
+
+
+# -- one operation ----------------------------------------------------------------------------------------------------
+def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | None:
+    """What is wrong with the cotangents that an operation gives its operands here; None if they are right."""
+    wrt = [i for i, x in enumerate(operands) if _is_float(x) and np.all(np.isfinite(x)) and x.size]
+    if op.blocks_gradient or not wrt or not all(has_cotangent(r.type) for r in op.results):
+        return None
+    inside, copy, args = _alone(op, operands, numbers)
+    alone = inside.clone()
+    with before(end := copy.enclosing(Func).block.terminator):
+        cotangents = copy.vjp(*args(copy.results))
+        given = {i: d for i in wrt if (d := cotangents[i]) is not None}
+    end.set_operands(list(given.values()))
+    copy.enclosing(Func).update_type()
+
+    def value(xs: Sequence[Array]) -> list[Array]:
+        return [np.asarray(x) for x in Interpreter(alone).call("main", [np.array(x) for x in xs])]
+
+    rng = np.random.default_rng(len(operands))
+    for i in wrt:
+        if (slopes := _slopes(value, operands, {i: _direction(rng, operands[i])})) is None:
+            continue
+        if not isinstance(op, Elementwise) and not all(np.all(part.ok) for part in slopes.parts):
+            continue                                       # a jump of one result may come with those of others
+        weights = [rng.uniform(0.5, 1.5, part.ok.shape) * part.ok for part in slopes.parts]
+        found = dict(zip(given, Interpreter(inside).call("main", [*map(np.array, operands), *weights])))
+        if message := slopes.compare(found.get(i, np.zeros(operands[i].shape)), weights):
+            return f"the vjp of {op.name} gives operand {i} {message}"
+    return None
+
+
+def _alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
+           ) -> tuple[Op, Op, Callable[[Sequence[Value]], list[Value]]]:
+    """A module in which @main is the operation at the sizes that it has; the operation there, and what adds arguments.
+    """
+    inside = new_module()
+    main = func.function("main", [TensorType(x.shape, v.type.dtype) for x, v in zip(operands, op.operands)])
+    inside.body.block.insert(main)
+    copy = op.clone({}, env=numbers)
+    copy.set_operands(list(main.args), op.segments)                     # each its own, where one value is read twice
+    main.block.insert(copy)
+    with at_end(main.block, op.loc):
+        func.Return(tuple(copy.results))
+    main.update_type()
+    return inside, copy, lambda values: [main.block.add_arg(v.type) for v in values]
+
+
+# -- a derivative as a whole ------------------------------------------------------------------------------------------
+def _whole(watching: _Watching, op: Grad | Vjp | Jvp, operands: Sequence[Any], results: Sequence[Any]) -> str | None:
+    """What is wrong with a derivative of a function, by differences of the function."""
+    table: dict[str, Func] = {f.sym_name: f for f in func.functions(watching.module)}
+    function = table.get(op.callee)
+    if function is None or _has_own_rules(function, table, set()):
+        return None
+    count, plain = len(function.args), Interpreter(watching.module)
+    primals = [np.asarray(x) for x in operands[:count]]
+    floats = [j for j, t in enumerate(function.function_type.results) if has_cotangent(t)]
+
+    def value(xs: Sequence[Array]) -> list[Array]:
+        found = plain.call(op.callee, [np.array(x) for x in xs])
+        return [np.asarray(found[j]) for j in floats]
+
+    own = len(function.function_type.results)
+    if isinstance(op, Jvp):
+        slopes = _slopes(value, primals, {i: np.asarray(t) for i, t in zip(op.wrt, operands[count:])})
+        return f"the jvp of @{op.callee} is {message}" if slopes is not None and (
+            message := slopes.compare_each(results[own:])) else None
+    weights = [np.asarray(x) for x in operands[count:]] if isinstance(op, Vjp) else [
+        np.ones(()), *(np.zeros(np.shape(results[j])) for j in floats[1:])]
+    rng = np.random.default_rng(0)
+    for i, ct in zip(op.wrt, results[own:]):
+        if not primals[i].size:
+            continue
+        slopes = _slopes(value, primals, {i: _direction(rng, primals[i])})
+        if slopes is None or not all(np.all(part.ok) for part in slopes.parts):
+            continue
+        if message := slopes.compare(np.asarray(ct), weights):
+            return f"the gradient of @{op.callee} by argument {i} is {message}"
+    return None
+
+
+def _has_own_rules(function: Func, table: dict[str, Func], seen: set[str]) -> bool:
+    """Whether a function, or one that it calls, has derivatives that are not those of what it computes."""
+    if function.sym_name in seen:
+        return False
+    seen.add(function.sym_name)
+    return custom.is_custom(function) or any(op.blocks_gradient for op in function.walk()) or any(
+        _has_own_rules(table[name], table, seen) for name in func.references(function) if name in table)
+
+
+# -- differences ------------------------------------------------------------------------------------------------------
+@dataclass
+class _Part:
+    """How one result moves along a direction: the mean of the slopes to both sides, half of what they differ by, and
+    where both mean something; and the result."""
+
+    slope: Array
+    half: Array
+    ok: Array
+    value: Array
+
+
+@dataclass
+class _Slopes:
+    """How the results of a function move along a direction."""
+
+    direction: dict[int, Array]
+    parts: list[_Part]
+
+    def compare(self, cotangent: Array, weights: Sequence[Array]) -> str | None:
+        """None if the cotangent of the one operand that moves fits the slopes of the results, weighed."""
+        d, = self.direction.values()
+        with np.errstate(all="ignore"):
+            got, size = float(np.sum(cotangent * d)), float(np.sum(np.abs(cotangent * d)))
+            want = kink = 0.0
+            for part, w in zip(self.parts, weights):
+                want += float(np.sum(w * part.slope))
+                kink += float(np.sum(np.abs(w) * part.half))
+                size += float(np.sum(np.abs(w * part.slope) + SMALL * np.abs(w * part.value)))
+        everywhere = all(np.all(part.ok) for part in self.parts)
+        if not np.isfinite(want) or (not np.isfinite(got) and not everywhere):
+            return None
+        if abs(got - want) <= kink + TOLERANCE * size + 1e-9:
+            return None
+        return f"{got:.6g} along a direction in which differences give {want:.6g}"
+
+    def compare_each(self, tangents: Sequence[Array]) -> str | None:
+        """None if the tangents of the results are their slopes."""
+        for part, t in zip(self.parts, map(np.asarray, tangents)):
+            size = np.abs(t) + np.abs(part.slope) + SMALL * np.abs(part.value)
+            wrong = part.ok & ~(np.abs(t - part.slope) <= part.half + TOLERANCE * size + 1e-9)
+            if np.any(wrong):
+                at = tuple(int(i) for i in np.argwhere(wrong)[0])
+                return f"{t[at]:.6g} at {list(at)}, where differences give {part.slope[at]:.6g}"
+        return None
+
+
+def _direction(rng: np.random.Generator, x: Array) -> Array:
+    return np.asarray(rng.uniform(-1, 1, x.shape) * np.maximum(np.abs(x), 1e-2))
+
+
+def _slopes(f: Function, xs: Sequence[Array], direction: dict[int, Array]) -> _Slopes | None:
+    """The slopes of f at xs; None where it cannot be evaluated nearby.
+
+    They mean something where those of two distances agree: not across a jump, nor beside a pole.
+    """
+    def at(t: float) -> list[Array]:
+        return f([x + t * direction[i] if i in direction else x for i, x in enumerate(xs)])
+
+    parts = []
+    try:
+        with np.errstate(all="ignore"):
+            middle = at(0.0)
+            far, near = ([(at(h), at(-h), h)] for h in (STEP, STEP / 4))
+            for k, y in enumerate(middle):
+                (right, left), (right_near, left_near) = (
+                    ((up[k] - y) / h, (y - down[k]) / h) for (up, down, h), in (far, near))
+                mean, half = (right_near + left_near) / 2, np.abs(right_near - left_near) / 2
+                noise = 1e-3 * (np.abs(right) + np.abs(left)) + 1e-14 / STEP * np.abs(y) + 1e-9
+                ok = np.isfinite(mean) & (np.abs(right - right_near) <= noise) & (np.abs(left - left_near) <= noise)
+                smooth = half <= noise                     # what is left there is curvature
+                parts.append(_Part(np.where(ok, mean, 0.0), np.where(ok & ~smooth, half, 0.0), np.asarray(ok),
+                                   np.where(ok, y, 0.0)))
+    except Error:
+        return None
+    return _Slopes(direction, parts)

@@ -1,0 +1,154 @@
+"""Seeded faults, one at a time: what `mlc run --check` and the tests make of each.
+
+    python -m mlc.tools.mutants --log faults.jsonl --only rule --every 4
+
+Each is applied in a copy of the tree and run in a process of its own. What --check does not see, the tests are asked
+that go with the file. The log holds a line per fault; those in it are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlc.ir.files import write_text
+from mlc.tools.mutants import FAULTS, Fault
+
+ROOT = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
+TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions": "test_expansions",
+         "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith.py": "test_low_dialects",
+         "passes/fuse.py": "test_fuse", "passes/spaces.py": "test_fuse", "passes/bufferize": "test_bufferize",
+         "passes/sweeps.py": "test_bufferize test_fuse", "passes/fix_numerics.py": "test_expansions test_meaning",
+         "passes/tensor_to_loop": "test_tensor_to_loop", "passes/collapse.py": "test_vectorize",
+         "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
+         "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
+         "passes/loop_to_gpu": "test_gpu test_warps", "passes": "test_passes_basic", "backends/cpu": "test_wrapper",
+         "backends/canonical.py": "test_canonical", "backends": "test_scf_to_llvm test_link",
+         "frontend": "test_script test_control_flow"}
+"""The tests that one would run after a change, by the place of the file: the longest that fits."""
+
+
+def suites_of(file: str) -> list[str]:
+    place = max((p for p in TESTS if file.startswith(p)), key=len)
+    return [f"tests/{name}.py" for name in TESTS[place].split()]
+
+
+def run(command: Sequence[str], tree: Path, seconds: float) -> tuple[int | None, str]:
+    """(exit status, None past the time limit; what it printed) of a command in a tree, in a session of its own."""
+    env = {**os.environ, "PYTHONPATH": str(tree), "MLC_CACHE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    process = subprocess.Popen([sys.executable, *command], cwd=tree, env=env, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        out, _ = process.communicate(timeout=seconds)
+        return process.returncode, out
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return None, process.communicate()[0]
+
+
+def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]:
+    """What becomes of one fault."""
+    path = tree / fault.file
+    before = path.read_text()
+    write_text(path, fault.applied(before))
+    row: dict[str, Any] = {"fault": fault.name, "area": fault.area, "blame": fault.blame, "rule": fault.rule,
+                           "by": "slipped"}
+    started = time.monotonic()
+    try:
+        status, out = run(["-m", "mlc.tools.mutants.trial", "--area", fault.area, "--ops", ",".join(fault.ops)], tree,
+                          limit)
+        row["seconds"] = round(time.monotonic() - started, 1)
+        found = _result(out)
+        if status == 0 and found is None:
+            if tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 2 * limit)[0]:
+                row["by"] = "tests"
+            return row
+        where, message = found or ("", "past the time limit" if status is None else out[-1500:])
+        row |= {"by": "check" if found or status is not None else "time limit", "where": where,
+                "message": message[:1500], "pass named": named_pass(fault, message), "rule named":
+                bool(fault.rule) and fault.rule.removeprefix("tensor.") in message}
+        return row
+    finally:
+        write_text(path, before)
+
+
+def _result(out: str) -> tuple[str, str] | None:
+    lines = [line for line in out.splitlines() if line.startswith('{"found"')]
+    found = json.loads(lines[-1])["found"] if lines else None
+    return (found[0], found[1]) if found else None
+
+
+def named_pass(fault: Fault, message: str) -> bool:
+    """Whether a message names what is to blame: the pass, or where none is, none but the code, the call, the recorder.
+    """
+    passes = re.findall(r"pass (\w+)", message)
+    if fault.blame:
+        return fault.blame in passes[:1]
+    return not passes and bool(re.search(r"MLC090[23]", message))
+
+
+def totals(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """The table at the end of a run."""
+    rows = list(rows)
+    by = {kind: sum(r["by"] == kind for r in rows) for kind in ("check", "tests", "time limit", "slipped")}
+    caught = [r for r in rows if r["by"] == "check"]
+    ruled = [r for r in caught if r["rule"]]
+    out = [f"{len(rows)} faults: " + ", ".join(f"{n} {kind}" for kind, n in by.items())]
+    if caught:
+        out.append(f"the pass named in {sum(r['pass named'] for r in caught)} of {len(caught)}, the rule in "
+                   f"{sum(r['rule named'] for r in ruled)} of {len(ruled)}; the slowest took "
+                   f"{max(r['seconds'] for r in rows)} s")
+    return out + [f"  slipped: {r['fault']}" for r in rows if r["by"] == "slipped"]
+
+
+def main() -> None:
+    p = argparse.ArgumentParser("mutants", description="Seed faults one by one, and see what finds them.")
+    p.add_argument("--log", default="mutants.jsonl", help="what has been found so far, a line of JSON each")
+    p.add_argument("--only", default="", help="those whose name holds this")
+    p.add_argument("--held", choices=["no", "yes", "all"], default="all",
+                   help="whether to take those that no check was made for")
+    p.add_argument("--every", type=int, default=1, help="every so manieth only")
+    p.add_argument("--limit", type=float, default=90, help="seconds for one")
+    p.add_argument("--tests", action="store_true", help="run the tests where --check sees nothing")
+    options = p.parse_args()
+    log = Path(options.log)
+    rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    known = {r["fault"] for r in rows}
+    wanted = [f for f in FAULTS if options.only in f.name
+              and (options.held == "all" or is_held(f) == (options.held == "yes"))][:: options.every]
+    random.Random(0).shuffle(wanted)                       # what has been run when it is stopped is a fair part
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder) / "tree"
+        shutil.copytree(ROOT, tree, symlinks=True, ignore=LEFT_OUT)
+        for fault in wanted:
+            if fault.name in known:
+                continue
+            rows.append(tried(fault, tree, options.limit, options.tests))
+            write_text(log, "".join(json.dumps(row) + "\n" for row in rows))
+            print(rows[-1]["by"], rows[-1].get("pass named", ""), rows[-1]["seconds"], fault.name, flush=True)
+    names = {f.name for f in wanted}
+    held = {f.name for f in wanted if is_held(f)}
+    for what, some in (("those that checks were made for", names - held), ("those that none was made for", held)):
+        print(f"{what}:\n" + "\n".join(totals(r for r in rows if r["fault"] in some)))
+
+
+def is_held(fault: Fault) -> bool:
+    """Whether a fault is one of those that are measured by themselves: every fifth, which no check was made for."""
+    return FAULTS.index(fault) % 5 == 4
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Seeded faults of numerics, fusion, buffers, schedules and the loops that kernels become."""
+
+from __future__ import annotations
+
+from mlc.tools.mutants.fault import Fault, rows
+
+COMPOSITE, SCALAR = "dialects/tensor/composite.py", "passes/tensor_to_loop/scalar.py"
+NEST, MEMORY, COMPUTE = (f"passes/loop_to_scf/{name}.py" for name in ("nest", "memory", "compute"))
+decompose = rows("numerics", "decompose")
+fix = rows("numerics", "fix_numerics")
+fuse = rows("fusion", "fuse")
+alias = rows("aliasing", "bufferize")
+loops = rows("loops", "tensor_to_loop")
+schedule = rows("schedule", "vectorize")
+lower = rows("tails and accesses", "loop_to_scf")
+
+FAULTS: tuple[Fault, ...] = (
+    decompose(COMPOSITE, 'e = exp(x - max_kept(x, (axis,)))', "e = exp(x)", ops="softmax"),
+    decompose(COMPOSITE, "shift = select(infinite, full(0, top), top)", "shift = top", ops="logsumexp"),
+    decompose(COMPOSITE, "tensor.Log1p(exp(-tensor.Abs(x).result)).result", "tensor.Log1p(exp(-x)).result",
+              ops="softplus"),
+    decompose("dialects/tensor/statistics.py", "return tensor.Full(max(0, n - self.correction), (), dtype)",
+              "return tensor.Full(max(0, n), (), dtype)", ops="var"),
+    decompose("dialects/tensor/activation.py", "def decompose(self) -> Value:\n        zero = full(0, self.x)\n",
+              "def decompose(self) -> Value:\n        zero = full(0.001, self.x)\n", ops="relu"),
+    fix("dialects/expansions/hyperbolic.py", "return b.copysign(b.select(b.cmp(\"olt\", a, b.const(1, a)), small, "
+        "large), x)", "return b.select(b.cmp(\"olt\", a, b.const(1, a)), small, large)", ops="sinh"),
+    fix("dialects/expansions/hyperbolic.py", "result = b.select(b.cmp(\"olt\", a, b.const(_TINY, x)), a, result)\n"
+        "    return b.copysign(b.select(b.cmp(\"olt\", a, b.const(math.inf, x)), result, a), x)",
+        "return b.copysign(result, x)", ops="asinh"),
+    fix("dialects/expansions/logarithm.py", 'result = b.select(b.cmp("oeq", x, infinity), infinity, result)\n    limit',
+        "limit", ops="log"),
+    fix("dialects/expansions/logarithm.py", "return b.select(b.cmp(\"ogt\", x, limit), result, outside)",
+        "return result", ops="log"),
+    fix("passes/fix_numerics.py", "def roundeven(self, a: Value) -> Value:\n        return math.RoundEven(a)",
+        "def roundeven(self, a: Value) -> Value:\n        return math.Floor(a)", ops="exp sin"),
+    fix("passes/fix_numerics.py", "if op.name == \"tensor.stop_gradient\":", "if op.name == \"tensor.none\":",
+        ops="stop_gradient"),
+    fix("passes/fix_numerics.py", "moved = tuple(a + (a > axis) for a in op.axes)",
+        "moved = tuple(a for a in op.axes)", ops="reduce_sum"),
+    fix("passes/fix_numerics.py", "outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))",
+        "outer = type(op)(inner.result, tuple(a for a in axes if a < len(kept)))", ops="reduce_sum"),
+    fix("passes/fix_numerics.py", "result.dtype).result if result.dtype in _NARROW else wide_result",
+        "result.dtype).result if result.dtype == f16 else wide_result", ops="add"),
+    fuse("passes/fuse.py", "if home.kind == \"scatter\":\n            return", "if False:\n            return",
+         ops="scatter"),
+    fuse("passes/fuse.py", "if len(home.orders | guest.orders) > 1:", "if False:", ops="reduce_sum"),
+    fuse("passes/fuse.py", "if self.between(producer, consumer):", "if False:"),
+    fuse("passes/fuse.py", "if producer.kind != \"pointwise\":\n            return f\"a {producer.kind} is "
+         "evaluated once\"",
+         "if producer.kind == \"contract\":\n            return f\"a {producer.kind} is evaluated once\""),
+    fuse("passes/fuse.py", "if producer.ops[s] is None or there is None or not held:",
+         "if there is None:"),
+    fuse("passes/fuse.py", "if self.leaves(user) or self.group_of.get(user) is not consumer:", "if self.leaves(user):"),
+    fuse("passes/fuse.py", "and (home.kind != \"reduce\" or guest.kind != \"reduce\" or home.space != guest.space):",
+         "and (home.kind != \"reduce\" or guest.kind != \"reduce\"):", ops="reduce_sum"),
+    fuse("passes/spaces.py", "yield op.operands[0], space.in_row()", "yield op.operands[0], space.points",
+         ops="take_along"),
+    fuse("passes/spaces.py", "return tuple(None if n == 1 else a for n, a in zip(shape, walk[len(walk) - "
+         "len(shape):]))",
+         "return tuple(None if n == 1 else a for n, a in zip(shape, walk))", ops="add"),
+    alias("passes/bufferize/lifetimes.py", "return self.last.get(value, -1) <= self.start[op] and not is_viewed(value)",
+          "return self.last.get(value, -1) <= self.start[op] + 1 and not is_viewed(value)"),
+    alias("passes/bufferize/lifetimes.py", "return self.last.get(value, -1) <= self.start[op] and not is_viewed(value)",
+          "return self.last.get(value, -1) <= self.start[op]"),
+    alias("passes/bufferize/lifetimes.py", "return self.sweeps[op].may_overwrite(argument, op.results.index(result))",
+          "return True"),
+    alias("passes/bufferize/lifetimes.py", "if isinstance(around, scf.For | scf.While):\n                until = "
+          "self.end[around]", "if isinstance(around, scf.While):\n                until = self.end[around]"),
+    alias("passes/bufferize/lifetimes.py", "self.last[op.x] = max(self.last[op.x], self.last.get(op.result, -1))",
+          "self.last[op.x] = self.last[op.x]"),
+    alias("passes/bufferize/lifetimes.py", "or a.dtype.itemsize != b.dtype.itemsize:", "or False:"),
+    alias("passes/sweeps.py", "return all(read == walk and sweep <= first for", "return all(read == walk for"),
+    alias("passes/sweeps.py", "return all(read == walk and sweep <= first for", "return all(sweep <= first for"),
+    alias("passes/bufferize/plan.py", "place.free_after = max(place.free_after, until)", "place.free_after = until"),
+    alias("passes/bufferize/plan.py", "if slot.free_after >= step: ", "if slot.free_after > step: "),
+    alias("passes/bufferize/plan.py", "self.slots[i].needed = max(bytes, size)", "self.slots[i].needed = bytes"),
+    alias("passes/bufferize/plan.py", "and s.free_after == step and self.life.fits_in_place(op, v, x)",
+          "and self.life.fits_in_place(op, v, x)"),
+    alias("passes/bufferize/plan.py", "if wish is None or wish.place in used or (", "if wish is None or ("),
+    alias("passes/bufferize/plan.py", "self.wish(yielded, result, arg)", "self.wish(yielded, result, None)"),
+    alias("passes/bufferize/plan.py", "return (self.needed + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT",
+          "return self.needed // ALIGNMENT * ALIGNMENT"),
+    alias("passes/bufferize/function.py", "if target is not None and self.buffer(v) is not target:",
+          "if target is not None and self.buffer(v) is not target and terminator.operands[-1] is not v:"),
+    alias("passes/bufferize/function.py", "strides[axis] = strides[axis + 1] * shape[axis + 1]\n        view",
+          "strides[axis] = strides[axis + 1] * shape[axis]\n        view"),
+    loops("passes/tensor_to_loop/evaluate.py", "position = position * n + i\n    return position",
+          "position = position + n * i\n    return position", ops="reshape"),
+    loops("passes/tensor_to_loop/evaluate.py", "position if axis == 0 else 0 if n == 1 else sizes.modulo(position, n)",
+          "sizes.modulo(position, n) if axis == 0 else 0 if n == 1 else position", ops="reshape"),
+    loops("passes/tensor_to_loop/rows.py", "return self.sweeps.length - 1 - here if True in directions else here",
+          "return self.sweeps.length - here if True in directions else here", ops="cumulative"),
+    loops("passes/tensor_to_loop/rows.py", 'x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant('
+          "neutral, v.type)).result)", "pass", ops="reduce_sum"),
+    loops("passes/tensor_to_loop/rows.py", 'return kind + "u" if kind in ("max", "min") and unsigned else kind',
+          "return kind", ops="reduce_max"),
+    loops(SCALAR, '"une" if predicate == "ne" else "o" + predicate', '"one" if predicate == "ne" else "o" + predicate',
+          ops="compare"),
+    loops(SCALAR, 'sign = "" if predicate in ("eq", "ne") else "u" if _is_unsigned(t) else "s"',
+          'sign = "" if predicate in ("eq", "ne") else "s"', ops="compare"),
+    loops(SCALAR, "opposite = arith.CmpI(\"slt\", arith.XorI(rest, divisor)", "opposite = arith.CmpI(\"sgt\", "
+          "arith.XorI("
+          "rest, divisor)", ops="floordiv rem"),
+    loops(SCALAR, "trap = arith.OrI(trap, arith.AndI(least, minus).result).result", "pass", ops="floordiv fmod"),
+    loops(SCALAR, "return float(\"-inf\") if kind == \"maximum\" else float(\"inf\")", "return 0.0",
+          ops="reduce_max reduce_min"),
+    loops(SCALAR, "over = arith.CmpF(\"oge\", x, _const(edge, x)).result", "over = arith.CmpF(\"ogt\", x, "
+          "_const(edge, x)).result", ops="cast"),
+    loops(SCALAR, "return (arith.ExtUI if _is_unsigned(source) else arith.ExtSI)(x,", "return arith.ExtSI(x,",
+          ops="cast"),
+    loops(SCALAR, "far = arith.CmpI(\"uge\", b,", "far = arith.CmpI(\"ugt\", b,", ops="shl shr"),
+    loops("passes/collapse.py", "if len(used) != 2 or used[1] != used[0] + 1:", "if len(used) != 2:", blame="collapse"),
+    loops("passes/collapse.py", "return axis if op.buffer.type.shape[axis + 1] == kernel.domain[d + 1] else None",
+          "return axis", blame="collapse"),
+    loops("passes/collapse.py", "if n <= d else n - 1 for n", "if n < d else n - 1 for n", blame="collapse"),
+    schedule("passes/parallelize.py", "if not any(re.fullmatch(r\"t\\d+\", n) for n in sizes.symbols(e))])}",
+             "])}", blame="parallelize"),
+    schedule("passes/parallelize.py", "kernel.domain[d] != 1 and not all(d in dims for dims in stores)",
+             "kernel.domain[d] != 1 and not any(d in dims for dims in stores)", blame="parallelize"),
+    schedule("passes/vectorize/steps.py", "mapping[start] = loop.Recall(room).result", "pass"),
+    schedule("passes/vectorize/steps.py", "if v is factor and i == (1 if side == \"lhs\" else 2):",
+             "if v is factor:"),
+    schedule("passes/vectorize/steps.py", "dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < "
+             "kernel.parallel, d))", "dims = sorted(factor.type.dims)"),
+    schedule("passes/loop_to_scf/shared.py", "_between(low, dim, low.named(\"block\", start), low.least(last - row * "
+             "width, width))", "_between(low, dim, low.named(\"block\", start), width)", blame="loop_to_scf"),
+    schedule("passes/loop_to_scf/shared.py", "low.scope.stop[d] = last * size if whole else low.least(last * size, "
+             "extent)", "low.scope.stop[d] = last * size", blame="loop_to_scf"),
+    lower(NEST, "return self.leftover(d, end - rest, end, size, carried, body, whole)\n        rest",
+          "return carried if rest == 1 else self.leftover(d, end - rest, end, size, carried, body, whole)\n        "
+          "rest"),
+    lower(NEST, "if not isinstance(count, int) or count < lanes:", "if not isinstance(count, int) or count < lanes "
+          "- 1:"),
+    lower(NEST, "count = rest - offset", "count = rest"),
+    lower(NEST, "return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)",
+          "return self.repeat(d, start, end, rest if isinstance(rest, int) else 2, carried, body)"),
+    lower(NEST, "return range(0, scope.block.get(d, self.kernel.tile[d]), scope.lanes)",
+          "return range(0, self.kernel.tile[d], scope.lanes)"),
+    lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            "
+          "with"),
+    lower(MEMORY, "order = tuple(reversed(range(low.lanes)))", "order = tuple(range(low.lanes))"),
+    lower(MEMORY, "(where,), vector.Shuffle(mask, mask, order).result, zeros)", "(where,), mask, zeros)"),
+    lower(MEMORY, "where = scalar_index(low, start + 2 * first,", "where = scalar_index(low, start + first,"),
+    lower(MEMORY, "if step != 1:\n            steps =", "if step == 2:\n            steps ="),
+    lower(MEMORY, "strides[axis] = strides[axis + 1] * shape[axis + 1]", "strides[axis] = strides[axis + 1] * "
+          "shape[axis]"),
+    lower(MEMORY, "last = (*indices[:-1], arith.AddI(indices[-1], rest).result)", "last = indices"),
+    lower(MEMORY, "return arith.AndI(own, inside).result", "return own"),
+    lower(COMPUTE, "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in zip(parts[:half], "
+          "parts[half:])]", "while (half := len(parts) // 2):\n            parts = [combine(a, b) for a, b in "
+          "zip(parts[::2], parts[1::2])]", ops="reduce_sum"),
+    lower(COMPUTE, "for k in range(low.scope.block[op.dim]):\n            at = _moved(point, op.dim, k)\n           "
+          " lhs, "
+          "rhs", "for k in reversed(range(low.scope.block[op.dim])):\n            at = _moved(point, op.dim, k)\n"
+          "            lhs, rhs", ops="dot_general"),
+    lower(COMPUTE, "acc = math.Fma(lhs, rhs, acc).result", "acc = arith.AddF(arith.MulF(lhs, rhs).result, acc).result",
+          ops="dot_general"),
+    lower("passes/loop_to_scf/combiners.py", '"maxu": _combiner(arith.MaxUI, arith.MaxUI)',
+          '"maxu": _combiner(arith.MaxSI, arith.MaxSI)', ops="reduce_max"),
+    lower("passes/loop_to_scf/turned.py", "out[j::piece] = columns(", "out[j * n // piece: (j + 1) * n // piece] = "
+          "columns("),
+)

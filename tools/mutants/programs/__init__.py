@@ -1,0 +1,1 @@
+"""Programs in which seeded faults are looked for."""

@@ -1,0 +1,40 @@
+"""How compiled functions are called: several arguments and results, layouts, donation, what they reach, equal text."""
+
+import numpy as np
+
+import mlc
+
+factor = mlc.tensor(2.0)
+
+
+def several(x, y):
+    return x + 1, y @ x.T, (x * y).sum(0)
+
+
+if __name__ == "__main__":
+    wide = np.arange(12, dtype=np.float32).reshape(3, 4)
+    square = np.arange(9, dtype=np.float32).reshape(3, 3)
+    f = mlc.compile(several)
+    for _ in range(3):
+        f(wide, wide[::-1].copy())
+        f(wide, wide[:, ::-1])
+    f(np.asfortranarray(wide), wide)
+    g = mlc.compile(lambda x: (x * factor).T @ x)
+    g(square)
+    g(square.T)
+    factor = mlc.tensor(3.0)
+    g(square)
+    h = mlc.compile(lambda x, y: (y * 2, x + y), donate=("x", "y"))
+    for _ in range(3):
+        h(mlc.tensor(wide) * 1.0, mlc.tensor(wide) + 1.0)
+    a = np.asarray(np.random.default_rng(0).standard_normal((40, 40)))
+    arena = mlc.compile(lambda x: mlc.exp(x @ x - x).T @ x)
+    for _ in range(2):
+        arena(a)
+    d = mlc.compile(lambda x, y: (x[:, None] * y, mlc.cumsum(x, 0) @ x), dynamic=True)
+    for n, m in ((3, 4), (4, 3), (40, 2), (3, 4)):
+        d(np.arange(n, dtype=np.float32), np.arange(m, dtype=np.float32))
+    for k in range(3):
+        table = np.arange(6.0) ** k
+        mlc.compile(lambda x, k=k, table=table: (x[k: k + 2] + table[::3], x.sum() * (k + 2.5), x + table))(
+            np.arange(6.0))

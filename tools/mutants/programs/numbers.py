@@ -1,0 +1,35 @@
+"""Arithmetic at the ends of the ranges of types, and what rules of arithmetic must keep."""
+
+import numpy as np
+
+import mlc
+
+FLOATS = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 1e-42, 3e38, 2.5, 0.5, -2.5, 7.0], np.float32)
+INTS = np.array([0, 1, -1, 7, -7, 2**31 - 1, -2**31, 31, 32, 40, -40, 3, 100], np.int32)
+
+
+def floats(x, y):
+    return (x + 0.0, x - 0.0, x * 1, x / 1, x + -y, x - (-y), x * 0, mlc.abs(-x), mlc.floor(mlc.abs(x)), x // 1.0,
+            x == y, x != x, mlc.logical_not(x < y), mlc.maximum(x, y), mlc.minimum(x, -0.0), mlc.round(x),
+            mlc.sign(x), mlc.neg(-x), x**2, x**3, mlc.pow(x, 3.0),
+            mlc.pow(x, y), mlc.where(x > 0, x, x), 2.0 - x, 1.0 / x, x[:1].sum(0), x[2:3].prod(0),
+            mlc.fmod(x, y), mlc.remainder(x, 1.5), mlc.ceil(x), x.amax(0), x.amin(0))
+
+
+def integers(i, j):
+    u = i.to(mlc.uint32)
+    return (i + j, i - j, i * 0, i & -1, i | 0, i ^ j, i & j, i << 3, i >> j, i // j, i % j, mlc.maximum(i, j), u > 5,
+            u >> 1, u // 7, i.to(mlc.int8).to(mlc.int64), i.to(mlc.float32), u.to(mlc.float32), u.amax(0), i.amin(0),
+            i.to(mlc.int64).to(mlc.float64).to(mlc.int32), i.to(mlc.float64).to(mlc.int8), mlc.sign(i), i < j,
+            5 - i, u.to(mlc.int64), u.to(mlc.int32), u.to(mlc.bfloat16))
+
+
+def casts(x):
+    return (x.to(mlc.int32), x.to(mlc.uint8), x.to(mlc.bfloat16), x.to(mlc.float16).to(mlc.float32), x.to(mlc.int64),
+            (x.to(mlc.bfloat16) * 3 + 1), (x.to(mlc.float16) + 1).sum(0), x.to(mlc.bool), x.to(mlc.float64))
+
+
+if __name__ == "__main__":
+    mlc.compile(floats)(FLOATS, FLOATS[::-1].copy())
+    mlc.compile(integers)(INTS, INTS[::-1].copy())
+    mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))

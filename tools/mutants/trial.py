@@ -1,0 +1,154 @@
+"""One run of --check over the fixed programs, the samples of some operations, and, for GPU kernels, some products.
+
+    python -m mlc.tools.mutants.trial --area rule --ops add,sub
+
+It ends at the first thing found, and prints that as one line of JSON: what was run, the code, and the whole message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import autodiff, func
+from mlc.dialects.func import Func
+from mlc.ir.core import Op, Symbol, at_end
+from mlc.ir.diag import Error, UserError
+from mlc.ir.parser import parse_module
+from mlc.ir.passes import parse_pipeline
+from mlc.ir.types import TensorType, to_numpy
+from mlc.passes import pipeline
+from mlc.tools import check, cli, inputs
+
+SAMPLES = 12
+"""About how many of one operation are run."""
+PROGRAMS = Path(__file__).parent / "programs"
+CASES = sorted(Path(__file__).resolve().parents[2].glob("tests/cases/canonicalize/*.mlir"))
+FIRST: dict[str, tuple[str, ...]] = {
+    "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
+    "rule": ("moves", "numbers", "products"), "merging": ("moves", "training", "control"),
+    "numerics": ("functions", "numbers", "sizes"), "fusion": ("memory", "training", "functions"),
+    "aliasing": ("memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
+    "schedule": ("sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
+    "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
+    "cache key": ("calls", "moves"), "recorder": ("control",),
+}
+"""The programs with which a fault of an area is looked for, in this order."""
+
+
+def programs(area: str) -> list[Path]:
+    """Those that are about an area."""
+    return [PROGRAMS / f"{name}.py" for name in FIRST.get(area, ())]
+
+
+def samples(names: Sequence[str]) -> Iterator[tuple[str, Op, list[Any]]]:
+    """The samples of operations: which, as a module, and on what."""
+    from tests.op_samples import samples_of  # in the tree alone, as the faults are
+    for name in names:
+        every = samples_of(f"tensor.{name}")
+        for sample in every[:: max(1, len(every) // SAMPLES)]:
+            module, _ = sample.build()
+            yield str(sample), module, sample.arguments()
+
+
+def with_derivative(module: Op, arrays: Sequence[Any]) -> tuple[Op, list[Any]] | None:
+    """A module whose @main takes the derivative of that of another, in float64 numbers."""
+    module = module.clone()
+    source = module.regions[0].block.first
+    assert isinstance(source, Func)
+    wrt = [i for i, a in enumerate(source.args) if autodiff.has_cotangent(a.type)]
+    given = [t for t in source.function_type.results if isinstance(t, TensorType) and autodiff.has_cotangent(t)]
+    if not wrt or not given or not all(t.is_static for t in given):
+        return None
+    source.sym_name, source.sym_visibility = Symbol("f"), "private"
+    main = func.function("main", [*(a.type for a in source.args), *given])
+    module.regions[0].block.insert(main)
+    count = len(source.args)
+    with at_end(main.block):
+        func.Return(tuple(autodiff.vjp(source, main.args[:count], main.args[count:], wrt)))
+    main.update_type()
+    rng = np.random.default_rng(0)
+    return module, [*arrays, *(np.asarray(rng.uniform(0.5, 1.5, t.shape)).astype(to_numpy(t.dtype)) for t in given)]
+
+
+def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
+    """InternalError where a pass, or native code, changes what a module means."""
+    if machine == "cpu":
+        check.check(module, "main", arrays, keep=False)
+    else:
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu"))
+
+
+def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
+    """(which sample, what is wrong with it), of the first that is wrong: its derivative, or on the cpu or the gpu."""
+    for name, module, arrays in samples(names):
+        try:
+            if how != "grad":
+                checked(module, arrays, how)
+            elif (pair := with_derivative(module, arrays)) is not None:
+                check.Check(pair[0], "main", pair[1], keep=False).run(parse_pipeline("grad"))
+        except UserError:                                  # the sample means an error, and the code gives that too
+            continue
+        except Error as error:
+            return name, str(error)
+    return None
+
+
+def of_cases(paths: Sequence[Path]) -> tuple[str, str] | None:
+    """The same of file cases of canonicalize, in which every rule fires: each on random arrays."""
+    for path in paths:
+        for text in re.split(r"^// -----$", path.read_text(encoding="utf-8"), flags=re.M):
+            if "error:" in text or "func.func" not in text:
+                continue
+            module = parse_module(text, str(path))
+            for entry, type in inputs.entries(module).items():
+                try:
+                    arrays = inputs.random_arrays(type.inputs, 0, {})
+                    check.Check(module.clone(), entry, arrays, keep=False).run(parse_pipeline("canonicalize"))
+                except UserError:
+                    continue
+                except Error as error:
+                    return path.stem, str(error)
+    return None
+
+
+def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
+    """The same of programs, as `mlc run --check` runs them."""
+    for path in paths:
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            status = cli.main(["run", "--check", str(path)])
+        if status:
+            return path.stem, "\n".join(line for line in said.getvalue().splitlines() if not line.startswith(
+                ("checking", "  ")) or line.startswith(("  note", "  help")))
+    return None
+
+
+def main() -> None:
+    p = argparse.ArgumentParser("trial")
+    p.add_argument("--area", default="")
+    p.add_argument("--ops", default="")
+    options = p.parse_args()
+    os.environ["MLC_CACHE"] = "0"
+    started = time.monotonic()
+    names = options.ops.split(",") if options.ops else []
+    if options.area == "gpu":
+        found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
+    else:
+        found = (of_cases(CASES) if options.area == "rule" else None) or of_samples(
+            names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
+    print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
+
+
+if __name__ == "__main__":
+    main()
