@@ -8,26 +8,26 @@ import pytest
 
 import mlc
 from mlc.ir.diag import UserTypeError
-from tests import odd_calls
+from mlc.tools.fuzzing import odd_calls
 
 # What is thrown at optimisers and layers is not theirs alone: numpy and Python warn, too.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def check(monkeypatch: pytest.MonkeyPatch, count: int, seed: int) -> None:
-    with odd_calls.without_native_code(monkeypatch):
+def check(count: int, seed: int) -> None:
+    with odd_calls.without_native_code():
         found = odd_calls.faults(count, seed)
     assert not found, f"{len(found)} calls:\n" + "\n".join(f"  {call}: {fault}" for call, fault in found[:20])
 
 
-def test_a_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    check(monkeypatch, 2, 0)
+def test_a_few_calls() -> None:
+    check(2, 0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 5))
-def test_many_calls(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    check(monkeypatch, 50, seed)
+def test_many_calls(seed: int) -> None:
+    check(50, seed)
 
 
 def test_numpy_functions_take_tensors() -> None:

@@ -57,7 +57,7 @@ class CallGenerator(Generator):
             except NoArgument:
                 continue
             values = [v for v in (made if isinstance(made, list) else [made]) if v is not None]
-            self.values += [v for v in values if self.elements(v.type.shape) <= MOST_ELEMENTS]
+            self.values += [v for v in values if self.fits(v)]
             count -= bool(values)
             if count <= 0:
                 return

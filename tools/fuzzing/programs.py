@@ -86,7 +86,7 @@ class Generator:
                 attempts += 1
                 family = rng.choices(FAMILIES, [w for _, w in WEIGHTS])[0]
                 out = family(self, self.pick())
-                if out is not None and self.elements(out.type.shape) <= MOST_ELEMENTS:
+                if out is not None and self.fits(out):
                     self.values.append(out)
                     made += 1
         self.finish()
@@ -118,6 +118,11 @@ class Generator:
     def elements(self, shape: Sequence[Dim]) -> int:
         """How many elements a shape has, were its empty axes of size 1: loops around an empty one run too."""
         return math.prod(max(1, evaluate(d, self.numbers)) for d in shape)
+
+    def fits(self, value: Value) -> bool:
+        """Whether a value is a tensor of moderate size, whatever the symbols in it stand for."""
+        return self.elements(value.type.shape) <= MOST_ELEMENTS and all(
+            evaluate(d, self.numbers) >= 0 for d in value.type.shape)
 
     def shape(self) -> tuple[Dim, ...]:
         while True:
@@ -334,6 +339,8 @@ class Generator:
         if not axes or self.rng.random() < 0.4:
             return plain(x).result
         axis = self.rng.choice(axes)
+        if self.rng.random() < 0.2:
+            return self.rng.choice((tn.ArgMax, tn.ArgMin))(x, axis).result
         by_axis = self.rng.choice((tn.Softmax, tn.LogSoftmax, tn.LogSumExp))
         by_axes = self.rng.choice((tn.Mean, lambda x, axes: tn.LayerNorm(x, None, None, axes)))
         return by_axis(x, axis).result if self.rng.random() < 0.6 else by_axes(x, (axis,)).result
@@ -368,8 +375,8 @@ WEIGHTS: tuple[tuple[Callable[[Generator, Value], Value | None], int], ...] = (
     (Generator.unary, 5), (Generator.binary, 9), (Generator.compare, 1), (Generator.select, 2), (Generator.cast, 2),
     (Generator.reduce, 5), (Generator.reshape, 3), (Generator.transpose, 2), (Generator.broadcast, 2),
     (Generator.slice, 2), (Generator.pad, 2), (Generator.concat, 2), (Generator.reverse, 1), (Generator.take, 1),
-    (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1), (Generator.registered, 3),
-    (Generator.window, 1))
+    (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1),
+    (Generator.registered, 3), (Generator.window, 1))
 FAMILIES = [family for family, _ in WEIGHTS]
 
 

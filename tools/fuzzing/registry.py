@@ -10,6 +10,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from mlc.ir.core import REGISTRY, Op, Value
 from mlc.ir.diag import Error
 from mlc.ir.fields import Field
@@ -19,13 +21,14 @@ from mlc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i32, i64
 WORDS = ("sum", "mean", "none", "prod", "max", "min", "add", "mul", "set", "eq", "ne", "lt", "le", "tanh")
 LEFT_OUT = frozenset({
     "tensor.yield", "tensor.kernel", "tensor.map", "tensor.witness", "tensor.item", "tensor.from_scalar",
-    "tensor.extent", "tensor.fail_if", "tensor.constrain_size",                                 # no functions of tensors
+    "tensor.extent", "tensor.fail_if", "tensor.constrain_size",
     "tensor.take", "tensor.take_along", "tensor.scatter", "tensor.scatter_along", "tensor.cross_entropy",
-    "tensor.one_hot", "tensor.pick", "tensor.place", "tensor.search_sorted",                # refuse values, not types
+    "tensor.argmax", "tensor.argmin", "tensor.one_hot", "tensor.pick", "tensor.place", "tensor.search_sorted",
     "tensor.cholesky", "tensor.eigh", "tensor.svd", "tensor.qr", "tensor.lu", "tensor.pinv", "tensor.solve",
-    "tensor.triangular_solve", "tensor.matrix_exp",                                      # far apart for near arguments
+    "tensor.triangular_solve", "tensor.matrix_exp",
 })
-"""Operations of tensors that a valid program of any values does not hold."""
+"""Operations that programs of any values do not hold: those that are no functions of tensors, those that refuse
+values, and decompositions, in which near arguments give results that are far apart."""
 
 
 def functions() -> list[type[Op]]:
@@ -77,6 +80,9 @@ def attribute(annotation: str, near: Any, rng: random.Random, strange: bool) -> 
             return rng.random() < 0.5
         case "float" | "float | None":
             return rng.choice((float("nan"), 1e400, -1.0)) if strange else rng.choice((0.01, 0.5, 1.0))
+        case "Array":
+            shape = tuple(d if isinstance(d, int) and d < 9 else 2 for d in shape)
+            return np.full(shape, rng.choice((0, 1.5, -0.0)), np.float32)
         case "int | float | bool":
             return rng.choice((0, 1, 0.5, True))
         case "str" | "str | None":
