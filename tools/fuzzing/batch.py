@@ -7,11 +7,13 @@ import os
 import select
 import signal
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
-from mlc.tools.fuzzing.levels import Failure
+from mlc.tools.fuzzing.levels import Failure, key_of
 
 Tell = Callable[[Any], None]
 HANGS = 5.0
@@ -100,7 +102,12 @@ def _examine_all(examine: Callable[[int], Failure | None], seeds: Sequence[int],
     for seed in seeds:
         if until is not None and time.monotonic() > until:
             return
-        found = examine(seed)
+        try:
+            found = examine(seed)
+        except Exception as error:                         # of making the program, say: a finding like others
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            found = Failure(key_of(error, f"{Path(place.filename).name} {place.name}"),
+                            f"{type(error).__name__}: {error}")
         tell(asdict(found) if found is not None else None)
 
 
