@@ -25,7 +25,7 @@ DEPTHS = (("fuse", 14), ("bufferize", 2), ("outline", 1), ("llvm", 3))
 NATIVE_EVERY = 50
 """Of so many seeds one is followed down to native code."""
 FORMS: dict[str, tuple[int, Callable[[int], Program]]] = {
-    "tensor": (4, programs.generate), "functions": (2, functions.generate), "derivatives": (2, derivatives.generate)}
+    "tensor": (5, programs.generate), "functions": (2, functions.generate), "derivatives": (2, derivatives.generate)}
 REDUCTIONS = 300
 """Smaller modules that are tried at most."""
 
@@ -33,9 +33,9 @@ REDUCTIONS = 300
 def valid(seed: int) -> Failure | None:
     """A valid program: the same at all levels, however it is run, and in PyTorch."""
     rng = random.Random(f"valid {seed}")
-    form = rng.choices((*FORMS, "python"), (*(weight for weight, _ in FORMS.values()), 2))[0]
+    form = rng.choices((*FORMS, "python"), (*(weight for weight, _ in FORMS.values()), 1))[0]
     if form == "python":
-        return python_programs.examine_safely(python_programs.generate(seed))
+        return python_programs.examine_all(python_programs.generate(seed))
     depth = rng.choices([d for d, _ in DEPTHS], [w for _, w in DEPTHS])[0]
     run_native = seed % NATIVE_EVERY == 0
     return levels.examine(FORMS[form][1](seed), "llvm" if run_native else depth, run_native)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import random
+import re
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,8 +22,8 @@ import numpy as np
 
 import mlc
 from mlc.api import Compiled
-from mlc.frontend import tree
 from mlc.ir.diag import Error, InternalError
+from mlc.tools.fuzzing import odd_calls
 from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.levels import Failure, key_of
 
@@ -29,7 +31,8 @@ Array = np.ndarray[Any, Any]
 UNARY = ("T.exp({x})", "T.sin({x})", "T.cos({x})", "T.tanh({x})", "T.abs({x})", "-{x}", "T.sigmoid({x})", "T.relu({x})",
          "T.square({x})", "T.erf({x})", "T.expm1({x})", "T.atan({x})", "T.asinh({x})", "T.log1p(T.abs({x}))",
          "T.sqrt(T.abs({x}) + 1)", "T.rsqrt(1 + {x} * {x})", "T.sinh({x})", "T.erfc({x})", "{x}.clamp(-1, 1.5)",
-         "{x} ** 2", "{x} ** 3", "1 / (2 + {x} * {x})", "T.nn.functional.gelu({x})", "T.nn.functional.silu({x})",
+         "{x} ** 2", "{x} ** 3", "1 / (2 + {x} * {x})", "T.nn.functional.gelu({x})",
+         "T.nn.functional.silu({x}.clamp(min=-99))",
          "T.nn.functional.softplus({x})", "T.nn.functional.elu({x})", "T.nn.functional.hardtanh({x})",
          "T.nn.functional.leaky_relu({x}, 0.1)", "T.where({x} > 0, {x}, {x} * 0.5)", "T.floor({x}) + {x}",
          "T.round({x}) * {x}", "T.sign({x}) * {x}", "{x}.detach() + {x}", "T.clamp({x}, min=0.1)",
@@ -61,10 +64,28 @@ SPECIAL = (0.0, -0.0, 1.0, 2.5, -0.5, float("inf"), -float("inf"), float("nan"),
 
 @dataclass(frozen=True)
 class PythonProgram:
+    """`f(parameters)` with these lines and results, what it is called with, and whether that is ordinary numbers."""
+
     seed: int
-    text: str
+    parameters: str
+    lines: tuple[str, ...]
+    results: tuple[str, ...]
     arrays: tuple[Array, ...]
     smooth: bool
+
+    @property
+    def text(self) -> str:
+        body = "".join(f"{line}\n" for line in self.lines)
+        return f"\n\ndef f({self.parameters}):\n{body}    return {', '.join(self.results)},\n{LOSS}"
+
+    def beginnings(self) -> Iterator[PythonProgram]:
+        """The program up to each of its assignments, whose value is all that is returned."""
+        for end, line in enumerate(self.lines, 1):
+            name = re.match(r"    (v\d+) = ", line)
+            if name is not None:
+                yield replace(self, lines=self.lines[:end], results=(name[1],))
+            elif end == len(self.lines) or not self.lines[end].startswith("     "):
+                yield replace(self, lines=self.lines[:end], results=(re.findall(r"\bv\d+\b", line)[0],))
 
     def load(self, folder: Path, library: str) -> ModuleType:
         """The program as a module that uses mlc or torch."""
@@ -76,6 +97,13 @@ class PythonProgram:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return module
+
+
+@cache
+def functions() -> list[str]:
+    """The public functions of tensors, as `T.` has them."""
+    names = [name.removeprefix("mlc.") for name in odd_calls.public_functions() if name.startswith("mlc.")]
+    return sorted(n for n in names if n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)
 
 
 class Writer:
@@ -127,6 +155,13 @@ class Writer:
             self.moved(x, d)
         else:
             rng.choice((self.loop, self.branch, self.repeat, self.listed))(x)
+
+    def any_function(self) -> None:
+        """A call of any public function, whose results may be anything: nothing goes on from there."""
+        rng, names = self.rng, [*self.shapes]
+        tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
+        numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
+        self.new(f"T.{rng.choice(functions())}({', '.join(tensors + numbers)})", ())
 
     def moved(self, x: str, d: int) -> None:
         rng, shape = self.rng, self.shapes[x]
@@ -214,13 +249,14 @@ def generate(seed: int) -> PythonProgram:
     if len(arrays) > 1 and arrays[0].shape == arrays[1].shape:
         arrays[1] = arrays[0]
     parameters = ", ".join(writer.shapes)
+    if rng.random() < 0.4:
+        writer.any_function()
+        return PythonProgram(seed, parameters, tuple(writer.lines), ([*writer.shapes][-1],), tuple(arrays), smooth)
     for _ in range(rng.randint(2, 8)):
         writer.statement()
     names = [*writer.shapes]
     results = sorted({names[-1], *rng.sample(names, min(2, len(names)))})
-    body = "\n".join(writer.lines)
-    text = f"\n\ndef f({parameters}):\n{body}\n    return {', '.join(results)},\n{LOSS}"
-    return PythonProgram(seed, text, tuple(arrays), smooth)
+    return PythonProgram(seed, parameters, tuple(writer.lines), tuple(results), tuple(arrays), smooth)
 
 
 def _array(numbers: np.random.Generator, shape: tuple[int, ...], rng: random.Random, smooth: bool) -> Array:
@@ -258,8 +294,8 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     theirs = program.load(folder, "torch")
     given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]
     try:
-        wanted = [np.asarray(x) for x in theirs.f(*given)]
-    except (RuntimeError, IndexError, TypeError, ValueError, AttributeError, NotImplementedError):
+        wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
         return None                                        # PyTorch has no such thing, or refuses what is empty
     if message := unlike(plain, wanted):
         return _failure(program, "against torch", message)
@@ -277,10 +313,18 @@ def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], f
     return _failure(program, "gradient against torch", message) if message else None
 
 
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, tuple | list):
+        for part in x:
+            yield from _leaves(part)
+    elif x is not None:
+        yield x
+
+
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
     """The results of a call as arrays, or how it is refused."""
     try:
-        return [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in tree.leaves(f(*args))]
+        return [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
     except InternalError:
         raise
     except Error as error:
@@ -296,7 +340,9 @@ def unlike(got: list[Array] | str, want: list[Array] | str) -> str | None:
             return None
         said = [x if isinstance(x, str) else "results" for x in (got, want)]
         return f"{said[0]} in place of {said[1]}"
-    for i, (a, b) in enumerate(zip(got, want, strict=True)):
+    if len(got) != len(want):
+        return f"{len(got)} results in place of {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want)):
         if a.shape != b.shape:
             return f"result {i} has shape {list(a.shape)} in place of {list(b.shape)}"
         x, y = a.astype(np.float64), b.astype(np.float64)
@@ -312,6 +358,18 @@ def unlike(got: list[Array] | str, want: list[Array] | str) -> str | None:
 def _failure(program: PythonProgram, where: str, message: str) -> Failure:
     arrays = "\n".join(f"# x{i}: {x.tolist()}" for i, x in enumerate(program.arrays))
     return Failure(key_of(message, where), message, f"import mlc as T\n{program.text}\n{arrays}\n", ".py")
+
+
+def examine_all(program: PythonProgram) -> Failure | None:
+    """As `examine`, of the shortest beginning that fails, which tells failures of different expressions apart."""
+    found = examine_safely(program)
+    if found is None:
+        return None
+    for short in program.beginnings():
+        if (small := examine_safely(short)) is not None:
+            expression = re.sub(r"\b[vx]\d+\b", "x", short.lines[-1].strip())
+            return replace(small, key=f"{small.key[:120]} {expression}")
+    return found
 
 
 def examine_safely(program: PythonProgram) -> Failure | None:
