@@ -52,5 +52,6 @@ class Journal:
 
     def add(self, **entry: Any) -> None:
         if self.path is not None:
+            cut_off = self.path.exists() and self.path.read_bytes()[-1:] not in (b"\n", b"")
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry) + "\n")
+                file.write("\n" * cut_off + json.dumps(entry) + "\n")
