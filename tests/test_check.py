@@ -249,7 +249,8 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
   %0 = arith.constant 0 : index
   %1 = arith.constant 2 : index
   %2 = arith.constant 1 : index
-  %3 = tensor.dot_general %x, %y {contract = [[1, 0]]} : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %3 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]}
+    : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
   %4 = scf.for %i = %0 to %1 step %2 iter_args(%z = %3) -> (tensor<2x2xf32>) {
     %5 = tensor.tanh %z : tensor<2x2xf32>
     scf.yield %5 : tensor<2x2xf32>
@@ -261,7 +262,8 @@ func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
 
 def test_rounding_of_programs_with_loops() -> None:
     """The bounds of a loop are no arrays."""
-    run = check.Check(parse_module(LOOP), "main", [np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)], keep=False)
+    arrays = [np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)]
+    run = check.Check(parse_module(LOOP), "main", arrays, keep=False)
     slack, = run._slack()
     assert 0 < slack.max() < 1e-5
 

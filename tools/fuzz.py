@@ -23,6 +23,7 @@ from mlc.tools.cli import DEFECT, OK
 from mlc.tools.fuzzing import batch
 from mlc.tools.fuzzing.journal import VERSION, Journal
 from mlc.tools.fuzzing.kinds import KINDS, prepare, reduced
+from mlc.tools.fuzzing.levels import Failure
 
 EXAMPLES = """examples:
   mlc fuzz --count 20
@@ -97,7 +98,7 @@ def batches(start: int, first: int, count: int | None, part: int, parts: int) ->
         seed = stop
 
 
-def leave(failure: batch.Failure, kind: str, seed: int, folder: str | None) -> str:
+def leave(failure: Failure, kind: str, seed: int, folder: str | None) -> str:
     """Write the file that shows a failure again, if one is wanted; its path."""
     if folder is None or not failure.text:
         return ""

@@ -8,8 +8,10 @@ import select
 import signal
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,7 @@ def run(examine: Callable[[int], Failure | None], seeds: Sequence[int], seconds:
     """
     done, left = Done(0, [], 0.0), list(seeds)
     while left and (until is None or time.monotonic() < until):
-        child = Child(lambda tell, left=left: _examine_all(examine, left, until, tell))
+        child = Child(partial(_examine_all, examine, left, until))
         died: str | None = None
         try:
             for told in child.told(seconds):
@@ -99,6 +101,7 @@ def run(examine: Callable[[int], Failure | None], seeds: Sequence[int], seconds:
 
 def _examine_all(examine: Callable[[int], Failure | None], seeds: Sequence[int], until: float | None,
                  tell: Tell) -> None:
+    warnings.simplefilter("ignore")                        # numpy and PyTorch have views of what they are given
     for seed in seeds:
         if until is not None and time.monotonic() > until:
             return

@@ -9,31 +9,33 @@ attributes that make no sense.
 from __future__ import annotations
 
 import random
-import re
 import tempfile
 from functools import cache
 from pathlib import Path
+
+import numpy as np
 
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Func, function
 from mlc.frontend.language import ProgramError, load
 from mlc.ir.core import REGISTRY, at_end
 from mlc.ir.diag import Error, InternalError
+from mlc.ir.files import write_text
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
-from mlc.ir.sizes import sym
+from mlc.ir.sizes import evaluate, sym, symbols
 from mlc.ir.types import TensorType, bf16, f32, f64, i1, i32, i64
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools.fuzzing import functions, language_texts, programs, registry
+from mlc.tools.fuzzing import functions, language_texts, levels, programs, registry
 from mlc.tools.fuzzing.levels import Failure, key_of
+from mlc.tools.fuzzing.programs import Program, random_array
 from mlc.tools.fuzzing.texts import mutated
 
 CORPUS = 12
 """Programs whose texts are mutated, of every generator; making one costs more than reading it many times."""
 LONGEST = 8000
 """Characters of a text: a longer one is read slowly, and has nothing that shorter ones have not."""
-PLACED = re.compile(r"MLC0[1-9]\d\d")
 
 
 def examine(seed: int) -> Failure | None:
@@ -80,7 +82,7 @@ def ir_text(rng: random.Random) -> Failure | None:
 
 
 def lowered(module: Module, text: str) -> Failure | None:
-    """A module of the tensor level goes down to kernels, or is refused."""
+    """A module of the tensor level goes down to kernels and means the same there, or is refused."""
     if not any(op.name.startswith("tensor.") for op in module.walk()) or pipeline.stage(module) > 0:
         return None
     names = [step.transform.name for step in pipeline.steps("llvm")]
@@ -94,7 +96,20 @@ def lowered(module: Module, text: str) -> Failure | None:
             return None
         except Exception as error:                         # whatever a pass dies of is a finding
             return Failure(key_of(error, f"pass {step.transform.name}"), f"{type(error).__name__}: {error}", text)
-    return None
+    return levels.examine(program, "fuse") if (program := called(text)) is not None else None
+
+
+def called(text: str) -> Program | None:
+    """The program of a text with some arguments, if there are any for its @main."""
+    main = next((f for f in parse_module(text).inside(Func) if f.sym_name == "main"), None)
+    if main is None or not all(isinstance(a.type, TensorType) for a in main.args):
+        return None
+    shapes = [[evaluate(d, dict.fromkeys(symbols(d), 3)) for d in a.type.shape] for a in main.args]
+    if any(d < 0 or d > 200 for shape in shapes for d in shape):
+        return None
+    rng = np.random.default_rng(len(text))
+    arrays = tuple(random_array(rng, shape, a.type.dtype) for shape, a in zip(shapes, main.args))
+    return Program(0, text, arrays)
 
 
 # -- texts of the language --------------------------------------------------------------------------------------------
@@ -103,7 +118,7 @@ def language_text(rng: random.Random) -> Failure | None:
     text = language_texts.mutated(rng.randrange(1 << 40))
     with tempfile.TemporaryDirectory(prefix="mlc-fuzz-") as folder:
         path = Path(folder) / "mutated.mlc"
-        path.write_text(text, encoding="utf-8", newline="")
+        write_text(path, text)
         try:
             load(path)
         except ProgramError as error:

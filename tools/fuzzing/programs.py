@@ -403,8 +403,8 @@ def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarTy
         return np.where(rare, rng.choice(np.array([bounds.min, bounds.max], target), shape), out)
     numbers = np.asarray(rng.standard_normal(shape) * 2)
     numbers = np.where(rng.random(shape) < 0.1, np.round(numbers), numbers)
-    found = ml_dtypes.finfo(target)
-    least, greatest = float(found.smallest_subnormal), float(found.max)
+    limits: Any = ml_dtypes.finfo
+    least, greatest = float(limits(target).smallest_subnormal), float(limits(target).max)
     strange = [0.0, -0.0, np.inf, -np.inf, np.nan, least, -3 * least, greatest, -greatest]
     return np.asarray(np.where(rare, rng.choice(strange, shape), numbers)).astype(target)
 

@@ -23,6 +23,7 @@ import numpy as np
 import mlc
 from mlc.api import Compiled
 from mlc.ir.diag import Error, InternalError
+from mlc.ir.files import write_text
 from mlc.tools.fuzzing import odd_calls
 from mlc.tools.fuzzing.interpreted import interpreted
 from mlc.tools.fuzzing.levels import Failure, key_of
@@ -91,7 +92,7 @@ class PythonProgram:
         """The program as a module that uses mlc or torch."""
         name = f"fuzz_{self.seed}_{library}"
         path = folder / f"{name}.py"
-        path.write_text(f"import {library} as T\n{self.text}", encoding="utf-8")
+        write_text(path, f"import {library} as T\n{self.text}")
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
@@ -290,7 +291,7 @@ def examine(program: PythonProgram) -> Failure | None:
 
 def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], folder: Path) -> Failure | None:
     """What differs from PyTorch: values, and of programs on ordinary numbers derivatives."""
-    import torch
+    torch: Any = importlib.import_module("torch")
     theirs = program.load(folder, "torch")
     given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]
     try:
