@@ -323,7 +323,8 @@ def _leaves(x: Any) -> Iterator[Any]:
 def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
     """The results of a call as arrays, or how it is refused."""
     try:
-        return [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
+        found = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
+        return found if all(x.dtype != object for x in found) else "no numbers"           # a function, say
     except InternalError:
         raise
     except Error as error:
