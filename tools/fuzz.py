@@ -26,9 +26,9 @@ from mlc.tools.fuzzing.kinds import KINDS, prepare, reduced
 from mlc.tools.fuzzing.levels import Failure
 
 EXAMPLES = """examples:
-  mlc fuzz --count 20
-  mlc fuzz --kind invalid --seed 1000 --count 50
-  mlc fuzz --kind calls --shard 0/2 --time 3
+  mlc fuzz --count 5
+  mlc fuzz --kind invalid --seed 1000 --count 20
+  mlc fuzz --kind calls --count 40 --shard 0/2
 """
 BATCH = 400
 """Seeds of one process: what they leave behind in it ends with them."""

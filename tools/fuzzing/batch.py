@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import select
@@ -39,6 +40,7 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(reader)
+            faulthandler.disable()                         # how it ends is told by its status
             with os.fdopen(writer, "w", encoding="utf-8") as out:
                 try:
                     work(lambda told: print(json.dumps(told), file=out, flush=True))
