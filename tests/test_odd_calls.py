@@ -45,6 +45,11 @@ def test_numpy_functions_take_tensors() -> None:
         a += mlc.ones(2)
 
 
+def test_numbers_of_any_length_and_tensors_of_one_element() -> None:
+    assert mlc.linspace(1 << 70, -(1 << 63), 2).tolist() == [2.0**70, -2.0**63]
+    assert mlc.roll(mlc.tensor(1.5), 3, 0).item() == 1.5
+
+
 def test_axis_is_dim_and_keepdims_keepdim() -> None:
     x: Any = mlc.ones(2, 3)
     f: Any = mlc
@@ -62,6 +67,7 @@ ANY: Any = mlc
 @pytest.mark.parametrize(("f", "code", "text"), [
     (lambda x: ANY.nn.functional.hardshrink(x, None), "MLC0421", "hardshrink: lambd is None, expected a number"),
     (lambda x: ANY.roll(x, "a"), "MLC0355", "integer"),
+    (lambda x: ANY.roll(x.sum(), x, 0), "MLC0344", "no single number"),
     (lambda x: x + None, "MLC0421", "add of a tensor and None"),
     (lambda x: x.permute("a"), "MLC0355", "expected an integer"),
     (lambda x: ANY.split(x.sum(), 1), "MLC0364", "a 0-d tensor has no dimensions"),
