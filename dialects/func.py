@@ -9,7 +9,7 @@ from mlc.ir.core import Block, Op, Region, ResultType, Symbol, Value, builder
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim, Size, sym, symbol_name, symbols
 from mlc.ir.symbols import lookup, nearest_table
-from mlc.ir.types import FunctionType, TensorType, Type, bind_symbols, substitute
+from mlc.ir.types import FunctionType, ShapedType, TensorType, Type, bind_symbols, substitute
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
@@ -150,10 +150,17 @@ def functions(module: Op) -> list[Func]:
 
 
 def result_types(function: Func, inputs: Sequence[Type]) -> tuple[Type, ...]:
-    """The types a call returns when it passes values of types `inputs`: the function's size symbols replaced."""
+    """The types a call returns when it passes values of types `inputs`: the function's size symbols replaced.
+
+    Raises IRError where `inputs` do not fit, or a size of a result would be below 0.
+    """
     type = function.function_type
     env = bind_symbols(type.inputs, inputs)
-    return tuple(substitute(t, env) for t in type.results)
+    types = tuple(substitute(t, env) for t in type.results)
+    for declared, found in zip(type.results, types):
+        if isinstance(found, ShapedType) and any(isinstance(d, int) and d < 0 for d in found.shape):
+            raise IRError(f"@{function.sym_name} returns {declared}, which would be {found} here", code="MLC0120")
+    return types
 
 
 def call(function: Func, args: Sequence[Value]) -> Sequence[Value]:

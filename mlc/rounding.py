@@ -97,7 +97,7 @@ class _NoisyFrame(Frame):
 
 def _terms(op: Op, operands: Sequence[Array]) -> int | None:
     """How many numbers are added up, or multiplied, for one element of the result; None if that is not what op does."""
-    shape = operands[0].shape if operands else ()
+    shape = np.shape(operands[0]) if operands else ()         # an index has none: that of a loop, for one
     if isinstance(op, ReduceSum | ReduceProd):
         return int(math.prod(shape[a] for a in op.axes))
     if isinstance(op, tensor.DotGeneral):

@@ -14,44 +14,12 @@ import pytest
 
 from mlc import compiled
 from mlc.compiled import Compiled
-from mlc.dialects import tensor
-from mlc.dialects.builtin import Module
-from mlc.dialects.func import Func
 from mlc.frontend import eager, tree
 from mlc.ir.diag import Error
-from mlc.ir.interp import run_function
-from mlc.passes import pipeline
-from mlc.passes.conditions import size_conditions
+from mlc.tools.fuzzing.interpreted import Interpreted
 from tests.public_case import Input
 
 Array = np.ndarray[Any, Any]
-FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
-
-
-class Interpreted:
-    """What stands for native code: a module, lowered as far as decides its results, run by the interpreter."""
-
-    linked: Any = None
-
-    def __init__(self, module: Module) -> None:
-        for step in pipeline.steps("llvm")[:FIXED]:
-            step.transform.run(module, **dict(step.options))
-        self.module = module
-        main = next(f for f in module.inside(Func) if f.sym_name == "main")
-        self.inputs = [a.type for a in main.args]
-        self.conditions = list(size_conditions(main))
-        for op in list(main.inside(tensor.ConstrainSize)):
-            op.erase()
-
-    @property
-    def interface(self) -> Interpreted:
-        return self
-
-    def entry(self, name: str) -> Interpreted:
-        return self
-
-    def call(self, arrays: Sequence[Any]) -> list[Array]:
-        return [np.asarray(r) for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
 
 
 @pytest.fixture

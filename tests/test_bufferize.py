@@ -28,7 +28,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.sizes import evaluate
 from mlc.passes import pipeline
 from mlc.passes.bufferize import ALIGNMENT
-from tests.fuzzing import Program, generate
+from mlc.tools.fuzzing.programs import Program, generate
 from tests.op_samples import t
 
 Array = np.ndarray[Any, Any]

@@ -360,12 +360,37 @@ def test_what_rounding_alone_can_do_is_no_difference(kind: str) -> None:
         assert (found is None) is uncertain, found
 
 
+LOOP = """
+func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %0 = arith.constant 0 : index
+  %1 = arith.constant 2 : index
+  %2 = arith.constant 1 : index
+  %3 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]}
+    : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+  %4 = scf.for %i = %0 to %1 step %2 iter_args(%z = %3) -> (tensor<2x2xf32>) {
+    %5 = tensor.tanh %z : tensor<2x2xf32>
+    scf.yield %5 : tensor<2x2xf32>
+  }
+  func.return %4 : tensor<2x2xf32>
+}
+"""
+
+
+def test_rounding_of_programs_with_loops() -> None:
+    """The bounds of a loop are no arrays."""
+    arrays = [np.ones((2, 3), np.float32), np.ones((3, 2), np.float32)]
+    run = check.Check(parse_module(LOOP), "main", arrays, keep=False)
+    slack, = run._slack()
+    assert 0 < slack.max() < 1e-5
+
+
 def test_reproducers_hold_arrays_of_every_type() -> None:
     from mlc.ir.types import SCALARS, to_numpy
     rng = np.random.default_rng(0)
     scalars = [s for s in SCALARS.values() if str(s) != "index"]
-    arrays = [rng.integers(0, 2, (2, 3)).astype(to_numpy(s)) for s in scalars] + [np.zeros((0, 3), np.float32)]
-    types = [TensorType(a.shape, s) for a, s in zip(arrays, [*scalars, f32])]
+    arrays = [rng.integers(0, 2, (2, 3)).astype(to_numpy(s)) for s in scalars]
+    arrays += [np.zeros((0, 3), np.float32), np.array(2, np.float32), np.ones((3, 2), np.float32)[::2].T]
+    types = [TensorType(a.shape, s) for a, s in zip(arrays, [*scalars, f32, f32, f32])]
     text = inputs.reproducer(MODEL_MLIR, "cse", "main", arrays, types, True)
     held = inputs.held_call(text)
     assert held is not None and held[0] == "main" and held[2]

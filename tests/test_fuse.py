@@ -25,7 +25,8 @@ from mlc.passes import fix_numerics, fuse, pipeline
 from mlc.passes.forms import LOW
 from mlc.passes.spaces import is_free, is_moving
 from mlc.passes.sweeps import Sweeps
-from tests.fuzzing import Program, generate, same
+from mlc.tools.fuzzing.levels import same
+from mlc.tools.fuzzing.programs import Program, generate
 from tests.op_samples import t
 
 ABOVE = [s for s in pipeline.steps() if s.transform.name != "fuse"][: [

@@ -1,20 +1,35 @@
-"""Random programs mean the same at every level and as native code, whatever the vectors and block sizes.
+"""Random programs, mistakes and calls: seeds of every kind of `mlc fuzz`, and what the command itself does.
 
-60 programs in the quick run; `pytest -m slow tests/test_fuzz.py` runs thousands. A failure prints the reduced module.
+Programs mean the same at every level and as native code, whatever the vectors and block sizes. A failure prints the
+reduced module; `pytest -m slow tests/test_fuzz.py` runs thousands.
 """
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import mlc
+from mlc.backends.executable import build
 from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.builtin import Module
-from mlc.ir.passes import Step
-from tests import fuzzing_calls
-from tests.fuzzing import Program, check, failure, generate, pack_panels, reduced, reschedule
+from mlc.dialects.tensor import Exp
+from mlc.ir.core import REGISTRY
+from mlc.ir.passes import Pass, Pipeline, Step, find_pass
+from mlc.passes import cse, pipeline
+from mlc.tools import fuzz
+from mlc.tools.cli import main
+from mlc.tools.fuzzing import batch, derivatives, functions, kinds, levels, programs, python_programs, registry
+from mlc.tools.fuzzing.journal import Journal
+from mlc.tools.fuzzing.levels import Failure, check, lower, same
+from mlc.tools.fuzzing.programs import Program
+from mlc.tools.fuzzing.schedules import pack_panels, reschedule
 
 V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
@@ -46,19 +61,34 @@ def packed(program: Program) -> None:
     check(program, between=between)
 
 
+def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
+    """The check without inlining, of native code that shares out whatever it can, with so many threads."""
+    rng = random.Random(program.seed)
+    skipped = find_pass("inline") if rng.random() < 0.7 else None
+    small = (("worth", rng.choice((0, 0, 5))),)
+    steps = [Step(s.transform, small) if s.transform is find_pass("parallelize") else s
+             for s in pipeline.steps("llvm", host().vector_bits) if s.transform is not skipped]
+    lowered, wanted = lower(program, Pipeline(steps))
+    entry = build(lowered, host()).entry("main")
+    before = mlc.get_num_threads()
+    try:
+        for count in counts:
+            mlc.set_num_threads(count)
+            same(entry.call([np.array(a) for a in program.arguments]), wanted, f"native code, {count} threads")
+    finally:
+        mlc.set_num_threads(before)
+
+
 WAYS: dict[str, Callable[[Program], None]] = {
     "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), 512),
     "rescheduled": rescheduled, "packed": packed}
 
 
-def run(seed: int, way: str) -> None:
-    message = failure(generate(seed), WAYS[way])
-    assert message is None, message
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_programs(seed: int) -> None:
-    run(seed, ("host", "rescheduled", "packed", "v2", "host", "v3")[seed % 6])
+# -- native code, in every way ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("way", WAYS)
+def test_programs(way: str) -> None:
+    for seed in range(list(WAYS).index(way), 18, len(WAYS)):
+        WAYS[way](programs.generate(seed))
 
 
 @pytest.mark.slow
@@ -66,34 +96,58 @@ def test_programs(seed: int) -> None:
 @pytest.mark.parametrize("way", WAYS)
 def test_many_programs(way: str, block: int) -> None:
     for seed in range(1000 + 40 * block, 1040 + 40 * block):
-        run(seed, way)
+        WAYS[way](programs.generate(seed))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_programs_of_functions(seed: int) -> None:
-    message = failure(fuzzing_calls.generate(seed), fuzzing_calls.check)
-    assert message is None, message
+def test_programs_of_functions() -> None:
+    for seed in range(3):
+        threaded(functions.generate(seed))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(25))
 def test_many_programs_of_functions(block: int) -> None:
     for seed in range(1000 + 40 * block, 1040 + 40 * block):
-        message = failure(fuzzing_calls.generate(seed), fuzzing_calls.check)
-        assert message is None, message
+        threaded(functions.generate(seed))
 
 
+# -- all kinds --------------------------------------------------------------------------------------------------------
+def found(kind: str, seeds: range) -> list[str]:
+    kinds.prepare(kind)
+    return [f"seed {seed}: {failure.message}\n{failure.text}"
+            for seed, failure in batch.run(kinds.KINDS[kind], seeds, fuzz.SECONDS[kind]).failures]
+
+
+@pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 46)), ("invalid", range(60)), ("calls", range(150))])
+def test_no_failures(kind: str, seeds: range) -> None:
+    assert not found(kind, seeds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("kind", kinds.KINDS)
+def test_no_failures_of_many(kind: str, block: int) -> None:
+    assert not found(kind, range(1000 * block + 100, 1000 * block + 1100))
+
+
+# -- what the generators make -----------------------------------------------------------------------------------------
 def test_programs_of_functions_have_what_they_are_for() -> None:
-    texts = [fuzzing_calls.generate(seed).text for seed in range(30)]
+    texts = [functions.generate(seed).text for seed in range(30)]
     for word in ("func.call", "scf.for", "scf.if", "donate", "tensor.scatter", "tensor.scatter_along", "cumulative"):
         assert sum(word in text for text in texts) >= 3, word
+    texts = [derivatives.generate(seed).text for seed in range(20)]
+    for word in ("autodiff.vjp", "autodiff.jvp", "autodiff.vmap"):
+        assert sum(word in text for text in texts) >= 2, word
+    texts = [python_programs.generate(seed).text for seed in range(80)]
+    for word in ("for i", "while ", "if T.sum", "T.nn.functional", "T.linalg"):
+        assert sum(word in text for text in texts) >= 2, word
 
 
 def test_a_seed_is_a_program() -> None:
     """The same seed gives the same text and arrays, and seeds give programs with operations of every family."""
     names = set()
-    for seed in range(40):
-        first, second = generate(seed), generate(seed)
+    for seed in range(60):
+        first, second = programs.generate(seed), programs.generate(seed)
         assert first.text == second.text
         assert all((a.view("u1") == b.view("u1")).all() if a.size and a.ndim else True
                    for a, b in zip(first.arguments, second.arguments))
@@ -102,9 +156,79 @@ def test_a_seed_is_a_program() -> None:
             "take", "take_along", "select", "cast", "compare", "iota", "constant", "add", "mul"} <= names
 
 
-def test_reduction() -> None:
-    """What is left fails still, and is small: of a program that 'fails' because it has an operation, little more."""
-    program = next(p for p in map(generate, range(200)) if "dot_general" in p.text and p.text.count("\n") > 15)
-    small = reduced(program, lambda p: "dot_general" in p.text)
-    assert "dot_general" in small.text
-    assert len([op for op in small.module().walk() if op.name.startswith("tensor.")]) <= 3
+def test_every_operation_is_drawn_or_left_out_for_a_reason() -> None:
+    """A new operation of tensors is in random programs without being named there."""
+    assert {cls.name for cls in registry.functions()} | registry.LEFT_OUT >= {
+        name for name in REGISTRY if name.startswith("tensor.")}
+    assert not {name for name in registry.LEFT_OUT if name not in REGISTRY}
+
+
+# -- a planted fault --------------------------------------------------------------------------------------------------
+def _without_exp(module: Module) -> None:
+    """A cse that takes exponentials for what they are of."""
+    for op in list(module.inside(Exp)):
+        op.replace_by(op.x)
+
+
+def test_a_fault_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_without_exp, "__module__", "mlc.passes.cse")
+    monkeypatch.setattr(cse, "PASS", Pass(_without_exp))
+    monkeypatch.setattr(kinds, "parse_pipeline", lambda text: [Step(cse.PASS)])      # which remembers the real one
+    made = (levels.examine(p, "fuse") for p in map(programs.generate, range(200)) if "tensor.exp " in p.text)
+    failure = next(f for f in made if f is not None)
+    assert failure.key.startswith("MLC0901 pass cse") and failure.text.startswith("// test: pass cse\n")
+    small = kinds.reduced(failure, 20)
+    assert small.key == failure.key and "tensor.exp " in small.text and "arg0:" in small.text
+    assert small.text.count(" tensor.") <= 6 < failure.text.count(" tensor.")
+
+
+# -- processes, the log and the command -------------------------------------------------------------------------------
+def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
+    def examine(seed: int) -> Failure | None:
+        if seed == 2:
+            os.abort()
+        if seed == 4:
+            time.sleep(60)
+        if seed == 5:
+            raise KeyError("mine")
+        return Failure("the same", f"number {seed}") if seed in (1, 6) else None
+
+    done = batch.run(examine, range(8), seconds=0.5)
+    assert done.count == 8
+    assert [(seed, failure.key.split(" ")[0]) for seed, failure in done.failures] == [
+        (1, "the"), (2, "SIGABRT"), (4, "no"), (5, "KeyError"), (6, "the")]
+    assert batch.ask(lambda: "yes", 5) == "yes" and batch.ask(os.abort, 5) == "SIGABRT"
+    assert batch.ask(lambda: time.sleep(60), 0.2) == "no end within 0.2 s"
+
+
+def test_the_log_says_where_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                     capsys: pytest.CaptureFixture[str]) -> None:
+    seen = tmp_path / "seen"
+
+    def examine(seed: int) -> Failure | None:
+        with seen.open("a") as file:
+            file.write(f"{seed}\n")
+        return Failure("a fault", f"of {seed}", "text", ".txt") if seed % 5 == 0 else None
+
+    monkeypatch.setitem(kinds.KINDS, "calls", examine)
+    words = ["fuzz", "--kind", "calls", "--seed", "10", "--log", str(tmp_path / "log"), "-o", str(tmp_path / "out")]
+    assert main([*words, "--count", "12", "--shard", "1/2"]) == 101
+    assert seen.read_text().split() == ["11", "13", "15", "17", "19", "21"]
+    assert "6 seeds" in capsys.readouterr().out and [p.name for p in (tmp_path / "out").iterdir()] == [
+        "fuzz-calls-15.txt"]
+    with (tmp_path / "log").open("a") as file:
+        file.write('{"kind": "calls", "nex')                # cut off
+    assert main([*words, "--count", "16", "--shard", "1/2"]) == 101
+    assert seen.read_text().split()[6:] == ["23", "25"]
+    assert "1 failures, 0 of them new" in capsys.readouterr().out
+    assert Journal(tmp_path / "log").next("calls", 10, "1/2") == 26
+    assert Journal(tmp_path / "log").next("calls", 10, "0/2") == 10
+    assert sum("fuzz" in entry for entry in Journal(tmp_path / "log").entries()) == 2
+
+
+def test_what_makes_no_sense_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--shard", "2/2"], ["--shard", "one"], ["--kind", "none"]):
+        assert main(["fuzz", *words]) == 2
+        assert "error[MLC0391]" in capsys.readouterr().err
+
+

@@ -37,7 +37,7 @@ from mlc.ir.types import (
     to_numpy,
 )
 from mlc.ir.verify import immediate_dominators, verify
-from tests.mutation import mutated
+from mlc.tools.fuzzing.texts import mutated
 
 HERE = Loc("model.py", 3, 5)
 

@@ -19,7 +19,7 @@ from mlc.frontend.language.diagnostics import Diagnostics, Source
 from mlc.frontend.language.parser import parse
 from mlc.ir.diag import Error, UserError
 from mlc.tools.cli import main
-from tests.language_mutation import SOUND, mutated
+from mlc.tools.fuzzing.language_texts import SOUND, mutated
 from tests.test_language_page import BLOCKS
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -21,7 +21,7 @@ from mlc.ir.passes import find_pass
 from mlc.ir.sizes import Dim, evaluate, sym
 from mlc.ir.types import TensorType, f64
 from mlc.ir.verify import verify
-from tests import fuzzing, fuzzing_calls
+from mlc.tools.fuzzing import functions, programs
 from tests.arrays import difference
 from tests.timing import assert_linear, seconds_by_count
 
@@ -403,7 +403,7 @@ def test_refused(make: Callable[[], Any], code: str, message: str) -> None:
 
 
 # -- random programs --------------------------------------------------------------------------------------------------
-def check_program(program: fuzzing.Program) -> None:
+def check_program(program: programs.Program) -> None:
     """A random program for lanes of some of its arguments, and that again for lanes of lanes, against the loops."""
     rng, inside = np.random.default_rng(program.seed), program.module()
     one = next(f for f in func.functions(inside) if f.sym_name == "main")
@@ -421,7 +421,7 @@ def check_program(program: fuzzing.Program) -> None:
         many.update_type()
         one = many
     verify(inside)
-    args = [fuzzing.random_array(rng, [evaluate(d, sizes) for d in a.type.shape], a.type.dtype) for a in one.args]
+    args = [programs.random_array(rng, [evaluate(d, sizes) for d in a.type.shape], a.type.dtype) for a in one.args]
     wanted = Interpreter(inside).call("many_1", args)
     find_pass("grad").run(inside)
     verify(inside)
@@ -432,7 +432,7 @@ def check_program(program: fuzzing.Program) -> None:
 @pytest.mark.parametrize("seeds", [range(i, i + 25) for i in range(0, 100, 25)], ids=str)
 def test_random_programs(seeds: range) -> None:
     for seed in seeds:
-        for generate in (fuzzing.generate, fuzzing_calls.generate):
+        for generate in (programs.generate, functions.generate):
             if (program := generate(seed)).arguments:
                 check_program(program)
 

@@ -165,7 +165,7 @@ def reproducer(text: str, pipeline: str, entry: str, arrays: Sequence[Any], type
     rows = [f'entry: "{entry}"', f"exact: {'true' if exact else 'false'}"]
     for i, (array, type) in enumerate(zip(arrays, types)):
         scalar = element(type)
-        array = np.ascontiguousarray(np.asarray(array, to_numpy(scalar)))
+        array = np.asarray(array, to_numpy(scalar))        # `tobytes` writes in row-major order, whatever the strides
         shape = "x".join([*map(str, np.shape(array)), str(scalar)])
         rows.append(f'arg{i}: "{shape} 0x{array.tobytes().hex().upper()}"')
     return (f"{text}\n{{-#\n  external_resources: {{\n    mlir_reproducer: {{\n"

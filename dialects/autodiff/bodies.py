@@ -120,7 +120,7 @@ def _outlined(around: Func, block: Block) -> Func:
     inside = list(block.args)
     terminator = block.terminator
     body = [op for op in block if op is not terminator]
-    for name in _untold(around, body, [*inside, *captured]):
+    for name in _untold(around, [*body, terminator], [*inside, *captured]):
         captured.append(_teller(around, name))
     made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
                          private=True)

@@ -68,7 +68,8 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         out = [size(d) for d in self.result.type.shape]
         lead = len(out) - len(self.size)
         around = [(0, 0)] * lead + [(size(low), size(high)) for _, _, low, high, _ in self.axes()]
-        z: Any = np.pad(np.asarray(x).astype(np.float64), around, constant_values=-math.inf)
+        z: Any = np.asarray(x).astype(np.float64)
+        z = np.pad(z, around, constant_values=-math.inf) if z.ndim else z        # numpy pads no scalars
         top = np.full(out, -math.inf)
         for k in itertools.product(*map(range, self.size)):
             read = [slice(i * d, i * d + n * s, s) for i, n, (_, s, _, _, d) in zip(k, out[lead:], self.axes())]

@@ -193,7 +193,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 @creation
 def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """`steps` numbers from start to end, both included"""
-    return _known(np.linspace(start, end, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
+    first, last = 1.0 * start, 1.0 * end                   # numpy has no integers of more than 64 bits
+    return _known(np.linspace(first, last, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
 
 
 @creation

@@ -300,11 +300,10 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
     over = dims if isinstance(dims, tuple | list) else (dims,)
     if len(by) != len(over):
         raise UserError(f"shifts = {shifts} and dims = {dims} differ in length", code="MLC0357")
-    for shift, dim in zip(by, over):
+    for shift, dim in zip([plain_int(s, "shifts") for s in by], over):
         at = axis(dim, x.ndim)
-        n = x.shape[at]
+        n = x.shape[at] if x.ndim else 1                   # a 0-d tensor is taken for one of one element
         if not isinstance(n, int) or n > 1:
-            shift = plain_int(shift, "shifts")
             start = n - shift % n if shift > 0 else -shift % n      # what a modulo is taken of is not negative
             if start != 0:
                 x = emit(T.Concat, (sliced(x, at, start, n), sliced(x, at, 0, start)), at)

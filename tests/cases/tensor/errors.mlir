@@ -52,3 +52,13 @@ func.func @f(%n: tensor<i64>) -> tensor<kx0xi1> {
   %0 = tensor.witness %n {bound = "k + 1", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>  // error: error[MLC0116]: tensor.witness: the bound k + 1 of k depends on it
   func.return %0 : tensor<kx0xi1>
 }
+
+// -----
+func.func private @windows(%x: tensor<Nxf32>) -> tensor<(N - 9)x10xf32> {
+  %0 = tensor.windows %x {axis = 0, size = 10} : (tensor<Nxf32>) -> tensor<(N - 9)x10xf32>
+  func.return %0 : tensor<(N - 9)x10xf32>
+}
+func.func @f(%x: tensor<7xf32>, %y: tensor<Nxf32>) -> tensor<Nxf32> {
+  %0 = func.call @windows(%x) : (tensor<7xf32>) -> tensor<Nx10xf32>  // error: error[MLC0120]: func.call @windows: @windows returns tensor<(N - 9)x10xf32>, which would be tensor<-2x10xf32> here
+  func.return %y : tensor<Nxf32>
+}

@@ -66,3 +66,9 @@ func.func @piece(%x: tensor<4xi32>, %u: tensor<2xi32>, %i: tensor<i8>) -> (tenso
   %1 = tensor.dynamic_update_slice %x, %u, %i : (tensor<4xi32>, tensor<2xi32>, tensor<i8>) -> tensor<4xi32>
   func.return %0, %1 : tensor<2xi32>, tensor<4xi32>
 }
+
+// run: @one_element(2.5) == 2.5
+func.func @one_element(%x: tensor<f32>) -> tensor<f32> {
+  %0 = tensor.max_pool %x {size = []} : tensor<f32>
+  func.return %0 : tensor<f32>
+}

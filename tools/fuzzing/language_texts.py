@@ -5,7 +5,7 @@ import random
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SOUND = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "examples").glob("*.mlc"))]
 WORDS = ["(", ")", "[", "]", ":", "=", ",", "->", "=>", "..", "...", "'", "~", "**", "@", "-", "not", "if", "else",
          "for", "in", "while", "def", "model", "return", "yield", "unroll", "like", "buffer", "assert", "none", "true",

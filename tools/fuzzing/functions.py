@@ -1,20 +1,13 @@
-"""Random programs of several functions: calls of calls, loops, conditions, scans and scatters, and their check.
+"""Random programs of several functions: calls of calls, loops, conditions, scans and scatters.
 
 The functions are called with their own sizes as numbers, symbols or both, with one value for several arguments, more
-than once, and some donate arguments or return them. Their check skips inlining, shares out what can be however small,
-and calls the native code with several numbers of threads.
+than once, and some donate arguments or return them.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
-import mlc
-from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects import func
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
@@ -22,11 +15,9 @@ from mlc.dialects.func import Func, Return, function
 from mlc.dialects.tensor.control import cond, for_loop
 from mlc.ir import sizes
 from mlc.ir.core import Op, Symbol, Value, at_end
-from mlc.ir.passes import Pipeline, Step, find_pass
 from mlc.ir.sizes import Dim, evaluate, sym, symbols
 from mlc.ir.types import TensorType, Type, bind_symbols, f32, i1
-from mlc.passes import pipeline
-from tests.fuzzing import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, lower, program, same
+from mlc.tools.fuzzing.programs import DTYPES, MOST_ELEMENTS, NUMBERS, WEIGHTS, Generator, Program, program
 
 DEEPEST, MOST_FUNCTIONS, MOST_LOOPS = 3, 6, 2
 """Limits of calls within calls, of functions in a module, and of loops within loops."""
@@ -66,7 +57,7 @@ class CallGenerator(Generator):
             except NoArgument:
                 continue
             values = [v for v in (made if isinstance(made, list) else [made]) if v is not None]
-            self.values += [v for v in values if self.elements(v.type.shape) <= MOST_ELEMENTS]
+            self.values += [v for v in values if self.fits(v)]
             count -= bool(values)
             if count <= 0:
                 return
@@ -221,20 +212,3 @@ def generate(seed: int) -> Program:
     """The program of a seed."""
     return program(seed, CallGenerator(seed))
 
-
-def check(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
-    """AssertionError unless every level, and native code with so many threads, give the same bits."""
-    rng = random.Random(program.seed)
-    skipped = find_pass("inline") if rng.random() < 0.7 else None
-    small = (("worth", rng.choice((0, 0, 5))),)
-    steps = [Step(s.transform, small) if s.transform is find_pass("parallelize") else s
-             for s in pipeline.steps("llvm", host().vector_bits) if s.transform is not skipped]
-    lowered, wanted = lower(program, Pipeline(steps))
-    entry = build(lowered, host()).entry("main")
-    before = mlc.get_num_threads()
-    try:
-        for count in counts:
-            mlc.set_num_threads(count)
-            same(entry.call([np.array(a) for a in program.arguments]), wanted, f"native code, {count} threads")
-    finally:
-        mlc.set_num_threads(before)

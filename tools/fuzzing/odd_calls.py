@@ -1,4 +1,4 @@
-"""Calls of public functions with arguments that make no sense, drawn by a seed: what `test_odd_calls.py` makes."""
+"""Calls of public functions with arguments that make no sense: each is refused with a code, or taken."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import numpy as np
-import pytest
 
 import mlc
 from mlc.frontend import eager
@@ -199,12 +199,10 @@ class Stopped:
 
 
 @contextmanager
-def without_native_code(patch: pytest.MonkeyPatch) -> Iterator[None]:
+def without_native_code() -> Iterator[None]:
     """Within, what an operation would run is recorded and goes no further."""
-    with patch.context() as m:
-        m.setattr(eager.Compiler, "compile", staticmethod(lambda module, where: Stopped()))
-        m.setattr(eager, "_kernels", {})
-        m.setattr(eager, "_by_shape", {})
+    with (mock.patch.object(eager.Compiler, "compile", staticmethod(lambda module, where: Stopped())),
+          mock.patch.object(eager, "_kernels", {}), mock.patch.object(eager, "_by_shape", {})):
         yield
 
 

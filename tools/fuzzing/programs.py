@@ -1,4 +1,4 @@
-"""Random well-typed programs on tensors, the check that they mean the same at every level, and their reduction.
+"""Random well-typed programs on tensors.
 
 A program is a graph of 3 to 25 operations of every family on shapes with sizes of 0, 1, primes and symbols, with
 several results, donated arguments and mixed element types. All of it follows from the seed: the module, the numbers
@@ -12,31 +12,23 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from mlc.backends.executable import build
-from mlc.backends.target import Target, host
-from mlc.dialects import loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Func, Return, function
-from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Unary
-from mlc.ir.core import REGISTRY, Op, Value, at_end, before
-from mlc.ir.interp import run_function
+from mlc.ir.core import REGISTRY, Op, Value, at_end
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, evaluate, product, sym, symbols
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, f64, i1, i8, i32, i64, to_numpy
 from mlc.ir.verify import verify
-from mlc.passes import pipeline
-from mlc.passes.vectorize import steps
-from tests.arrays import difference
+from mlc.tools.fuzzing import registry
 
 Array = np.ndarray[Any, Any]
 
@@ -48,8 +40,6 @@ NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37, 0)}
 MOST_ELEMENTS = 1200
 MOST_STEPS = 20_000
 """Limits of a tensor and of a product, for the interpreter's sake."""
-ROUNDS = ("decompose", "fix_numerics")
-"""Passes that may choose other roundings; across all others every bit stays."""
 
 
 def kind(dtype: ScalarType) -> str:
@@ -96,7 +86,7 @@ class Generator:
                 attempts += 1
                 family = rng.choices(FAMILIES, [w for _, w in WEIGHTS])[0]
                 out = family(self, self.pick())
-                if out is not None and self.elements(out.type.shape) <= MOST_ELEMENTS:
+                if out is not None and self.fits(out):
                     self.values.append(out)
                     made += 1
         self.finish()
@@ -128,6 +118,11 @@ class Generator:
     def elements(self, shape: Sequence[Dim]) -> int:
         """How many elements a shape has, were its empty axes of size 1: loops around an empty one run too."""
         return math.prod(max(1, evaluate(d, self.numbers)) for d in shape)
+
+    def fits(self, value: Value) -> bool:
+        """Whether a value is a tensor of moderate size, whatever the symbols in it stand for."""
+        return self.elements(value.type.shape) <= MOST_ELEMENTS and all(
+            evaluate(d, self.numbers) >= 0 for d in value.type.shape)
 
     def shape(self) -> tuple[Dim, ...]:
         while True:
@@ -344,16 +339,44 @@ class Generator:
         if not axes or self.rng.random() < 0.4:
             return plain(x).result
         axis = self.rng.choice(axes)
+        if self.rng.random() < 0.2:
+            return self.rng.choice((tn.ArgMax, tn.ArgMin))(x, axis).result
         by_axis = self.rng.choice((tn.Softmax, tn.LogSoftmax, tn.LogSumExp))
         by_axes = self.rng.choice((tn.Mean, lambda x, axes: tn.LayerNorm(x, None, None, axes)))
         return by_axis(x, axis).result if self.rng.random() < 0.6 else by_axes(x, (axis,)).result
+
+    def registered(self, x: Value) -> Value | None:
+        """An operation of any class: those that came later are among them without being named here."""
+        op = registry.drawn(self.rng.choice(registry.functions()), [*self.values, x], self.rng)
+        return op.results[0] if op is not None else None
+
+    def window(self, x: Value) -> Value | None:
+        """A convolution or a maximum over windows of one or two axes."""
+        rng, shape = self.rng, x.type.shape
+        if not isinstance(x.type.dtype, FloatType) or not shape or not all(isinstance(d, int) for d in shape[-2:]):
+            return None
+        axes = rng.randint(1, min(2, len(shape)))
+        sizes = [rng.randint(1, 3) for _ in range(axes)]
+        if any(not isinstance(d, int) or d < k for d, k in zip(shape[-axes:], sizes)):
+            return None
+        ways: dict[str, Any] = {"stride": tuple(rng.randint(1, 3) for _ in sizes)}
+        ways |= {name: tuple(rng.randint(0, k - 1) for k in sizes) for name in ("low", "high")}
+        if rng.random() < 0.4:
+            return tn.MaxPool(x, tuple(sizes), **ways).result
+        groups = rng.choice((1, 1, 2))
+        lead = (rng.randint(0, 2), 2 * groups)
+        if self.elements((*lead, *shape[-axes:])) > MOST_ELEMENTS // 2 or len(shape) > axes:
+            return None
+        spread = tn.BroadcastTo(x, (*lead, *shape)).result
+        return tn.Convolution(spread, self.like(x.type.dtype, (2 * groups, 2, *sizes)), groups=groups, **ways).result
 
 
 WEIGHTS: tuple[tuple[Callable[[Generator, Value], Value | None], int], ...] = (
     (Generator.unary, 5), (Generator.binary, 9), (Generator.compare, 1), (Generator.select, 2), (Generator.cast, 2),
     (Generator.reduce, 5), (Generator.reshape, 3), (Generator.transpose, 2), (Generator.broadcast, 2),
     (Generator.slice, 2), (Generator.pad, 2), (Generator.concat, 2), (Generator.reverse, 1), (Generator.take, 1),
-    (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1))
+    (Generator.take_along, 1), (Generator.dot, 4), (Generator.source, 1), (Generator.composite, 1),
+    (Generator.registered, 3), (Generator.window, 1))
 FAMILIES = [family for family, _ in WEIGHTS]
 
 
@@ -369,16 +392,21 @@ def sweep(main: Func) -> None:
 
 
 def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: ScalarType) -> Array:
-    """Small numbers, some of them integers, zeros, negative zeros, infinite or NaN."""
+    """Small numbers; some of them equal, zeros of either sign, infinite, NaN, denormal, or as large as there are."""
     target = to_numpy(dtype)
     if dtype == i1:
         return np.asarray(rng.random(shape) < 0.5)
+    rare = rng.random(shape) < 0.02
     if isinstance(dtype, IntType):
-        return np.asarray(rng.integers(0 if dtype.unsigned else -9, 12, shape)).astype(target)
-    out = np.asarray(rng.standard_normal(shape) * 2)
-    out = np.where(rng.random(shape) < 0.1, np.round(out), out)
-    return np.asarray(np.where(rng.random(shape) < 0.02, rng.choice([0.0, -0.0, np.inf, -np.inf, np.nan], shape),
-                               out)).astype(target)
+        out = np.asarray(rng.integers(0 if dtype.unsigned else -9, 12, shape)).astype(target)
+        bounds = np.iinfo(target)
+        return np.where(rare, rng.choice(np.array([bounds.min, bounds.max], target), shape), out)
+    numbers = np.asarray(rng.standard_normal(shape) * 2)
+    numbers = np.where(rng.random(shape) < 0.1, np.round(numbers), numbers)
+    limits: Any = ml_dtypes.finfo
+    least, greatest = float(limits(target).smallest_subnormal), float(limits(target).max)
+    strange = [0.0, -0.0, np.inf, -np.inf, np.nan, least, -3 * least, greatest, -greatest]
+    return np.asarray(np.where(rare, rng.choice(strange, shape), numbers)).astype(target)
 
 
 def generate(seed: int) -> Program:
@@ -394,181 +422,3 @@ def program(seed: int, generator: Generator) -> Program:
     arguments = tuple(random_array(rng, [evaluate(d, generator.numbers) for d in a.type.shape], a.type.dtype)
                       for a in generator.main.block.args)
     return Program(seed, to_text(made), arguments)
-
-
-# -- the check --------------------------------------------------------------------------------------------------------
-def check(program: Program, target: Target | None = None, vector_bits: int | None = None,
-          between: Callable[[Step, Module], None] | None = None) -> None:
-    """AssertionError (or what the compiler raises) unless every level and native code give the same bits.
-
-    Across `ROUNDS` only types and integers that no float reaches are compared, since random programs magnify
-    differences of rounding; tests/test_meaning.py compares those passes on gentle programs.
-
-    between  edits the module after a pass
-    """
-    target = target or host()
-    steps = pipeline.build("llvm", vector_bits or target.vector_bits)
-    lowered, wanted = lower(program, steps, between)
-    same(native(lowered, program.arguments, target), wanted, "native code")
-
-
-def lower(program: Program, steps: Pipeline, between: Callable[[Step, Module], None] | None = None
-          ) -> tuple[Module, list[Array]]:
-    """The program after the last pass, and its results; AssertionError unless they are the same after every pass."""
-    lowered = program.module()
-    wanted = run_function(lowered, "main", program.arguments)
-
-    def after(step: Step, module: Op) -> None:
-        nonlocal wanted
-        assert isinstance(module, Module)
-        if between is not None:
-            between(step, module)
-        verify(module)
-        found = run_function(module, "main", program.arguments)
-        if step.transform.name in ROUNDS:
-            assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in wanted]
-            wanted = found
-        same(found, wanted, str(step))
-
-    steps.run(lowered, Instruments(after=after))
-    return lowered, wanted
-
-
-def reschedule(module: Module, rng: random.Random) -> None:
-    """Other block sizes and vector dimensions for the kernels of a module of the loop level.
-
-    In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
-    """
-    for kernel in module.inside(Kernel):
-        lanes = {op.dim for op in kernel.inside(loop.Reduce)}
-        lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
-        kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
-                            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
-        if not lanes:
-            kernel.vector = rng.choice((-1, *range(kernel.parallel)))
-
-
-def pack_panels(module: Module, rng: random.Random) -> None:
-    """A random schedule with panels, sums in parts and packed factors for the contractions of a module."""
-    for kernel in module.inside(Kernel):
-        if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
-            continue
-        _, contract = steps.contraction(kernel)
-        n, k = rng.randrange(kernel.parallel), contract.dim
-        lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
-        steps.block(kernel, n, width, vector=True, lanes=lanes)
-        if isinstance(steps.contraction(kernel)[0].parent_op, loop.For):
-            steps.keep_total(kernel)
-        if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
-            steps.split_sum(kernel, rng.choice((4, 8, 16)))
-        for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):
-            size = width if m == n else rng.choice((1, 2, 3, 4))
-            steps.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
-            steps.walk(kernel, m, size)
-        _, contract = steps.contraction(kernel)
-        for side in ("lhs", "rhs"):
-            dims: tuple[int, ...] = getattr(contract, side).type.dims
-            around = steps.enclosing_loops(contract)
-            target = next((op for op in around if op.dim not in dims), None)
-            if target is None or rng.random() < 0.3:
-                continue
-            outside, inside = around[: around.index(target)], around[around.index(target):]
-            blocks = dict(enumerate(kernel.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
-            own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
-            steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
-                       2 if own else rng.choice((0, 2)) if n in dims else 0)
-        if rng.random() < 0.3:
-            steps.unroll(kernel, k, 2)
-
-
-def native(module: Module, arguments: Sequence[Array], target: Target) -> list[Array]:
-    return build(module, target).entry("main").call([np.array(a) for a in arguments])
-
-
-def same(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
-    assert len(found) == len(wanted), f"{where}: {len(found)} results in place of {len(wanted)}"
-    for i, (a, b) in enumerate(zip(found, wanted)):
-        message = difference(a, b, "bits")
-        assert message is None, f"after {where}: result {i} is {message}"
-
-
-# -- reduction --------------------------------------------------------------------------------------------------------
-def reduced(program: Program, fails: Callable[[Program], bool], tries: int = 400) -> Program:
-    """A smaller program that still `fails`: results dropped, and operations replaced by an operand or a number."""
-    best, again = program, True
-    while again:
-        again = False
-        for text in smaller(best):
-            tries -= 1
-            if tries < 0:
-                return best
-            candidate = Program(program.seed, text, program.arguments)
-            if fails(candidate):
-                best, again = candidate, True
-                break
-    return best
-
-
-def smaller(program: Program) -> list[str]:
-    """The texts of programs that are one step smaller."""
-    out = []
-    main = _main(program.module())
-    results = len(main.block.terminator.operands)
-    for i in range(results if results > 1 else 0):
-        out.append(_edited(program, partial(_drop_result, i)))
-    count = len(main.block.ops) - 1
-    for i in reversed(range(count)):
-        op = main.block.ops[i]
-        if len(op.results) != 1 or not isinstance(op.result.type, TensorType):
-            continue
-        stand_ins = [k for k, v in enumerate(op.operands) if v.type == op.result.type]
-        for k in (*stand_ins, -1):
-            if k >= 0 or op.operands:
-                out.append(_edited(program, partial(_drop_op, i, k)))
-    if "donate" in main.attrs:
-        out.append(_edited(program, lambda main: main.attrs.pop("donate")))
-    return out
-
-
-def _main(inside: Module) -> Func:
-    return next(f for f in inside.inside(Func) if f.sym_name == "main")
-
-
-def _edited(program: Program, edit: Callable[[Func], Any]) -> str:
-    inside = program.module()
-    main = _main(inside)
-    edit(main)
-    sweep(main)
-    main.update_type()
-    return to_text(inside)
-
-
-def _drop_result(i: int, main: Func) -> None:
-    terminator = main.block.terminator
-    terminator.set_operands(tuple(v for k, v in enumerate(terminator.operands) if k != i))
-
-
-def _drop_op(i: int, operand: int, main: Func) -> None:
-    op = main.block.ops[i]
-    with before(op):
-        dtype = op.result.type.dtype
-        stand_in = op.operands[operand] if operand >= 0 else \
-            tn.Full(True if dtype == i1 else 1, op.result.type.shape, dtype).result
-    op.result.replace_by(stand_in)
-
-
-def failure(program: Program, run: Callable[[Program], None]) -> str | None:
-    """None if `run` succeeds, else what went wrong, with the reduced program."""
-    def error_of(candidate: Program) -> Exception | None:
-        try:
-            run(candidate)
-        except Exception as error:
-            return error
-        return None
-
-    error = error_of(program)
-    if error is None:
-        return None
-    small = reduced(program, lambda p: type(error_of(p)) is type(error))
-    arrays = "\n".join(f"  argument {i}: {a.dtype}{list(a.shape)}" for i, a in enumerate(small.arguments))
-    return f"seed {program.seed}: {error_of(small)!r}\n{small.text}{arrays}"

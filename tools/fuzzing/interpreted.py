@@ -1,0 +1,61 @@
+"""The interpreter in the place of native code: what is recorded runs at once, and nothing waits for LLVM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from mlc import compiled
+from mlc.dialects import tensor
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.frontend import eager
+from mlc.ir.interp import run_function
+from mlc.passes import pipeline
+from mlc.passes.conditions import size_conditions
+
+Array = np.ndarray[Any, Any]
+FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
+"""So many passes lead to where sums have their order: from there on every pass keeps every bit."""
+DERIVED = [text for _, text, _ in pipeline.SHARED].index("grad") + 1
+"""So many to where derivatives are ordinary operations."""
+
+
+class Interpreted:
+    """What stands for native code: a module after the first `passes` of the pipeline, run by the interpreter."""
+
+    linked: Any = None
+
+    def __init__(self, module: Module, passes: int = FIXED) -> None:
+        for step in pipeline.steps("llvm")[:passes]:
+            step.transform.run(module, **dict(step.options))
+        self.module = module
+        main = next(f for f in module.inside(Func) if f.sym_name == "main")
+        self.inputs = [a.type for a in main.args]
+        self.conditions = list(size_conditions(main))
+        for op in list(main.inside(tensor.ConstrainSize)):
+            op.erase()
+
+    @property
+    def interface(self) -> Interpreted:
+        return self
+
+    def entry(self, name: str) -> Interpreted:
+        return self
+
+    def call(self, arrays: Sequence[Any]) -> list[Array]:
+        return [np.asarray(r) for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
+
+
+@contextmanager
+def interpreted() -> Iterator[None]:
+    """Within, compiled functions and operations on arrays are interpreted."""
+    compiler = staticmethod(lambda module, where: Interpreted(module, DERIVED))
+    with (mock.patch.object(compiled, "code_for", lambda module, *rest: Interpreted(module)),
+          mock.patch.object(eager.Compiler, "compile", compiler, create=True),
+          mock.patch.object(eager, "_kernels", {}), mock.patch.object(eager, "_by_shape", {})):
+        yield

@@ -1,0 +1,227 @@
+"""A program at all levels: interpreted before and after passes, and run as native code.
+
+`check` compares after every pass, and is what tests of single passes use. `examine` is `mlc fuzz`'s: it interprets at
+the few places where a level ends, and only where something is wrong again after every pass, to name the one at fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlc.backends.executable import build
+from mlc.backends.target import Target, host
+from mlc.dialects.builtin import Module
+from mlc.ir.core import Op
+from mlc.ir.diag import Error
+from mlc.ir.interp import Interpreter, run_function
+from mlc.ir.passes import Instruments, Pipeline, Step
+from mlc.ir.printer import to_text
+from mlc.ir.verify import verify
+from mlc.passes import pipeline
+from mlc.tools import inputs
+from mlc.tools.check import Check, difference
+from mlc.tools.fuzzing.programs import Array, Program
+
+ROUNDS = ("decompose", "fix_numerics")
+"""Passes that may choose other roundings; across all others every bit stays."""
+LANDMARKS = ("signatures", "fix_numerics", "fuse", "bufferize", "outline", "scf_to_llvm")
+"""The passes after which `examine` interprets a module: each is the last before another form of it."""
+RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 1e-17), "float64": (1e150, 1e-150)}
+"""Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
+_VARIES = re.compile(
+    r"'[^']*'|\"[^\"]*\"|[@%#][\w.$-]+|(?<!\w)[-+]?(?:\d[\d.e+-]*|inf|nan)|\[[^\]]*\]|!?\w+<[^>]*>")
+
+
+# -- after every pass -------------------------------------------------------------------------------------------------
+def check(program: Program, target: Target | None = None, vector_bits: int | None = None,
+          between: Callable[[Step, Module], None] | None = None) -> None:
+    """AssertionError (or what the compiler raises) unless every level and native code give the same bits.
+
+    Across `ROUNDS` only types and integers that no float reaches are compared, since random programs magnify
+    differences of rounding.
+
+    between  edits the module after a pass
+    """
+    target = target or host()
+    steps = pipeline.build("llvm", vector_bits or target.vector_bits)
+    lowered, wanted = lower(program, steps, between)
+    same(native(lowered, program.arguments, target), wanted, "native code")
+
+
+def lower(program: Program, steps: Pipeline, between: Callable[[Step, Module], None] | None = None
+          ) -> tuple[Module, list[Array]]:
+    """The program after the last pass, and its results; AssertionError unless they are the same after every pass."""
+    lowered = program.module()
+    wanted = run_function(lowered, "main", program.arguments)
+
+    def after(step: Step, module: Op) -> None:
+        nonlocal wanted
+        assert isinstance(module, Module)
+        if between is not None:
+            between(step, module)
+        verify(module)
+        found = run_function(module, "main", program.arguments)
+        if step.transform.name in ROUNDS:
+            assert [(a.dtype, a.shape) for a in found] == [(a.dtype, a.shape) for a in wanted]
+            wanted = found
+        same(found, wanted, str(step))
+
+    steps.run(lowered, Instruments(after=after))
+    return lowered, wanted
+
+
+def native(module: Module, arguments: Sequence[Array], target: Target) -> list[Array]:
+    return build(module, target).entry("main").call([np.array(a) for a in arguments])
+
+
+def same(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
+    assert len(found) == len(wanted), f"{where}: {len(found)} results in place of {len(wanted)}"
+    for i, (a, b) in enumerate(zip(found, wanted)):
+        message = difference(a, b, exact=True)
+        assert message is None, f"after {where}: result {i} is {message}"
+
+
+# -- at landmarks -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong with one seed.
+
+    key      the same for the same defect: the pass or rule, and the message without what varies
+    message  what was found
+    text     a file that shows it again
+    suffix   what kind of file that is
+    steps    the pass that is to blame, and whether it has to keep every bit
+    """
+
+    key: str
+    message: str
+    text: str = ""
+    suffix: str = ".mlir"
+    steps: str = ""
+    exact: bool = True
+
+
+def key_of(error: BaseException | str, where: str = "") -> str:
+    """What is the same of an error wherever it comes up: its code or class, the place, and its words."""
+    if isinstance(error, str):
+        return f"{where}: {_VARIES.sub('_', error)}"[:200]
+    what = error.code or type(error).__name__ if isinstance(error, Error) else type(error).__name__
+    rule = ", ".join(re.sub(r":.*", "", n) for n in getattr(error, "notes", ()) if n.startswith("rule "))
+    text = str(getattr(error, "message", error)).partition("\n")[0]
+    return " ".join(filter(None, (what, where, rule, _VARIES.sub("_", text))))[:240]
+
+
+def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> Failure | None:
+    """None if the program means the same at each landmark as far down as the pass `depth`, and as native code."""
+    try:
+        walk = Walk(program)
+        agrees = all(walk.take(step, exact, step.transform.name in LANDMARKS) for step, exact in stages(depth, program))
+        if agrees and run_native and depth == "llvm":
+            walk.run.native()
+    except Exception:                                      # whatever a pass dies of is a finding
+        agrees = False
+    return None if agrees else first_failure(program, depth, run_native)
+
+
+def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
+    """The failure of a program that is known to fail, with the pass that is to blame."""
+    walk: Walk | None = None
+    at: Step | None = None
+    try:
+        walk = Walk(program)
+        for step, exact in stages(depth, program):
+            at = step
+            before = walk.run.module.clone()
+            if not walk.take(step, exact, compare=True):
+                walk = Walk(program, before, exact)        # again, for the rule and its firing
+                walk.run.run([step])
+        at = None
+        if run_native and depth == "llvm":
+            walk.run.native()
+    except Exception as error:                             # whatever a pass dies of is a finding
+        where = "" if at is None else f"pass {at.transform.name}"
+        held = program.text if walk is None or at is None else held_by(walk.run, at)
+        return Failure(key_of(error, where), f"{type(error).__name__}: {error}", held, steps=str(at or ""),
+                       exact=walk is not None and walk.run.exact)
+    return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
+
+
+def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
+    """The passes of an examination as far as `depth`, and whether each has to keep every bit.
+
+    All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
+    of a derivative is what the interpreter runs, of many lanes it is not.
+    """
+    steps = pipeline.steps("llvm", host().vector_bits)
+    names = [step.transform.name for step in steps]
+    chosen = range(names.index("decompose"), names.index("fix_numerics") + 1)
+    plain = "autodiff." not in program.text
+    rows = [(step, i > chosen.stop - 1 or (plain and i < chosen.start)) for i, step in enumerate(steps)]
+    return rows if depth == "llvm" else rows[: len(names) - names[::-1].index(depth)]
+
+
+class Walk:
+    """A program on its way down, compared with what it was where it was compared last."""
+
+    def __init__(self, program: Program, module: Op | None = None, exact: bool = False) -> None:
+        module = module if module is not None else program.module()
+        self.run = Check(module, "main", program.arguments, exact, keep=False)
+        self.before = module.clone()
+
+    def take(self, step: Step, exact: bool, compare: bool) -> bool:
+        """Run one pass; whether the module means the same, where it is compared."""
+        run = self.run
+        run.exact = exact
+        step.transform.run(run.module, **dict(step.options))
+        run.form = step.transform.gives or run.form
+        if not compare:
+            return True
+        run.before = self.before
+        if run.wrong(run.module, run.form) is not None and (exact or not self._leaves_the_range()):
+            return False
+        if not exact:
+            run.outcome = run.interpret(run.module)
+        if step.transform.name not in LANDMARKS[1:]:       # from there on nothing rounds any more
+            self.before = run.module.clone()
+        return True
+
+    def _leaves_the_range(self) -> bool:
+        """Whether numbers come so near to the greatest or the least that a formula of theirs may overflow."""
+        found = False
+
+        def watch(op: Op, results: Sequence[Any]) -> None:
+            nonlocal found
+            found = found or any(isinstance(x, np.ndarray) and x.dtype.name in RANGES and _is_extreme(x)
+                                 for x in results)
+
+        given = [np.array(a) for a in self.run.arrays]
+        watch(self.before, given)
+        Interpreter(self.before, watch).call("main", given)
+        return found
+
+
+def _is_extreme(x: Array) -> bool:
+    greatest, least = RANGES[x.dtype.name]
+    size = np.abs(x.astype(np.float64))
+    return bool(np.any(np.isfinite(size) & (size > greatest) | (size > 0) & (size < least)))
+
+
+def held_by(run: Check, step: Step) -> str:
+    """A file that fails again: the module before the pass, with the pass and the arrays."""
+    return f"// test: pass {step}\n" + inputs.reproducer(to_text(run.before, locations=False), str(step), run.entry,
+                                                        run.arrays, run.types, run.exact)
+
+
+def fails_again(module: Op, arrays: Sequence[Any], step: Step, exact: bool) -> str | None:
+    """The key of what is wrong with one pass on a module; None if nothing is."""
+    try:
+        run = Check(module.clone(), "main", arrays, exact, keep=False)
+        run.run([step])
+    except Exception as error:                             # whatever a pass dies of is a finding
+        return key_of(error, f"pass {step.transform.name}")
+    return None

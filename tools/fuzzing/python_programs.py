@@ -1,0 +1,385 @@
+"""Random Python programs that mlc and PyTorch run: op by op, recorded for these sizes and for all, and differentiated.
+
+A program is the text of a module with one function, `f`. It names its library `T`, so the same text runs with either.
+Arrays hold float64, in which the roundings of so few operations stay far from what a mistake makes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import random
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import mlc
+from mlc.compiled import Compiled
+from mlc.ir.diag import Error, InternalError
+from mlc.ir.files import write_text
+from mlc.tools.fuzzing import odd_calls
+from mlc.tools.fuzzing.interpreted import interpreted
+from mlc.tools.fuzzing.levels import Failure, key_of
+
+Array = np.ndarray[Any, Any]
+UNARY = ("T.exp({x})", "T.sin({x})", "T.cos({x})", "T.tanh({x})", "T.abs({x})", "-{x}", "T.sigmoid({x})", "T.relu({x})",
+         "T.square({x})", "T.erf({x})", "T.expm1({x})", "T.atan({x})", "T.asinh({x})", "T.log1p(T.abs({x}))",
+         "T.sqrt(T.abs({x}) + 1)", "T.rsqrt(1 + {x} * {x})", "T.sinh({x})", "T.erfc({x})", "{x}.clamp(-1, 1.5)",
+         "{x} ** 2", "{x} ** 3", "1 / (2 + {x} * {x})", "T.nn.functional.gelu({x})",
+         "T.nn.functional.silu({x}.clamp(min=-99))",
+         "T.nn.functional.softplus({x})", "T.nn.functional.elu({x})", "T.nn.functional.hardtanh({x})",
+         "T.nn.functional.leaky_relu({x}, 0.1)", "T.where({x} > 0, {x}, {x} * 0.5)", "T.floor({x}) + {x}",
+         "T.round({x}) * {x}", "T.sign({x}) * {x}", "{x}.detach() + {x}", "T.clamp({x}, min=0.1)",
+         "T.logaddexp({x}, {x})",
+         "T.nan_to_num({x})", "T.trunc({x}) + {x}", "T.frac({x})", "T.sinc({x})", "T.log2(T.abs({x}) + 2)")
+BINARY = ("{x} + {y}", "{x} - {y}", "{x} * {y}", "{x} / (1.5 + T.abs({y}))", "T.maximum({x}, {y})",
+          "T.minimum({x}, {y})", "T.atan2({x}, {y})", "T.hypot({x}, {y})", "T.where({x} < {y}, {x}, {y})",
+          "T.fmod({x}, 0.7 + T.abs({y}))", "T.remainder({x}, 0.7 + T.abs({y}))", "T.lerp({x}, {y}, 0.3)",
+          "T.logaddexp({x}, {y})", "T.addcmul({x}, {y}, {y})", "T.pow(T.abs({x}) + 0.5, {y})", "T.copysign({x}, {y})",
+          "T.xlogy({x}, T.abs({y}) + 1)", "T.fmax({x}, {y})", "T.heaviside({x}, {y})")
+ALONG = ("T.softmax({x}, {d})", "T.log_softmax({x}, {d})", "T.cumsum({x}, {d})", "T.cumprod({x}, {d})",
+         "T.flip({x}, ({d},))", "T.roll({x}, 2, {d})", "T.sort({x}, {d})[0]", "T.cummax({x}, {d})[0]",
+         "T.logcumsumexp({x}, {d})", "T.nn.functional.normalize({x}, dim={d})", "T.sort({x}, {d}, descending=True)[0]",
+         "{x} - {x}.mean({d}, keepdim=True)", "T.gather({x}, {d}, T.argsort({x}, {d}))")
+REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x}, {d})", "T.prod({x}, {d})",
+           "T.logsumexp({x}, {d})", "T.var({x}, {d}, correction=0)", "{x}.max({d})[0]", "{x}.min({d}).values",
+           "T.norm({x}, dim={d})", "T.nansum({x}, {d})", "{x}.select({d}, 0)", "T.median({x}, {d})[0]",
+           "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
+TOLERANCE = 1e-6
+"""Relative to an element and to the largest of its array."""
+LOSS = """
+
+def loss(*xs):
+    return sum((T.sin(y).sum() for y in f(*xs)), T.zeros(()))
+"""
+"""What is differentiated. It stands beside `f`, since the recorder leaves the code of mlc itself alone."""
+SPECIAL = (0.0, -0.0, 1.0, 2.5, -0.5, float("inf"), -float("inf"), float("nan"), 1e-310, 1e300)
+
+
+@dataclass(frozen=True)
+class PythonProgram:
+    """`f(parameters)` with these lines and results, what it is called with, and whether that is ordinary numbers."""
+
+    seed: int
+    parameters: str
+    lines: tuple[str, ...]
+    results: tuple[str, ...]
+    arrays: tuple[Array, ...]
+    smooth: bool
+
+    @property
+    def text(self) -> str:
+        body = "".join(f"{line}\n" for line in self.lines)
+        return f"\n\ndef f({self.parameters}):\n{body}    return {', '.join(self.results)},\n{LOSS}"
+
+    def beginnings(self) -> Iterator[PythonProgram]:
+        """The program up to each of its assignments, whose value is all that is returned."""
+        for end, line in enumerate(self.lines, 1):
+            name = re.match(r"    (v\d+) = ", line)
+            if name is not None:
+                yield replace(self, lines=self.lines[:end], results=(name[1],))
+            elif end == len(self.lines) or not self.lines[end].startswith("     "):
+                yield replace(self, lines=self.lines[:end], results=(re.findall(r"\bv\d+\b", line)[0],))
+
+    def load(self, folder: Path, library: str) -> ModuleType:
+        """The program as a module that uses mlc or torch."""
+        name = f"fuzz_{self.seed}_{library}"
+        path = folder / f"{name}.py"
+        write_text(path, f"import {library} as T\n{self.text}")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+
+@cache
+def functions() -> list[str]:
+    """The public functions of tensors, as `T.` has them."""
+    names = [name.removeprefix("mlc.") for name in odd_calls.public_functions() if name.startswith("mlc.")]
+    return sorted(n for n in names if n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)
+
+
+class Writer:
+    """Writes one program line by line, and knows the shape of every variable."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(f"python {seed}")
+        self.lines: list[str] = []
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self.depth = 1
+
+    def say(self, line: str) -> None:
+        self.lines.append("    " * self.depth + line)
+
+    def new(self, expression: str, shape: tuple[int, ...]) -> str:
+        name = f"v{len(self.shapes)}"
+        self.say(f"{name} = {expression}")
+        self.shapes[name] = shape
+        return name
+
+    def pick(self) -> str:
+        names = [*self.shapes]
+        return names[-1 - min(int(self.rng.expovariate(0.4)), len(names) - 1)]
+
+    def fitting(self, shape: tuple[int, ...]) -> str:
+        """A variable that broadcasts to a shape, or a number."""
+        names = [n for n, s in self.shapes.items() if len(s) <= len(shape)
+                 and all(a in (1, b) for a, b in zip(reversed(s), reversed(shape)))]
+        return self.rng.choice(names)
+
+    def elementwise(self, x: str) -> tuple[str, tuple[int, ...]]:
+        rng, shape = self.rng, self.shapes[x]
+        if rng.random() < 0.55:
+            return rng.choice(UNARY).format(x=x), shape
+        return rng.choice(BINARY).format(x=x, y=self.fitting(shape)), shape
+
+    def statement(self) -> None:
+        rng, x = self.rng, self.pick()
+        shape = self.shapes[x]
+        way = rng.random()
+        d = rng.randrange(len(shape)) if shape else 0
+        if way < 0.4 or not shape:
+            self.new(*self.elementwise(x))
+        elif way < 0.55:
+            self.new(rng.choice(ALONG).format(x=x, d=d), shape)
+        elif way < 0.7 and shape[d] > 0:
+            self.new(rng.choice(REDUCED).format(x=x, d=d), shape[:d] + shape[d + 1:])
+        elif way < 0.85:
+            self.moved(x, d)
+        else:
+            rng.choice((self.loop, self.branch, self.repeat, self.listed))(x)
+
+    def any_function(self) -> None:
+        """A call of any public function, whose results may be anything: nothing goes on from there."""
+        rng, names = self.rng, [*self.shapes]
+        tensors = [rng.choice(names) for _ in range(rng.choice((1, 1, 1, 2, 2, 3)))]
+        numbers = rng.choices(("0", "1", "-1", "2", "0.5", "True", "(0,)", "None"), k=rng.choice((0, 0, 1, 2)))
+        self.new(f"T.{rng.choice(functions())}({', '.join(tensors + numbers)})", ())
+
+    def moved(self, x: str, d: int) -> None:
+        rng, shape = self.rng, self.shapes[x]
+        n = shape[d]
+        if n > 1 and rng.random() < 0.4:
+            a, b, step = rng.randrange(n), rng.randint(0, n), rng.choice((1, 2))
+            a, b = min(a, b), max(a, b)
+            index = ", ".join([":"] * d + [f"{a}:{b}:{step}"])
+            self.new(f"{x}[{index}]", (*shape[:d], len(range(a, b, step)), *shape[d + 1:]))
+        elif rng.random() < 0.3:
+            self.new(f"{x}.transpose({d}, -1)", tuple(_swapped(shape, d)))
+        elif rng.random() < 0.5:
+            self.new(f"{x}.unsqueeze({d})", (*shape[:d], 1, *shape[d:]))
+        elif rng.random() < 0.5:
+            self.new(f"T.cat([{x}, {x} * 2], {d})", (*shape[:d], 2 * n, *shape[d + 1:]))
+        elif len(shape) == 2 and rng.random() < 0.6:
+            self.new(f"{x} @ {x}.T", (shape[0], shape[0]))
+        elif len(shape) >= 2 and rng.random() < 0.5:
+            self.new(f"T.tril({x})", shape)
+        else:
+            self.new(f"{x}.reshape(-1)" if 0 not in shape else f"{x}.flatten()", (int(np.prod(shape)),))
+
+    def inner(self, x: str, count: int) -> None:
+        """Statements on a block's own variables, and an assignment to `x`."""
+        known = dict(self.shapes)
+        self.depth += 1
+        y = x
+        for _ in range(count):
+            expression, shape = self.elementwise(y)
+            y = self.new(expression, shape)
+        self.say(f"{x} = T.tanh({y})")
+        self.depth -= 1
+        self.shapes = known
+
+    def own(self, x: str) -> str:
+        """A variable that a block may assign to."""
+        return self.new(f"{x} * 1.0", self.shapes[x])
+
+    def loop(self, x: str) -> None:
+        y = self.own(x)
+        self.say(f"for i{y} in range({self.rng.randint(0, 3)}):")
+        self.inner(y, self.rng.randint(1, 2))
+
+    def branch(self, x: str) -> None:
+        y = self.own(x)
+        self.say(f"if T.sum({self.pick()}) > {self.rng.choice((0, 0.5, -1))}:")
+        self.inner(y, 1)
+        if self.rng.random() < 0.6:
+            self.say("else:")
+            self.inner(y, 1)
+
+    def repeat(self, x: str) -> None:
+        y = self.own(x)
+        count = self.new("T.zeros(())", ())
+        self.say(f"while {count} < {self.rng.randint(0, 3)}:")
+        self.inner(y, 1)
+        self.depth += 1
+        self.say(f"{count} = {count} + 1")
+        self.depth -= 1
+
+    def listed(self, x: str) -> None:
+        shape = self.shapes[x]
+        if not shape or not shape[0]:
+            return
+        self.new(f"T.stack([row * k for k, row in enumerate({x})])", shape)
+
+
+def _swapped(shape: Sequence[int], d: int) -> list[int]:
+    out = list(shape)
+    out[d], out[-1] = out[-1], out[d]
+    return out
+
+
+def generate(seed: int) -> PythonProgram:
+    """The program of a seed, and what it is called with: strided arrays, one array twice, and rare values."""
+    writer = Writer(seed)
+    rng, numbers = writer.rng, np.random.default_rng(seed)
+    arrays = []
+    smooth = rng.random() < 0.6
+    for i in range(rng.randint(1, 3)):
+        shape = tuple(rng.choice((0, 1, 2, 3, 4, 5) if rng.random() < 0.2 else (1, 2, 3, 4, 5))
+                      for _ in range(rng.choice((0, 1, 1, 2, 2, 3))))
+        writer.shapes[f"x{i}"] = shape
+        arrays.append(_array(numbers, shape, rng, smooth))
+    if len(arrays) > 1 and arrays[0].shape == arrays[1].shape:
+        arrays[1] = arrays[0]
+    parameters = ", ".join(writer.shapes)
+    if rng.random() < 0.4:
+        writer.any_function()
+        return PythonProgram(seed, parameters, tuple(writer.lines), ([*writer.shapes][-1],), tuple(arrays), smooth)
+    for _ in range(rng.randint(2, 8)):
+        writer.statement()
+    names = [*writer.shapes]
+    results = sorted({names[-1], *rng.sample(names, min(2, len(names)))})
+    return PythonProgram(seed, parameters, tuple(writer.lines), tuple(results), tuple(arrays), smooth)
+
+
+def _array(numbers: np.random.Generator, shape: tuple[int, ...], rng: random.Random, smooth: bool) -> Array:
+    x = np.asarray(numbers.standard_normal(shape))
+    if not smooth:
+        x = np.asarray(np.where(numbers.random(shape) < 0.15, numbers.choice(SPECIAL, shape), x))
+    layout = rng.random()
+    if layout < 0.2 and x.ndim:
+        return np.repeat(x, 2, axis=0)[::2]
+    if layout < 0.3 and x.ndim > 1:
+        return np.asfortranarray(x)
+    return x
+
+
+def examine(program: PythonProgram) -> Failure | None:
+    """None if the program gives the same however it is run."""
+    with tempfile.TemporaryDirectory(prefix="mlc-fuzz-") as folder, interpreted():
+        own = program.load(Path(folder), "mlc")
+        f = own.f
+        plain = outcome(f, [mlc.asarray(x) for x in program.arrays])
+        for dynamic in (False, True)[: 2 if program.seed % 3 == 0 else 1]:
+            found = outcome(Compiled(f, dynamic=dynamic), program.arrays)
+            if message := unlike(found, plain):
+                return _failure(program, "compiled for all sizes" if dynamic else "compiled", message)
+        if importlib.util.find_spec("torch") is not None and not isinstance(plain, str):
+            return against_torch(program, own, plain, Path(folder))
+    return None
+
+
+def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], folder: Path) -> Failure | None:
+    """What differs from PyTorch: values, and of programs on ordinary numbers derivatives."""
+    torch: Any = importlib.import_module("torch")
+    theirs = program.load(folder, "torch")
+    given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]
+    try:
+        wanted = [np.asarray(x) for x in _leaves(theirs.f(*given))]
+    except (RuntimeError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError):
+        return None                                        # PyTorch has no such thing, or refuses what is empty
+    if message := unlike(plain, wanted):
+        return _failure(program, "against torch", message)
+    if not program.smooth or not any(np.isfinite(x).all() and x.size for x in wanted):
+        return None
+    for x in given:
+        x.requires_grad_()
+    try:
+        grads = torch.autograd.grad(theirs.loss(*given), given, allow_unused=True)
+    except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError):
+        return None
+    wanted = [np.zeros(x.shape) if d is None else d.numpy() for x, d in zip(given, grads)]
+    found = outcome(Compiled(mlc.grad(own.loss, argnums=tuple(range(len(given)))), dynamic=False), program.arrays)
+    message = unlike(found, wanted)
+    return _failure(program, "gradient against torch", message) if message else None
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    if isinstance(x, tuple | list):
+        for part in x:
+            yield from _leaves(part)
+    elif x is not None:
+        yield x
+
+
+def outcome(f: Callable[..., Any], args: Sequence[Any]) -> list[Array] | str:
+    """The results of a call as arrays, or how it is refused."""
+    try:
+        found = [np.asarray(x.numpy() if hasattr(x, "numpy") else x) for x in _leaves(f(*args))]
+        return found if all(x.dtype != object for x in found) else "no numbers"           # a function, say
+    except InternalError:
+        raise
+    except Error as error:
+        return f"refused with {error.code}: {error.message}"
+    except (IndexError, TypeError, ValueError) as error:
+        return f"refused with {type(error).__name__}: {error}"
+
+
+def unlike(got: list[Array] | str, want: list[Array] | str) -> str | None:
+    """None if two outcomes agree, else where they do not. Large results may be off by more."""
+    if isinstance(got, str) or isinstance(want, str):
+        if isinstance(got, str) and isinstance(want, str):
+            return None
+        said = [x if isinstance(x, str) else "results" for x in (got, want)]
+        return f"{said[0]} in place of {said[1]}"
+    if len(got) != len(want):
+        return f"{len(got)} results in place of {len(want)}"
+    for i, (a, b) in enumerate(zip(got, want)):
+        if a.shape != b.shape:
+            return f"result {i} has shape {list(a.shape)} in place of {list(b.shape)}"
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        with np.errstate(all="ignore"):
+            scale = np.max(np.abs(y), initial=1.0, where=np.isfinite(y))
+            same = np.isclose(x, y, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True)
+        if not same.all():
+            at = tuple(int(k) for k in np.argwhere(~same)[0])
+            return f"result {i} is {x[at]!r} in place of {y[at]!r} at {list(at)} ({int((~same).sum())} of {same.size})"
+    return None
+
+
+def _failure(program: PythonProgram, where: str, message: str) -> Failure:
+    arrays = "\n".join(f"# x{i}: {x.tolist()}" for i, x in enumerate(program.arrays))
+    return Failure(key_of(message, where), message, f"import mlc as T\n{program.text}\n{arrays}\n", ".py")
+
+
+def examine_all(program: PythonProgram) -> Failure | None:
+    """As `examine`, of the shortest beginning that fails, which tells failures of different expressions apart."""
+    found = examine_safely(program)
+    if found is None:
+        return None
+    for short in program.beginnings():
+        if (small := examine_safely(short)) is not None:
+            expression = re.sub(r"\b[vx]\d+\b", "x", short.lines[-1].strip())
+            return replace(small, key=f"{small.key[:120]} {expression}")
+    return found
+
+
+def examine_safely(program: PythonProgram) -> Failure | None:
+    """As `examine`; what it dies of is a failure, too."""
+    try:
+        return examine(program)
+    except Exception as error:                             # whatever a recording dies of is a finding
+        return crashed(program, error)
+
+
+def crashed(program: PythonProgram, error: BaseException) -> Failure:
+    """The failure of a program that ends with an error which is none of the user's."""
+    return _failure(program, key_of(error), f"{type(error).__name__}: {error}")

@@ -1,0 +1,114 @@
+"""Operations of any class with operands and attributes drawn at random, from what their fields declare alone.
+
+Most draws are refused by `infer`, and what is refused has to be refused by an Error: so the same draws give operations
+for valid programs and show what ill-formed ones do.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.ir.core import REGISTRY, Op, Value
+from mlc.ir.diag import Error
+from mlc.ir.fields import Field
+from mlc.ir.sizes import Dim, sym
+from mlc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i32, i64
+
+WORDS = ("sum", "mean", "none", "prod", "max", "min", "add", "mul", "set", "eq", "ne", "lt", "le", "tanh")
+LEFT_OUT = frozenset({
+    "tensor.yield", "tensor.kernel", "tensor.map", "tensor.witness", "tensor.item", "tensor.from_scalar",
+    "tensor.extent", "tensor.fail_if", "tensor.constrain_size",
+    "tensor.take", "tensor.take_along", "tensor.scatter", "tensor.scatter_along", "tensor.cross_entropy",
+    "tensor.argmax", "tensor.argmin", "tensor.one_hot", "tensor.pick", "tensor.place", "tensor.search_sorted",
+    "tensor.cholesky", "tensor.eigh", "tensor.svd", "tensor.qr", "tensor.lu", "tensor.pinv", "tensor.solve",
+    "tensor.triangular_solve", "tensor.matrix_exp",
+})
+"""Operations that programs of any values do not hold: those that are no functions of tensors, those that refuse
+values, and decompositions, in which near arguments give results that are far apart."""
+
+
+def functions() -> list[type[Op]]:
+    """The operations that any tensors of fitting types may be given to."""
+    return [cls for name, cls in sorted(REGISTRY.items()) if name.startswith("tensor.") and name not in LEFT_OUT]
+
+
+def drawn(cls: type[Op], values: Sequence[Value], rng: random.Random, strange: bool = False) -> Op | None:
+    """An operation of a class on some of these values, or None where it is refused.
+
+    strange  attributes that hardly ever make sense, too
+    """
+    near = values[-1 - min(int(rng.expovariate(0.5)), len(values) - 1)]
+    given = {f.name: _value(f, near, values, rng, strange) for f in cls.fields
+             if f.name != "order" and f.kind in ("operand", "attr")}
+    try:
+        return cls(**given)
+    except Error as error:
+        if not error.code:
+            raise
+        return None
+
+
+def _value(field: Field, near: Value, values: Sequence[Value], rng: random.Random, strange: bool) -> Any:
+    if field.kind == "attr":
+        return attribute(field.shape, near.type, rng, strange)
+    if field.shape == "many":
+        return tuple(_operand(near, values, rng) for _ in range(rng.randint(1, 3)))
+    if field.shape == "optional" and rng.random() < 0.5:
+        return None
+    return _operand(near, values, rng)
+
+
+def _operand(near: Value, values: Sequence[Value], rng: random.Random) -> Value:
+    """Mostly a value that the others go with."""
+    alike = [v for v in values if v.type == near.type] if rng.random() < 0.7 else values
+    return rng.choice(alike)
+
+
+def attribute(annotation: str, near: Any, rng: random.Random, strange: bool) -> Any:
+    """A value of an annotation, one that goes with a tensor like `near` where there is a choice."""
+    rank = near.rank if isinstance(near, TensorType) else 0
+    shape: tuple[Dim, ...] = near.shape if isinstance(near, TensorType) else ()
+    match annotation:
+        case "int":
+            return rng.choice((-1, 1 << 40, 1 << 70, -(1 << 63))) if strange and rng.random() < 0.5 else \
+                rng.randrange(max(rank, 1))
+        case "bool":
+            return rng.random() < 0.5
+        case "float" | "float | None":
+            return rng.choice((float("nan"), 1e400, -1.0)) if strange else rng.choice((0.01, 0.5, 1.0))
+        case "Array":
+            shape = tuple(d if isinstance(d, int) and d < 9 else 2 for d in shape)
+            return np.full(shape, rng.choice((0, 1.5, -0.0)), np.float32)
+        case "int | float | bool":
+            return rng.choice((0, 1, 0.5, True))
+        case "str" | "str | None":
+            return rng.choice((*WORDS, "", "\0") if strange else WORDS)
+        case "ScalarType" | "Type":
+            return rng.choice((f32, f64, f16, bf16, i32, i64, i8, i1))
+        case "Dim" | "Dim | None":
+            return _size(rng, shape, strange)
+        case "tuple[Dim, ...]":
+            return shape if shape and rng.random() < 0.4 else \
+                tuple(_size(rng, shape, strange) for _ in range(_count(rng, rank, strange)))
+        case "tuple[int, ...]":
+            return tuple(sorted(rng.sample(range(rank), rng.randint(0, rank)))) if not strange else \
+                tuple(rng.choice((0, 1, -1, 1 << 33)) for _ in range(_count(rng, rank, strange)))
+        case "tuple[tuple[int, int], ...]":
+            return tuple((rng.randrange(-1, 3), rng.randrange(-1, 3)) for _ in range(rng.randint(0, 2)))
+        case _:
+            return ()
+
+
+def _count(rng: random.Random, rank: int, strange: bool) -> int:
+    return rng.randint(0, 5) if strange else rank
+
+
+def _size(rng: random.Random, shape: Sequence[Dim], strange: bool) -> Dim:
+    if strange and rng.random() < 0.4:
+        return rng.choice((-1, 1 << 40, 1 << 63, sym("B") - 7, sym("Q"), sym("B") * sym("N") * (1 << 50)))
+    return rng.choice((*shape, 0, 1, 2, 3))
+

@@ -1,0 +1,59 @@
+"""Schedules drawn at random for the kernels of a module: any of them gives the same bits."""
+
+from __future__ import annotations
+
+import random
+
+from mlc.dialects import loop
+from mlc.dialects.builtin import Module
+from mlc.dialects.loop import Kernel
+from mlc.passes.vectorize import steps
+
+
+def reschedule(module: Module, rng: random.Random) -> None:
+    """Other block sizes and vector dimensions for the kernels of a module of the loop level.
+
+    In a reduction by lanes or in runs, the dimension and the size of its blocks are the order of summation, and stay.
+    """
+    for kernel in module.inside(Kernel):
+        lanes = {op.dim for op in kernel.inside(loop.Reduce)}
+        lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
+        kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
+                            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
+        if not lanes:
+            kernel.vector = rng.choice((-1, *range(kernel.parallel)))
+
+
+def pack_panels(module: Module, rng: random.Random) -> None:
+    """A random schedule with panels, sums in parts and packed factors for the contractions of a module."""
+    for kernel in module.inside(Kernel):
+        if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
+            continue
+        _, contract = steps.contraction(kernel)
+        n, k = rng.randrange(kernel.parallel), contract.dim
+        lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
+        steps.block(kernel, n, width, vector=True, lanes=lanes)
+        if isinstance(steps.contraction(kernel)[0].parent_op, loop.For):
+            steps.keep_total(kernel)
+        if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
+            steps.split_sum(kernel, rng.choice((4, 8, 16)))
+        for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):
+            size = width if m == n else rng.choice((1, 2, 3, 4))
+            steps.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
+            steps.walk(kernel, m, size)
+        _, contract = steps.contraction(kernel)
+        for side in ("lhs", "rhs"):
+            dims: tuple[int, ...] = getattr(contract, side).type.dims
+            around = steps.enclosing_loops(contract)
+            target = next((op for op in around if op.dim not in dims), None)
+            if target is None or rng.random() < 0.3:
+                continue
+            outside, inside = around[: around.index(target)], around[around.index(target):]
+            blocks = dict(enumerate(kernel.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
+            own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
+            steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
+                       2 if own else rng.choice((0, 2)) if n in dims else 0)
+        if rng.random() < 0.3:
+            steps.unroll(kernel, k, 2)
+
+
