@@ -78,7 +78,7 @@ class _Look:
 
     def compiled(self, results: Sequence[Any], module: Callable[[], Op], arrays: Sequence[Any]) -> None:
         """A compiled function has given `results`; `module` tells what was recorded of it, for these arguments."""
-        if (what := self.found(results)) is None or not _finite(arrays):
+        if (what := self.found(results)) is None:
             return
         recorded = module()
         grad.run(recorded)                                 # the functions that are differentiated run in it
@@ -88,6 +88,8 @@ class _Look:
             raise
         except Error:
             pass                                           # the compiled code has reported it, or will
+        if not _finite(arrays):
+            return                                         # it was there before
         raise AnomalyError(f"a compiled function gives {what}, which no single operation makes of finite numbers",
                            code="MLC0672", loc=user_loc(),
                            hint="sums of large numbers overflow in another order: look at the magnitudes")

@@ -10,11 +10,12 @@ import numpy as np
 
 from mlc.api import compile
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.derivatives import vjp
 from mlc.frontend.forward import jvp
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Array, Tensor, as_array, is_operand
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 
 class GradcheckError(UserError):
@@ -23,6 +24,7 @@ class GradcheckError(UserError):
     default_code = "MLC0670"
 
 
+@coded
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
               raise_exception: bool = True, check_forward_ad: bool = True) -> bool:
     """Compare the derivatives of a function with central differences.
@@ -55,6 +57,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     return True
 
 
+@coded
 def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
                   check_forward_ad: bool = True) -> bool:
@@ -96,15 +99,18 @@ class _Problem:
     def of(func: Callable[..., Any], inputs: tuple[Any, ...]) -> _Problem:
         leaves, structure = tree.flatten(inputs)
         where = [i for i, x in enumerate(leaves) if _is_float(x)]
-        if not where:
-            raise UserError("no input is of a floating-point type", code="MLC0671", loc=user_loc(),
+        if not callable(func):
+            raise UserTypeError(f"func is a {type(func).__name__}, expected a function", code="MLC0380", loc=user_loc())
+        if not any(np.size(as_array(leaves[i])) for i in where):
+            raise UserError("no input has elements of a floating-point type", code="MLC0671", loc=user_loc(),
                             hint="pass arrays of floats: gradcheck converts them to float64")
 
         def function(*floats: Any) -> tuple[Any, ...]:
             given = list(leaves)
             for i, x in zip(where, floats):
                 given[i] = x
-            return tuple(y for y in tree.leaves(func(*structure.unflatten(given))) if _is_float(y))
+            found = tree.leaves(func(*structure.unflatten(given)))
+            return tuple(y for y in found if isinstance(y, Tensor) and y.is_floating_point())
 
         paths = tree.paths(inputs, "inputs")
         return _Problem(function, [np.array(as_array(leaves[i]), np.float64) for i in where], [paths[i] for i in where])
@@ -178,7 +184,7 @@ def _differences(problem: _Problem, mode: str, analytical: list[list[Array]], nu
                  atol: float, rtol: float) -> Iterator[str]:
     for path, x, by_result, expected in zip(problem.paths, problem.points, analytical, numerical):
         for j, (a, n) in enumerate(zip(by_result, expected)):
-            bad = ~np.isclose(a, n, rtol=rtol, atol=atol, equal_nan=True)
+            bad = ~np.isclose(a, n, rtol=rtol, atol=atol)
             for where in np.argwhere(bad)[:1]:
                 at, rank = tuple(map(int, where)), a.ndim - x.ndim
                 yield (f"in {mode} the derivative of result {j}{list(at[:rank])} by {path}{list(at[rank:])} is "

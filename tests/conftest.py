@@ -22,6 +22,7 @@ CASES = Path(__file__).parent / "cases"
 
 # What tests compile does not go into the user's cache, nor come from it; processes that they start inherit this.
 _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
+os.environ.pop("COLUMNS", None)                            # what a terminal says of itself: tests have none
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
 

@@ -13,6 +13,7 @@ import numpy as np
 
 import mlc
 from mlc.backends import load
+from mlc.frontend.location import is_ours
 from mlc.ir.weak import WeakList, WeakTable
 from tests.test_layering import name, product
 
@@ -55,7 +56,7 @@ def test_collecting_compiled_functions_runs_no_python() -> None:
     called = list[str]()
 
     def seen(frame: Any, event: str, _: Any) -> None:
-        if event == "call":
+        if event == "call" and is_ours(frame.f_globals.get("__name__", "")):
             called.append(f"{frame.f_code.co_filename}: {frame.f_code.co_name}")
 
     sys.setprofile(seen)

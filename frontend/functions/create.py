@@ -46,7 +46,7 @@ from mlc.frontend.tensor import (
 )
 from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir.core import located
-from mlc.ir.diag import Error, UserError, UserTypeError
+from mlc.ir.diag import BackendError, Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import ScalarType, i64, to_numpy
 
@@ -71,6 +71,8 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
             else:
                 with located(loc):
                     out = f(*args, **keywords)
+        except BackendError:
+            raise                                          # there is no such device
         except Error as error:
             raise as_user_error(error, f.__name__, (), loc) from None
         except FAILURES as error:
