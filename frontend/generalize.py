@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from mlc.frontend.location import user_loc
 from mlc.ir import sizes
-from mlc.ir.diag import Error, Loc
+from mlc.ir.diag import Error, InternalError, Loc
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
@@ -44,6 +44,8 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
         now = [t.with_shape(tuple(shape)) for t, shape in zip(types, shapes)]
         try:
             return record(now), now
+        except InternalError:
+            raise
         except Exception as error:
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:

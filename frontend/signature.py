@@ -13,6 +13,7 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.carries import Undefined
 from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
@@ -236,6 +237,9 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
                         outputs.append(("result", len(results)))
                         results.append(strengthened(tracer(x)))
+                    elif isinstance(x, Undefined):
+                        raise UserError("what is returned may have no value", code="MLC0607", loc=loc,
+                                        hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
                                         "function runs", code="MLC0408", loc=loc,

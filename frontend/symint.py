@@ -13,6 +13,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
+from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
@@ -49,7 +51,21 @@ class SymInt(Size):
         if isinstance(other, Size | int | np.integer):
             with asked():
                 return sizes.is_equal(plain(self), plain(other) if isinstance(other, Size) else int(other))
-        return NotImplemented if not isinstance(other, float) else False
+        if isinstance(other, float):
+            return False
+        if isinstance(other, Number | Decimal):
+            self._unknown("equality of")
+        return NotImplemented
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """int to the program: isinstance() and `match` take a size for what it is in a plain run."""
+        return SymInt if is_ours(sys._getframe(1).f_globals.get("__name__", "")) else int
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(int, name) and not name.startswith("__"):
+            self._unknown(f"{name} of")
+        raise AttributeError(f"a size has no attribute {name!r}", name=name, obj=self)
 
     def __hash__(self) -> int:
         self._unknown("the hash of")                       # a dict or set would compare it with numbers by this
@@ -162,7 +178,24 @@ def _may_hold(x: Any) -> bool:
     return isinstance(x, SymInt) or type(x) in (tuple, list, slice)
 
 
-def _computed(compute: Callable[[Size, Any], Any], x: Size, y: Any) -> Any:
+def _refused(name: str) -> Callable[..., Any]:
+    def operator(self: SymInt, *others: Any) -> Any:
+        if not all(isinstance(x, Number | Decimal) for x in others):
+            return NotImplemented                          # of a tensor, say, that knows what to do
+        return self._unknown(f"{name} of")
+    return operator
+
+
+for _name in ("lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil", "floor", "rdivmod", "rpow",
+              "rlshift", "rrshift", "rand", "ror", "rxor"):
+    setattr(SymInt, f"__{_name}__", _refused(_name))       # what int has besides
+
+
+def _computed(compute: Callable[[Size, Any], Any], x: SymInt, y: Any) -> Any:
     """What the IR's arithmetic gives."""
+    if isinstance(y, np.integer):
+        y = int(y)
+    elif isinstance(y, Number | Decimal) and not isinstance(y, int):
+        x._unknown(f"arithmetic with {y!r} and")
     found = compute(plain(x), plain(y) if isinstance(y, Size) else y)
     return symbolic(found) if isinstance(found, Size) else found

@@ -145,17 +145,22 @@ class Variant:
 class Tables:
     """What has been compiled of a function while it reached the same: its closure, globals, and what they hold.
 
+    reached   that, and what arguments reach that are no arrays: objects, functions, the classes of modules
     known     the code by all that it depends on
     general   code for many sizes, by all that is known but sizes
     seen      the sizes of the first call that had none
     """
 
     def __init__(self, reached: Reached) -> None:
-        self.reached = reached
+        self.reached = [reached]
         self.known: dict[Any, Known] = {}
         self.general: dict[Any, list[General]] = {}
         self.seen: dict[Any, list[tuple[int, ...]]] = {}
         self.variants: list[Variant] = []
+
+    def holds(self) -> bool:
+        """Whether all that is reached is as it was."""
+        return all(reached.holds() for reached in self.reached)
 
 
 class Compiled:
@@ -249,6 +254,9 @@ class Compiled:
             raise
         except Error as error:
             compiled.error = error
+        if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
+                compiled.error, AssertionError) and compiled.error.code in UNRECORDED:
+            raise compiled.error                           # it is refused, and not computed otherwise
         compiled.buffers = checked.buffers_of((args, keywords))
         checked.compare(name_of(self.f), plain, compiled, lambda: self._module(arguments, args, keywords), arrays)
         if compiled.error is not None:
@@ -295,10 +303,10 @@ class Compiled:
 
     def _current(self) -> Tables:
         """What has been compiled for all that the function reaches as it is now."""
-        if self._tables and self._tables[0].reached.holds():
+        if self._tables and self._tables[0].holds():
             return self._tables[0]
         with self._lock:
-            found = next((t for t in self._tables if t.reached.holds()), None) or Tables(Reached({"": self.f}))
+            found = next((t for t in self._tables if t.holds()), None) or Tables(Reached({"": self.f}))
             self._tables = [found, *(t for t in self._tables if t is not found)][:STATES_KNOWN]
             return found
 
@@ -346,12 +354,14 @@ class Compiled:
         with self._lock:
             if (found := tables.known.get(self._key(arguments)) or self._fitting(tables, arguments)) is not None:
                 return found
+            own = Reached(self._reached_by(arguments, args, keywords))
+            tables.reached += [own] if own.places else []
             notes: list[Note] = []
             if axes := self._varying(tables, arguments, args, keywords):
                 if (found := self._compile_for_sizes(tables, axes, arguments, args, keywords, notes)) is not None:
                     return found
             try:
-                recorded, donated = self._record(arguments, args, keywords, tables.reached)
+                recorded, donated = self._record(arguments, args, keywords, tables.reached[0])
             except UserError as error:
                 if not self.fallback or error.code not in UNRECORDED:
                     raise
@@ -367,6 +377,16 @@ class Compiled:
             tables.known[self._key(arguments)] = known = recorded, entry, donated
             self._add_fast_path(tables, entry, arguments, recorded, args, keywords)
             return known
+
+    @staticmethod
+    def _reached_by(arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+        """What arguments bring along besides arrays: what is part of the code, and the methods of modules."""
+        values = [x.value if isinstance(x, tree.Static) else x
+                  for x, slot in zip(arguments.leaves, arguments.slots) if not slot]
+        for module in tree.attribute_trees((args, keywords)):
+            values += [type(module), *(x for x in vars(module).values() if not tree.is_data(x)
+                                       and not isinstance(x, tree.AttributeTree))]
+        return {str(i): x for i, x in enumerate(values)}
 
     def _fitting(self, tables: Tables, arguments: Arguments) -> Known | None:
         """Code for many sizes that serves these, which is then known for them."""
@@ -414,13 +434,15 @@ class Compiled:
 
         def record(types: list[TensorType]) -> tuple[Recorded, tuple[int, ...]]:
             arguments.types = [t if s is None else s for s, t in zip(static, types)]
-            return self._record(arguments, args, keywords, tables.reached)
+            return self._record(arguments, args, keywords, tables.reached[0])
 
         try:
             (recorded, donated), types = record_for_sizes(record, arguments.input_types(), axes, names, notes)
             if all(t.is_static for t in types) and not self.dynamic:
                 return None
             made = self._code(recorded, arguments)
+        except InternalError:
+            raise
         except Exception as error:                         # also of Python: what f calls may take no symbol
             notes.append(note_of(error, "; so the code is for these sizes alone"))
             return None
@@ -540,7 +562,7 @@ class Compiled:
     def _add_fast_path(self, tables: Tables, entry: Any, arguments: Arguments, recorded: Recorded,
                        args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Let calls like this one go past this class, as long as variables are all that the function reaches."""
-        variables = tables.reached.variables
+        variables = tables.reached[0].variables
         if (not self._on_cpu(arguments) or entry is None or self.dispatcher is None or variables is None
                 or Checks.anomaly is not None or not self._is_flat(arguments, recorded, args, keywords)):
             return

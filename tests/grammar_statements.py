@@ -240,6 +240,45 @@ def match_of_a_structure(v: Any) -> Any:
     return y
 
 
+def raises(v: Any) -> Any:
+    raise ValueError
+
+
+@program()
+def a_with_that_suppresses_a_return(v: Any) -> Any:
+    if v.shape[0] == 3:
+        with contextlib.suppress(ValueError):
+            return raises(v)
+    return v * 3
+
+
+@program()
+def a_with_that_suppresses_a_continue(v: Any) -> Any:
+    for i in range(2):
+        if i == 0:
+            with contextlib.suppress(ValueError):
+                raises(v)
+                continue
+        v = v * 5
+    return v
+
+
+@program()
+def a_return_within_a_with_in_a_branch(v: Any) -> Any:
+    if v.sum() > 3:
+        with contextlib.nullcontext():
+            return v * 2
+    return v
+
+
+@program()
+def a_finally_that_returns(v: Any) -> Any:
+    try:
+        raises(v)
+    finally:
+        return v * 2
+
+
 @program()
 def pass_and_ellipsis_and_expressions(v: Any) -> Any:
     if v.sum() > 3:

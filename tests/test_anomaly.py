@@ -61,6 +61,12 @@ def test_what_is_looked_for_and_what_is_not() -> None:
         assert np.isnan((mlc.tensor([np.nan]) * 2).numpy()).all()         # it was there before
 
 
+def test_an_infinite_argument_hides_nothing() -> None:
+    f = mlc.compile(lambda x, mask: (mlc.sqrt(x), mask + 1))
+    with pytest.raises(UserError, match="sqrt makes NaN"), mlc.detect_anomaly():
+        f(-X - 1, np.array([-np.inf], np.float32))
+
+
 def test_calls_are_fast_again_afterwards() -> None:
     f: Any = mlc.compile(lambda x: x * 2)
     f(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ def test_a_size_that_python_asks_for_is_a_number(f: Any) -> None:
 
 def without_source(body: str) -> Any:
     """f(x, y) as typed at a prompt: its source is not at hand."""
-    scope: dict[str, Any] = {"mlc": mlc, "operator": operator}
+    scope: dict[str, Any] = {"mlc": mlc, "operator": operator, "Fraction": Fraction}
     exec(f"def f(x, y):\n    {body}", scope)  # noqa: S102
     return scope["f"]
 
@@ -98,6 +99,12 @@ def without_source(body: str) -> Any:
     "return x.sum() / x[2:].shape[0]",
     "return mlc.zeros_like(x[:3])",
     "return x[: x.shape[0] // 2] * x.shape[0]",
+    "return x * 5 if isinstance(x.shape[0], int) else x",
+    "return x * (5 if hasattr(x.shape[0], 'bit_length') else 1) * round(x.shape[0])",
+    "return x * (x.shape[0] == Fraction(3))",
+    "\n    try: k = x.shape[0] * 1.5\n    except TypeError: k = 100\n    return x * k",
+    "\n    try: k = x.shape[0] << 1\n    except Exception: k = 100\n    return x * k",
+    "\n    match x.shape:\n        case (int(n),): return x * n\n    return x",
 ])
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_every_size_as_without_compiling(body: str, dynamic: bool | None) -> None:
@@ -107,6 +114,11 @@ def test_every_size_as_without_compiling(body: str, dynamic: bool | None) -> Non
         x, y = (np.arange(1, k + 1, dtype=np.float32) for k in (n, m))
         want = f(mlc.tensor(x), mlc.tensor(y))
         np.testing.assert_allclose(compiled(x, y).numpy(), want.numpy(), rtol=1e-6, err_msg=f"{n}, {m}")
+
+
+def test_the_type_of_a_size_is_int() -> None:
+    compiled = mlc.compile(lambda x: x * 5 if type(x.shape[0]) is int else x, dynamic=True)
+    assert compiled(np.ones(2, np.float32)).tolist() == [5, 5]
 
 
 @pytest.mark.parametrize("f", [lambda x: x.amax(0), lambda x: x.argmax(0), lambda x: x.max()])

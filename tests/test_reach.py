@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +33,37 @@ OPTIONS = Options()
 CONFIG = types.SimpleNamespace(rate=1.0)
 ARRAY = np.ones(3, np.float32)
 MODEL = nn.Linear(3, 2)
+
+
+class Slots:
+    __slots__ = ("rate",)
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+
+class Decorated:
+    def __init__(self, f: Any) -> None:
+        functools.update_wrapper(self, f)
+        self.f, self.scale = f, 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.f(x) * self.scale
+
+
+class Scaled(nn.Module):
+    scale = 2.0
+
+    def forward(self, x: Any) -> Any:
+        return x * self.scale * NUMBER
+
+
+SLOTS, SCALED = Slots(), Scaled()
+DECORATED = Decorated(lambda x: x + 1)
+VIEW = ARRAY.view()
+VIEW.flags.writeable = False
+TABLE = {"a": 2.0}
+LOOK_UP = TABLE.get
 
 
 def helper(x: Any) -> Any:
@@ -72,6 +104,12 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "a model": (lambda x: MODEL(x), changes_model),
     "a weight": (lambda x: MODEL(x), lambda: setattr(MODEL, "weight", MODEL.weight * 2)),
     "the default of a parameter": (with_default, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    "a slot": (lambda x: x * SLOTS.rate, lambda: setattr(SLOTS, "rate", SLOTS.rate + 1)),
+    "an object that decorates": (lambda x: DECORATED(x), lambda: setattr(DECORATED, "scale", DECORATED.scale + 1)),
+    "what a view shows": (lambda x: x * VIEW, lambda: ARRAY.__setitem__(2, ARRAY[2] + 1)),
+    "a method of a container": (lambda x: x * LOOK_UP("a"), lambda: TABLE.update(a=TABLE["a"] + 1)),
+    "a global of a module's forward": (SCALED, changes_number),
+    "an attribute of a module's class": (SCALED, lambda: setattr(Scaled, "scale", Scaled.scale + 1)),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }
@@ -108,6 +146,35 @@ def test_variables_are_looked_at_on_the_fast_path() -> None:
     assert f.fast_path == "yes" and entry.calls == before + 1
     changes_number()
     np.testing.assert_array_equal(f(X).numpy(), helper(X) * NUMBER)
+
+
+@pytest.mark.parametrize("f, argument, change", [
+    (lambda x, options: options.apply(x), OPTIONS, lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
+    (lambda x, f: f(x), lambda x: x * NUMBER, changes_number), (lambda x, model: model(x), SCALED, changes_number),
+])
+def test_a_change_of_what_an_argument_reaches_is_seen(f: Any, argument: Any, change: Any) -> None:
+    compiled = mlc.compile(f)
+    first = compiled(X, argument)
+    change()
+    np.testing.assert_array_equal(compiled(X, argument).numpy(), f(mlc.tensor(X), argument).numpy())
+    assert not np.array_equal(compiled(X, argument).numpy(), first.numpy())
+
+
+def test_what_is_computed_once_is_computed_again_outside() -> None:
+    class Lazy:
+        @functools.cached_property
+        def twos(self) -> Any:
+            return mlc.ones(3) * 2
+
+    lazy = Lazy()
+    assert mlc.compile(lambda x: x * lazy.twos)(X).tolist() == (X * 2).tolist()
+    assert lazy.twos.tolist() == [2, 2, 2]
+
+
+def test_an_iterator_goes_on_in_each_call_or_not_at_all() -> None:
+    numbers = iter([1.0, 2.0, 3.0])
+    with pytest.raises(UserError, match="MLC0615"):
+        mlc.compile(lambda x: x * next(numbers))(X)
 
 
 class Counter(nn.Module):

@@ -134,6 +134,11 @@ def _isinstance(x: Any, kind: Any) -> bool:
     return isinstance(0 if isinstance(x, Size) else x, kind)
 
 
+def _type(x: Any, *rest: Any) -> Any:
+    """The type of a value; that of a size is int, as it is in a plain run."""
+    return type(x, *rest) if rest else int if isinstance(x, Size) else type(x)
+
+
 def _is_tensor(x: Any) -> bool:
     return isinstance(x, Tracer | Size)
 
@@ -241,6 +246,7 @@ def _least(which: str) -> Callable[..., Any]:
 
 _REPLACED: dict[Any, Any] = {
     range: _range, enumerate: _enumerate, zip: _zip, reversed: _reversed, len: _len, print: _print,
-    setattr: _setattr, delattr: _setattr, isinstance: _isinstance, next: _next, min: _least("min"), max: _least("max"),
+    setattr: _setattr, delattr: _setattr, isinstance: _isinstance, type: _type, next: _next,
+    min: _least("min"), max: _least("max"),
     int: _converted(int, "int64"), float: _converted(float, "float64"), bool: _converted(bool, "bool"),
 }

@@ -17,6 +17,7 @@ from typing import Any
 
 from mlc.frontend.location import is_ours
 from mlc.frontend.script import rewrite, source
+from mlc.frontend.script.jumps import NotRecordable
 
 _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 _FACTORY, _FUNCTION = "_mlc_factory", "_mlc_function"
@@ -117,11 +118,10 @@ def _make(code: CodeType, known: dict[str, Any]) -> CodeType | str:
         if isinstance(arg, ast.arg):
             arg.annotation = None
     body: ast.stmt
-    if isinstance(node, ast.FunctionDef):
-        node.decorator_list, node.returns, node.name = [], None, _FUNCTION    # its own name is one of those it sees
-        body = rewrite.rewrite_function(node)
-    else:
-        body = ast.Return(rewrite.rewrite_lambda(node))
+    try:
+        body = _rewritten(node)
+    except NotRecordable as reason:
+        return f"write {code.co_name} more plainly: {reason}"
     free = [n for n in code.co_freevars if n != rewrite.RUNTIME]
     factory = rewrite.define(_FACTORY, [*free, rewrite.RUNTIME], [body])
     outer: ast.stmt = ast.ClassDef(owner, [], [], [factory], []) if owner else factory
@@ -137,6 +137,14 @@ def _make(code: CodeType, known: dict[str, Any]) -> CodeType | str:
     made = made.replace(co_name=code.co_name, co_qualname=code.co_qualname)
     _remember(made)
     return made
+
+
+def _rewritten(node: source.Function) -> ast.stmt:
+    """The definition of the function that asks the runtime, or of one that returns it."""
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list, node.returns, node.name = [], None, _FUNCTION    # its own name is one of those it sees
+        return rewrite.rewrite_function(node)
+    return ast.Return(rewrite.rewrite_lambda(node))
 
 
 def _inner(code: CodeType, name: str) -> CodeType:

@@ -20,6 +20,10 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.While)
 
 
+class NotRecordable(Exception):
+    """A function stays as Python has it, for this reason."""
+
+
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """All statements of a function, those of functions within left out."""
     for s in body:
@@ -98,6 +102,8 @@ class _Jumps:
             if isinstance(s, ast.If) and not _goes_on(s.orelse):
                 s.body, s.orelse = self.block([*s.body, *rest], around), self.block(s.orelse, around)
                 return [*out, s]
+            if isinstance(s, ast.Try) and _jumps(s.finalbody):
+                raise NotRecordable("a jump out of `finally` drops what was raised")
             if isinstance(s, ast.Try) and s.orelse and _jumps(s.body):
                 otherwise, s.orelse = s.orelse, []
                 s.orelse = self.guarded(around, otherwise, s)
@@ -204,8 +210,6 @@ def _goes_on(body: Sequence[ast.stmt]) -> bool:
         if isinstance(s, ast.Return | ast.Break | ast.Continue | ast.Raise):
             return False
         if isinstance(s, ast.If) and s.orelse and not _goes_on(s.body) and not _goes_on(s.orelse):
-            return False
-        if isinstance(s, ast.With) and not _goes_on(s.body):
             return False
         if is_endless(s) and not _breaks(s.body):  # type: ignore[attr-defined]
             return False

@@ -29,7 +29,7 @@ from mlc.frontend.tensor import Tensor
 from mlc.ir.sizes import Size
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType, np.generic, np.dtype, range, slice,
-          type(Ellipsis), types.CodeType, types.BuiltinFunctionType)
+          type(Ellipsis), types.CodeType)
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects belong to the program."""
@@ -62,7 +62,8 @@ class Place:
 
     def inside(self) -> Iterator[tuple[str, Any]]:
         """The values that it had, each with its path."""
-        for key, value in zip(self.keys or range(len(self.values)), self.values):
+        named = self.keys if len(self.keys) == len(self.values) else range(len(self.values))
+        for key, value in zip(named, self.values):
             yield self.path + self.indexed.format(key), value
 
     def holds(self) -> bool:
@@ -134,6 +135,9 @@ class Members(Place):
 
     __slots__ = ()
 
+    def inside(self) -> Iterator[tuple[str, Any]]:
+        return ((self.path, x) for x in self.keys)
+
     def contents(self) -> Contents:
         return frozenset(self.x), ()
 
@@ -148,13 +152,20 @@ class Elements(Place):
     __slots__ = ()
 
     def contents(self) -> Contents:
-        return bytes(self.x) if isinstance(self.x, bytearray) else self.x.tobytes(), ()
+        if isinstance(self.x, bytearray):
+            return bytes(self.x), ()
+        if self.x.dtype.hasobject:
+            return self.x.shape, self.x.ravel().tolist()
+        return (self.x.shape, self.x.tobytes()), ()
 
     def restore(self) -> None:
         if isinstance(self.x, bytearray):
             self.x[:] = self.keys
         else:
-            np.copyto(self.x, np.frombuffer(self.keys, self.x.dtype).reshape(self.x.shape))
+            shape, held = (self.keys, np.array(self.values, object)) if self.x.dtype.hasobject else (
+                self.keys[0], np.frombuffer(self.keys[1], self.x.dtype))
+            self.x.shape = shape
+            np.copyto(self.x, held.reshape(shape))
 
 
 class Attributes(Place):
@@ -177,6 +188,37 @@ class Attributes(Place):
         for name in [k for k in self.contents()[0] if k not in self.keys]:
             del vars(self.x)[name]
         vars(self.x).update(zip(self.keys, self.values))
+
+
+class Slots(Place):
+    """The attributes of an object that are in slots."""
+
+    __slots__ = ()
+    indexed = ".{}"
+
+    def contents(self) -> Contents:
+        found = [(n, getattr(self.x, n)) for n in _slots(type(self.x))  # type: ignore[arg-type]
+                 if hasattr(self.x, n)]
+        return [n for n, _ in found], [v for _, v in found]
+
+    def restore(self) -> None:
+        for name in [n for n in self.contents()[0] if n not in self.keys]:
+            object.__delattr__(self.x, name)
+        for name, value in zip(self.keys, self.values):
+            object.__setattr__(self.x, name, value)
+
+
+class Progress(Place):
+    """How far an iterator has gone, as far as it tells; it cannot go back."""
+
+    __slots__ = ()
+
+    def contents(self) -> Contents:
+        frame = getattr(self.x, "gi_frame", None)
+        return (operator.length_hint(self.x, -1), frame.f_lasti if frame is not None else -1), ()
+
+    def restore(self) -> None:
+        pass
 
 
 class ClassAttributes(Place):
@@ -209,6 +251,7 @@ class Reached:
         self._variables, self._buffers = variables, buffers
         self.places: list[Place] = []
         self._seen: dict[int, Any] = {}
+        self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties that nobody has asked for
         self._work: list[tuple[str, Any]] = list(roots.items())
         while self._work:
             path, x = self._work.pop()
@@ -229,6 +272,9 @@ class Reached:
         for place in self.places:
             if not place.holds():
                 place.restore()
+        for x, names in self._uncomputed:
+            for name in names:
+                vars(x).pop(name, None)
 
     @property
     def variables(self) -> list[tuple[Any, str | None, Any]] | None:
@@ -258,7 +304,11 @@ class Reached:
             self._add(Entries(path, x))
         elif isinstance(x, set):
             self._add(Members(path, x))
-        elif isinstance(x, bytearray) or (isinstance(x, np.ndarray) and x.flags.writeable):
+        elif isinstance(x, types.BuiltinFunctionType):
+            self._work.append((path, x.__self__))          # a method of a container, maybe
+        elif isinstance(x, Iterator):
+            self._add(Progress(path, x))
+        elif isinstance(x, bytearray) or (isinstance(x, np.ndarray) and _may_be_written(x)):
             self._add(Elements(path, x))
         elif isinstance(x, type):
             if _is_programs(x.__module__, _file_of(x.__module__)):
@@ -279,12 +329,12 @@ class Reached:
         self._work += [(f"{path}.__defaults__", f.__defaults__), (f"{path}.__kwdefaults__", f.__kwdefaults__)]
         if _is_programs(str(f.__globals__.get("__name__", "")), f.__code__.co_filename):
             names = {n for code in _codes(f.__code__) for n in code.co_names}
-            for name in names & f.__globals__.keys():
-                self._global(name, f.__globals__, name)
-                module = f.__globals__[name]
-                if isinstance(module, types.ModuleType) and _is_programs(module.__name__, _file_of(module.__name__)):
-                    for attribute in names & vars(module).keys():
-                        self._global(f"{name}.{attribute}", vars(module), attribute)
+            cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
+            scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
+                [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
+            for scope, variables in scopes:
+                for name in names & variables.keys():
+                    self._global(f"{scope}.{name}" if scope else name, variables, name)
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
@@ -294,16 +344,20 @@ class Reached:
 
     def _object(self, path: str, x: Any) -> None:
         kind = type(x)
-        if "__wrapped__" in getattr(x, "__dict__", ()) or (is_ours(kind.__module__) and hasattr(kind, "slow_path")):
+        if kind.__module__.partition(".")[0] == "mlc" and hasattr(x, "__wrapped__"):
             self._work.append((path, x.__wrapped__))       # a compiled function
             return
         is_own = kind.__module__.startswith(_STATEFUL) or isinstance(x, _NAMESPACES)
         if not is_own and not _is_foreign(kind.__module__):
             return
         self._work.append((kind.__name__, kind))
+        if _slots(kind):  # type: ignore[arg-type]
+            self._add(Slots(path, x))
         if not hasattr(x, "__dict__"):
             return
         spared = {*_cached_properties(kind)}  # type: ignore[arg-type]
+        if missing := [n for n in spared if n not in vars(x)]:
+            self._uncomputed.append((x, missing))
         if isinstance(x, tree.AttributeTree) and not self._buffers:
             spared |= {*x._buffers}
         self._add(Attributes(path, x, frozenset(spared)))
@@ -315,6 +369,23 @@ def _cached_properties(kind: type) -> tuple[str, ...]:
     """Attributes that objects of a class compute when they are first read: that is no change."""
     every = {name: x for base in reversed(kind.__mro__) for name, x in vars(base).items()}
     return tuple(name for name, x in every.items() if isinstance(x, functools.cached_property))
+
+
+@functools.lru_cache(maxsize=4096)
+def _slots(kind: type) -> tuple[str, ...]:
+    """The attributes of a class that are in slots."""
+    names = (n for base in kind.__mro__ for n in (lambda s: (s,) if isinstance(s, str) else s)(
+        vars(base).get("__slots__", ())))
+    return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+
+
+def _may_be_written(x: Any) -> bool:
+    """Whether somebody can write to an array, or to one that it is a view of."""
+    while isinstance(x, np.ndarray):
+        if x.flags.writeable:
+            return True
+        x = x.base
+    return False
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -340,6 +411,17 @@ def _is_foreign(module: str) -> bool:
 def _is_programs(module: str, file: str) -> bool:
     """Whether a module is part of the program, and not an installed package."""
     return _is_foreign(module) and not {"site-packages", "dist-packages"}.intersection(Path(file).parts)
+
+
+def _modules(found: list[Any], names: set[str]) -> list[types.ModuleType]:
+    """The modules of the program among some values, and those that they hold under one of the names."""
+    out: dict[str, types.ModuleType] = {}
+    while found:
+        m = found.pop()
+        if isinstance(m, types.ModuleType) and m.__name__ not in out and _is_programs(m.__name__, _file_of(m.__name__)):
+            out[m.__name__] = m
+            found += [vars(m).get(n) for n in names]
+    return list(out.values())
 
 
 def _file_of(module: str) -> str:
