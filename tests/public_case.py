@@ -94,6 +94,11 @@ def marked(cases: Iterable[Case]) -> list[Any]:
     return [pytest.param(case, marks=pytest.mark.slow) if case.slow else case for case in cases]
 
 
+def thinned(cases: Iterable[Any], n: int) -> list[Any]:
+    """Parameters of a test, of which the default run takes one in n and `-m slow` the others."""
+    return [pytest.param(case, marks=pytest.mark.slow) if i % n else case for i, case in enumerate(cases)]
+
+
 def look_up(module: Any, name: str) -> Any:
     for part in name.split("."):
         module = getattr(module, part)

@@ -17,6 +17,7 @@ from mlc.ir.bounds import certainly_natural, least, most
 from mlc.ir.sizes import Dim, parse, sym
 from tests.arrays import Array
 from tests.fake_device import FakeDevice
+from tests.public_case import thinned
 
 THRESHOLDS = (0.0, -9.0, 9.0, 0.7)
 """Some, all, none, few."""
@@ -92,7 +93,7 @@ PICKS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", PICKS)
+@pytest.mark.parametrize("name", thinned(PICKS, 2))
 def test_values(name: str) -> None:
     f = PICKS[name]
     compiled, many = mlc.compile(f, static=["t"]), mlc.compile(f, static=["t"], dynamic=True)

@@ -25,6 +25,7 @@ from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from tests.corpus import PROGRAMS
 from tests.op_samples import SAMPLES, Sample
+from tests.public_case import thinned
 from tests.test_meaning import same_bits
 
 Array = np.ndarray[Any, Any]
@@ -76,12 +77,12 @@ QUICK = [s for s in one_of_each(SAMPLES) if s.op not in _COMPOSITES or s.op in (
 LONG = ("mlp_gradient_of_symbolic_batch",)
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in LONG])
+@pytest.mark.parametrize("name", thinned((name for name in PROGRAMS if name not in LONG), 2))
 def test_programs(name: str) -> None:
     check(PROGRAMS[name], IN_TURN)
 
 
-@pytest.mark.parametrize("sample", QUICK, ids=str)
+@pytest.mark.parametrize("sample", thinned(QUICK, 3), ids=str)
 def test_operations(sample: Sample) -> None:
     check(lambda: (sample.build()[0], sample.arguments()), IN_TURN)
 

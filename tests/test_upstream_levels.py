@@ -17,6 +17,7 @@ from tests import upstream
 from tests.corpus import PROGRAMS
 from tests.low_programs import function_types
 from tests.op_samples import SAMPLES
+from tests.public_case import thinned
 from tests.test_meaning import representative, same_bits
 from tests.test_upstream import TOOLS, run_upstream
 
@@ -24,7 +25,7 @@ MODULES: dict[str, Callable[[], tuple[Any, Any]]] = dict(PROGRAMS)
 MODULES |= {f"{i}-{s}": s.build for i, s in enumerate(representative(SAMPLES, 1))}
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", thinned(MODULES, 2))
 def test_every_dump_parses_and_verifies(name: str) -> None:
     levels = iter(level for level, _, _ in pipeline.ORDER)
 
