@@ -195,7 +195,7 @@ def _computed(compute: Callable[[Size, Any], Any], x: SymInt, y: Any) -> Any:
     """What the IR's arithmetic gives."""
     if isinstance(y, np.integer):
         y = int(y)
-    elif isinstance(y, Number | Decimal) and not isinstance(y, int):
+    elif not isinstance(y, Size) and isinstance(y, Number | Decimal) and not isinstance(y, int):
         x._unknown(f"arithmetic with {y!r} and")
     found = compute(plain(x), plain(y) if isinstance(y, Size) else y)
     return symbolic(found) if isinstance(found, Size) else found

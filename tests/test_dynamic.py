@@ -102,6 +102,7 @@ def without_source(body: str) -> Any:
     "return x * 5 if isinstance(x.shape[0], int) else x",
     "return x * (5 if hasattr(x.shape[0], 'bit_length') else 1) * round(x.shape[0])",
     "return x * (x.shape[0] == Fraction(3))",
+    "return x * (x.shape[0] // y.shape[0]) - x.shape[0] * y.shape[0] + x.shape[0] % y.shape[0]",
     "\n    try: k = x.shape[0] * 1.5\n    except TypeError: k = 100\n    return x * k",
     "\n    try: k = x.shape[0] << 1\n    except Exception: k = 100\n    return x * k",
     "\n    match x.shape:\n        case (int(n),): return x * n\n    return x",
