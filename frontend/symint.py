@@ -98,11 +98,6 @@ class SymInt(Size):
 
     __int__ = __float__ = __index__
 
-    def __truediv__(self, other: Any) -> Any:
-        return self._unknown("the quotient of") if isinstance(other, int | float | Size) else NotImplemented
-
-    __rtruediv__ = __truediv__
-
     def __divmod__(self, other: Dim) -> Any:
         return self // other, self % other
 
@@ -186,8 +181,8 @@ def _refused(name: str) -> Callable[..., Any]:
     return operator
 
 
-for _name in ("lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil", "floor", "rdivmod", "rpow",
-              "rlshift", "rrshift", "rand", "ror", "rxor"):
+for _name in ("truediv", "rtruediv", "lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil",
+              "floor", "rdivmod", "rpow", "rlshift", "rrshift", "rand", "ror", "rxor"):
     setattr(SymInt, f"__{_name}__", _refused(_name))       # what int has besides
 
 

@@ -25,7 +25,7 @@ MODULES = (grammar_programs, grammar_statements, grammar_expressions)
 INPUTS = [np.array(v, np.float32) for v in ([0, 1, 2], [3, 4, 1], [1, 0, 0.5], [2, 3, 5])]
 LEFT_OUT = {
     "Interactive": "a mode of the parser", "Expression": "a mode of the parser", "FunctionType": "a mode of the parser",
-    "Module": "files", "Import": "", "AsyncFor": "only coroutines have it", "AsyncWith": "only coroutines have it",
+    "Module": "files", "AsyncFor": "only coroutines have it", "AsyncWith": "only coroutines have it",
     "Await": "only coroutines have it", "TryStar": "exception groups: as Try", "TypeAlias": "declares a type",
     "TemplateStr": "of Python 3.14", "Interpolation": "of Python 3.14",
 }
