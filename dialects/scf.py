@@ -309,8 +309,8 @@ class Parallel(Op, name="scf.parallel", pure=False, effects_inside=True):
         lower, upper, step = ([int(frame[v]) for v in group] for group in (self.lower, self.upper, self.step))
         if min(step) <= 0:
             self.fail(f"the step is {min(step)}, not positive", code="MLC0161")
-        for counters in itertools.product(*map(range, lower, upper, step)):
-            frame.run(self.body, counters)
+        for counters in reversed([*itertools.product(*map(range, lower, upper, step))]):
+            frame.run(self.body, counters)                 # not in the order of the loops that it stands for
         return []
 
     def print_form(self, p: Printer) -> None:

@@ -1,8 +1,9 @@
 """Check a compilation by execution: interpret after every pass, compare, and name the pass and rule that is to blame.
 
 Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
-down to native code, which runs with 1 and 2 threads, for two widths of vectors, and in memory with red zones. Each pass
-is compared with what it was given, so small differences do not add up to a false alarm.
+down to native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with what it was
+given, so small differences do not add up to a false alarm. All of it is lowered a second time, for narrower vectors and
+with every kernel shared out among threads however small it is: what hardware and size would choose differently.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ Array = np.ndarray[Any, Any]
 TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
 """Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
 
+
+SCHEDULED = "parallelize"
+"""The pass after which kernels have their schedules: nothing below chooses."""
 
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
             IRError, BackendError)
@@ -121,9 +125,17 @@ class Check:
         except UserError as error:
             return Outcome(error=error)
 
-    def run(self, steps: Sequence[Step]) -> None:
-        """Run passes, each checked; InternalError at the first that changes what the entry means."""
+    def run(self, steps: Sequence[Step], only: Sequence[str] | None = None) -> None:
+        """Run passes, each checked; InternalError at the first that changes what the entry means.
+
+        only  names of the passes after which results are compared
+        """
         for step in steps:
+            if only is not None and step.transform.name not in only:
+                step.transform.run(self.module, **dict(step.options))
+                self.form = step.transform.gives or self.form
+                self.exact = self.exact or step.transform.name == "fix_numerics"
+                continue
             self.before = before = self.module.clone()
             if step.transform.name == "grad":
                 self.differentiate()
@@ -223,27 +235,26 @@ class Check:
         error.hint = f"replay it with: {error.reproducer}"
         return error
 
-    def native(self, narrow: Op | None = None) -> list[Array]:
+    def native(self, target: Target | None = None) -> list[Array]:
         """Run the module, which is at the llvm level, as native code; it gives the interpreter's bits.
 
-        Also with 1 and 2 threads, in memory with red zones, and, where `narrow` is the same module lowered for narrower
-        vectors, as code for those: InternalError names the way that differs.
+        Also with 1 and 2 threads, in memory with red zones: InternalError names the way that differs.
         """
         from mlc.backends.executable import build
         from mlc.backends.target import host
-        entry = build(self.module, host()).entry(self.entry)
-        found, _ = self._run_native(entry, None)
-        self._compare_native(found, "", self.module)
-        ways = [(host(), entry, self.module)]
-        if narrow is not None:
-            ways.append((narrow_target(), build(narrow, narrow_target()).entry(self.entry), narrow))
-        for target, entry, module in ways:
-            for count in (1, 2):
-                again, damage = self._run_native(entry, count)
-                where = f" with {target.vector_bits}-bit vectors and {count} thread{'s' * (count > 1)}"
-                self._compare_native(again, where, module, damage)
-        self.say("  native code: same to the bit, with 1 and 2 threads, for " +
-                 " and ".join(f"{t.vector_bits}-bit vectors" for t, _, _ in ways) + ", within its memory")
+        plain = target is None
+        target = target or host()
+        entry = build(self.module, target).entry(self.entry)
+        found = self.outcome
+        if plain:
+            found, _ = self._run_native(entry, None)
+            self._compare_native(found, "")
+        for count in (1, 2):
+            again, damage = self._run_native(entry, count)
+            where = f" with {target.vector_bits}-bit vectors and {count} thread{'s' * (count > 1)}"
+            self._compare_native(again, where, damage)
+        self.say(f"  native code: same to the bit, with 1 and 2 threads, for {target.vector_bits}-bit vectors, within "
+                 "its memory")
         if found.error is not None:
             raise found.error
         return found.results
@@ -264,12 +275,12 @@ class Check:
             threads.set_num_threads(before)
         return out, fenced.damage if fenced is not None else None
 
-    def _compare_native(self, found: Outcome, where: str, module: Op, damage: str | None = None) -> None:
+    def _compare_native(self, found: Outcome, where: str, damage: str | None = None) -> None:
         broken = found.difference(self.outcome, True)
         if broken or damage:
             message = (f"differs from its meaning: {broken}" if broken else f"leaves its memory: {damage}")
             wrong = InternalError(f"native code of @{self.entry}{where} {message}", code="MLC0902")
-            raise self.leave(wrong, module, "", "mlc-wrong-native.mlir")
+            raise self.leave(wrong, self.module, "", "mlc-wrong-native.mlir")
 
 
 def narrow_target() -> Target:
@@ -278,14 +289,15 @@ def narrow_target() -> Target:
     return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
 
 
-def narrowed(module: Op) -> Op | None:
-    """The module, from where it stands, at the llvm level for narrower vectors; None where they are chosen already."""
-    from mlc.backends.target import host
-    target = narrow_target()
-    steps = pipeline.remaining(module, "llvm", target.vector_bits)
-    if target == host() or not any(step.transform.name == "vectorize" for step in steps):
-        return None
-    return Pipeline(steps).run(module.clone())
+def other_steps(module: Op) -> list[Step]:
+    """The passes from where a module stands to the llvm level, as they would be for narrower vectors and more work.
+
+    There are none where the module has its schedules already.
+    """
+    steps = pipeline.remaining(module, "llvm", narrow_target().vector_bits)
+    if not any(step.transform.name == SCHEDULED for step in steps):
+        return []
+    return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]
 
 
 def _limited(step: Step, number: int) -> Step:
@@ -326,12 +338,30 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     run.run(steps or ())
     if native:
         from mlc.backends.target import host
-        before = module.clone()
+        before, exact = module.clone(), run.exact
         run.run(pipeline.remaining(module, "llvm", host().vector_bits))
-        return run.native(narrowed(before))
+        results = run.native()
+        check_otherwise(before, entry, arrays, exact, say, keep)
+        return results
     if run.outcome.error is not None:
         raise run.outcome.error
     return run.outcome.results
+
+
+def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, say: Callable[[str], None],
+                    keep: bool) -> None:
+    """Check a second lowering of a module: where schedules stand, and native code; if that is wrong, every pass."""
+    if not (steps := other_steps(module)):
+        return
+    run = Check(module.clone(), entry, arrays, exact, say, keep)
+    try:
+        run.run(steps, only=("fix_numerics", SCHEDULED))
+        run.native(narrow_target())
+    except UserError:                                      # the program's own, and its meaning
+        return
+    except (InternalError, *FAILURES):
+        Check(module, entry, arrays, exact, keep=keep).run(steps)
+        raise
 
 
 def _row(name: str) -> int:

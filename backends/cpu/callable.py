@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import types
 from collections.abc import Callable as Function
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ from mlc.ir.types import to_numpy
 from mlc.ir.weak import WeakTable
 
 Variable = tuple[Any, str | None, Any]
-"""A dict and a key, or a cell and None, and the value it holds."""
+"""A dict and a key, a cell and None, or a function and one of `FUNCTION_SLOTS`; and the value it holds."""
 
 MAX_VALUES = 256
 """Functions of more arguments and results have no wrapper: compiling one would take longer than a second of slow calls
@@ -69,6 +70,14 @@ class SlowCallable:
         return f"<compiled {self.keep[0].interface.name}>" if self.keep else f"<compiled: {self.slow_path!r}>"
 
 
+def _binding(variable: Variable) -> Binding:
+    """Where a variable is: under a key of a dict, in a cell, or in a function, which is read like a cell there."""
+    place, key, value = variable
+    if isinstance(place, types.FunctionType):
+        return Binding(id(place) + layout.FUNCTION_SLOTS[str(key)] - layout.CELL_CONTENTS, None, id(value))
+    return Binding(id(place), None if key is None else id(key), id(value))
+
+
 def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "tensor",
                   tensor_type: type | None = None, payload: str = "_array", consumed: Any = None,
                   bindings: Sequence[Variable] = ()) -> Any:
@@ -93,8 +102,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
                                condition_sites=("",) * len(interface.conditions)),
                        tensor_type is not None, result == "tensor")
-    rows = (Binding * (len(bindings) + 1))(*(Binding(id(place), None if key is None else id(key), id(value))
-                                             for place, key, value in bindings))
+    rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
     fields = Callable.from_address(id(made))
     fields.bindings = ctypes.addressof(rows) if bindings else None

@@ -14,6 +14,7 @@ import numpy as np
 # CPython 3.11 to 3.14 on 64 bits, with the global lock.
 OB_TYPE = 8
 CELL_CONTENTS = 16
+FUNCTION_SLOTS = {"__code__": 48, "__defaults__": 56, "__kwdefaults__": 64}
 VECTORCALL_OFFSET_FLAG = 1 << 63
 """Bit of `nargsf`: the callee may use the slot before the arguments."""
 
@@ -37,11 +38,17 @@ def problem() -> str | None:
     cell = types.CellType(sys)
     if _word(id(cell) + CELL_CONTENTS) != id(sys):
         return "cells of closures are laid out differently"
+    if any(_word(id(_sample) + at) != id(getattr(_sample, name)) for name, at in FUNCTION_SLOTS.items()):
+        return "functions are laid out differently"
     for sample in (np.zeros((2, 3), np.float32), np.zeros((4, 0, 1), np.int8)[::2], np.array(1.5), np.arange(6)[1::2],
                    np.broadcast_to(np.zeros(1, np.complex128), (2, 2)), np.zeros(3, ">i4")):
         if not _reads_right(sample):
             return "numpy's arrays are laid out differently from its published ABI"
     return None
+
+
+def _sample(x: int = 1, *, y: int = 2) -> int:
+    return x + y
 
 
 def _reads_right(sample: np.ndarray[Any, Any]) -> bool:

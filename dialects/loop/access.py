@@ -87,6 +87,7 @@ class Load(InKernel, name="loop.load", pure=False):
             where = np.nonzero(valid)
             position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map]
             out[where] = buffer[tuple(position)]
+            state.access(self, False, buffer, position, dims, where)
         return out
 
 
@@ -121,7 +122,9 @@ class Store(InKernel, name="loop.store", pure=False):
             where = np.nonzero(valid)
             values = np.broadcast_to(frame[self.value], valid.shape)[where]
             position = [np.broadcast_to(state.evaluate(e, tiles), valid.shape)[where] for e in self.map]
-            frame[self.buffer][tuple(position)] = values if position else values[-1]
+            buffer = frame[self.buffer]
+            buffer[tuple(position)] = values if position else values[-1]
+            state.access(self, True, buffer, position, dims, where)
         return []
 
 

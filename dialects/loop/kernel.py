@@ -15,12 +15,14 @@ from mlc.dialects.loop.types import ScratchType, TileType, is_reserved
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
 from mlc.ir.core import Op, Region, Value
+from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, index
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
+Array = np.ndarray[Any, Any]
 
 
 @dataclass
@@ -28,13 +30,53 @@ class Activation:
     """Interpretation of one kernel: its sizes, and for each dimension in scope the coordinates of the block.
 
     Parallel dimensions are taken whole, for their points are independent; loops go block by block.
+
+    shared    the block size of each leading dimension whose blocks threads share
+    accesses  what those blocks read and wrote: the operation, whether it wrote, addresses, and each one's block
     """
 
     sizes: Mapping[str, int]
     extents: tuple[int, ...]
-    coordinates: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
+    shared: tuple[int, ...] = ()
+    coordinates: dict[int, Array] = field(default_factory=dict)
+    accesses: list[tuple[Op, bool, Array, Array]] = field(default_factory=list)
 
-    def axis(self, d: int, values: np.ndarray[Any, Any]) -> None:
+    def access(self, op: Op, write: bool, buffer: Array, position: Sequence[Array], dims: Sequence[int],
+               where: tuple[Array, ...]) -> None:
+        """Note which elements the points `where` of `dims` read or wrote, if threads share their blocks."""
+        if not self.shared:
+            return
+        block: Any = 0
+        for d, size in enumerate(self.shared):
+            count = -(-self.extents[d] // size)
+            if d not in dims and count > 1:              # every block does it: the first and the last are two of them
+                for at in (0, count - 1):
+                    self.accesses.append((op, write, _addresses(buffer, position),
+                                          np.full(len(where[0]), -1 - at)))
+                return
+            block = block * count + (self.coordinates[d] // size if d in dims else 0)
+        shape = self.shape(dims)
+        self.accesses.append((op, write, _addresses(buffer, position), np.broadcast_to(block, shape)[where]))
+
+    def check_races(self) -> None:
+        """IRError where a block wrote what another one read or wrote."""
+        if not any(write for _, write, _, _ in self.accesses):
+            return
+        ops = np.concatenate([np.full(len(a), i) for i, (_, _, a, _) in enumerate(self.accesses)])
+        addresses, blocks = (np.concatenate([row[i] for row in self.accesses]) for i in (2, 3))
+        writes = np.concatenate([np.full(len(a), write) for _, write, a, _ in self.accesses])
+        order = np.lexsort((~writes, addresses))           # of each address what wrote there comes first
+        addresses, blocks, writes, ops = addresses[order], blocks[order], writes[order], ops[order]
+        first = np.searchsorted(addresses, addresses)
+        bad = np.flatnonzero(writes[first] & (blocks != blocks[first]))
+        if bad.size:
+            one, other = (self.accesses[ops[i]] for i in (first[bad[0]], bad[0]))
+            verb = "writes" if other[1] else "reads"
+            raise IRError(f"threads share the leading {len(self.shared)} dimensions, but a block {verb} what another "
+                          "one writes", code="MLC0154", loc=other[0].loc,
+                          notes=(f"written by {one[0].name} at {one[0].loc}",))
+
+    def axis(self, d: int, values: Array) -> None:
         shape = [1] * len(self.extents)
         shape[d] = -1
         self.coordinates[d] = values.reshape(shape)
@@ -144,12 +186,19 @@ class Kernel(Op, name="loop.kernel", pure=False):
     def interpret(self, frame: Frame) -> list[Any]:
         env = dict(zip(self.symbols, frame.all(self.operands)))
         extents = tuple(sizes.evaluate(d, env) for d in self.domain)
-        activation = Activation(env, extents)
+        activation = Activation(env, extents, self.tile[: self.threads])
         for d, extent in enumerate(extents):
             activation.axis(d, np.arange(extent if d < self.parallel else self.tile[d]))
         frame.state[self] = activation
         frame.run(self.body)
+        activation.check_races()
         return []
+
+
+def _addresses(buffer: Array, position: Sequence[Array]) -> Array:
+    """Where elements of a buffer lie in memory."""
+    start = buffer.__array_interface__["data"][0]
+    return np.asarray(start + sum(p.astype(np.int64) * s for p, s in zip(position, buffer.strides)))
 
 
 class InKernel(Op):

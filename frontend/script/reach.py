@@ -13,11 +13,15 @@ from __future__ import annotations
 import argparse
 import functools
 import operator
+import os
 import sys
+import threading
 import types
-from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
+from contextvars import ContextVar
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,7 +34,7 @@ from mlc.ir.sizes import Size
 
 _ATOMS = (type(None), bool, int, float, complex, str, bytes, Tensor, Size, DType, np.generic, np.dtype, range, slice,
           type(Ellipsis), types.CodeType)
-_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace, threading.local)
 _STATEFUL = ("mlc.nn", "mlc.optim")
 """Modules of this package whose objects belong to the program."""
 _MISSING = object()
@@ -80,7 +84,10 @@ class Place:
 
 
 class Variable(Place):
-    """A global variable, or that of a function around: `x` is (dict, name), or (cell, None)."""
+    """A global variable, that of a function around, or what a function has itself: its attributes and defaults.
+
+    `x` is (dict, name), (cell, None), or (function, "__code__", "__defaults__" or "__kwdefaults__").
+    """
 
     __slots__ = ()
     indexed = ""
@@ -88,7 +95,7 @@ class Variable(Place):
     def contents(self) -> Contents:
         place, name = self.x
         if name is not None:
-            return (), (place.get(name, _MISSING),)
+            return (), (getattr(place, name) if isinstance(place, types.FunctionType) else place.get(name, _MISSING),)
         try:
             return (), (place.cell_contents,)
         except ValueError:                                 # no value yet
@@ -96,12 +103,28 @@ class Variable(Place):
 
     def restore(self) -> None:
         (place, name), value = self.x, self.values[0]
-        if name is not None:
+        if isinstance(place, types.FunctionType):
+            setattr(place, name, value)
+        elif name is not None:
             place[name] = value
         elif value is not _MISSING:
             place.cell_contents = value
         else:
             del place.cell_contents
+
+
+class ContextVariable(Place):
+    """A variable of the current context."""
+
+    __slots__ = ()
+    indexed = ".get()"
+
+    def contents(self) -> Contents:
+        return (), (self.x.get(_MISSING),)
+
+    def restore(self) -> None:
+        if self.values[0] is not _MISSING:                 # a context has no way back to none
+            self.x.set(self.values[0])
 
 
 class Items(Place):
@@ -118,7 +141,7 @@ class Items(Place):
 
 
 class Entries(Place):
-    """A dictionary."""
+    """A dictionary, or what can be read like one."""
 
     __slots__ = ()
 
@@ -126,8 +149,9 @@ class Entries(Place):
         return [*self.x], self.x.values()
 
     def restore(self) -> None:
-        self.x.clear()
-        self.x.update(zip(self.keys, self.values))
+        if isinstance(self.x, MutableMapping):
+            self.x.clear()
+            self.x.update(zip(self.keys, self.values))
 
 
 class Members(Place):
@@ -169,14 +193,18 @@ class Elements(Place):
 
 
 class Attributes(Place):
-    """The attributes of an object, without those that are `spared`."""
+    """The class of an object, and its attributes without those that are `spared`."""
 
-    __slots__ = ("spared",)
+    __slots__ = ("kind", "spared")
     indexed = ".{}"
 
     def __init__(self, path: str, x: Any, spared: frozenset[str]) -> None:
         self.spared = spared
+        self.kind = type(x)
         super().__init__(path, x)
+
+    def holds(self) -> bool:
+        return type(self.x) is self.kind and super().holds()
 
     def contents(self) -> Contents:
         own = vars(self.x)
@@ -185,6 +213,8 @@ class Attributes(Place):
         return [*own], own.values()
 
     def restore(self) -> None:
+        if type(self.x) is not self.kind:
+            self.x.__class__ = self.kind
         for name in [k for k in self.contents()[0] if k not in self.keys]:
             del vars(self.x)[name]
         vars(self.x).update(zip(self.keys, self.values))
@@ -255,7 +285,7 @@ class Reached:
         self._work: list[tuple[str, Any]] = list(roots.items())
         while self._work:
             path, x = self._work.pop()
-            if not isinstance(x, _ATOMS) and id(x) not in self._seen:
+            if not _is_atom(x) and id(x) not in self._seen:
                 self._seen[id(x)] = x
                 self._visit(path, x)
 
@@ -296,14 +326,13 @@ class Reached:
             self._work += [(path, x.fget), (path, x.fset)]
         elif isinstance(x, functools.cached_property):
             self._work.append((path, x.func))
-        elif isinstance(x, tuple | frozenset):
-            self._work += [(f"{path}[{i}]", v) for i, v in enumerate(x)]
-        elif isinstance(x, list | deque):
-            self._add(Items(path, x))
-        elif isinstance(x, dict):
-            self._add(Entries(path, x))
-        elif isinstance(x, set):
-            self._add(Members(path, x))
+        elif isinstance(x, ContextVar):
+            self._add(ContextVariable(path, x))
+        elif isinstance(x, tuple | frozenset | list | deque | UserList | dict | set | MappingProxyType | UserDict
+                        | ChainMap | type(os.environ)):
+            self._container(path, x)
+            if type(x).__module__ not in ("builtins", "collections"):
+                self._object(path, x)
         elif isinstance(x, types.BuiltinFunctionType):
             self._work.append((path, x.__self__))          # a method of a container, maybe
         elif isinstance(x, Iterator):
@@ -317,6 +346,14 @@ class Reached:
         elif not isinstance(x, types.ModuleType | np.ndarray):
             self._object(path, x)
 
+    def _container(self, path: str, x: Any) -> None:
+        if isinstance(x, tuple | frozenset):
+            self._work += [(f"{path}[{i}]", v) for i, v in enumerate(x)]
+        elif isinstance(x, set):
+            self._add(Members(path, x))
+        else:
+            self._add((Entries if isinstance(x, Mapping) else Items)(path, x))
+
     def _add(self, place: Place) -> None:
         if self._variables or not isinstance(place, Variable):
             self.places.append(place)
@@ -326,10 +363,17 @@ class Reached:
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or ()):
             found = Variable(name, (cell, None))
             self._add(found) if not is_ours(f.__module__ or "") else self._work.extend(found.inside())
-        self._work += [(f"{path}.__defaults__", f.__defaults__), (f"{path}.__kwdefaults__", f.__kwdefaults__)]
         if _is_programs(str(f.__globals__.get("__name__", "")), f.__code__.co_filename):
+            for name in ("__code__", "__defaults__", "__kwdefaults__"):
+                if getattr(f, name):
+                    self._add(Variable(f"{path}.{name}", (f, name)))
+            for name in vars(f):
+                if not name.startswith("__"):
+                    self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in _codes(f.__code__) for n in code.co_names}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
+            if not names.isdisjoint(("environ", "getenv")):
+                self._work.append(("os.environ", os.environ))
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]
             for scope, variables in scopes:
@@ -377,6 +421,11 @@ def _slots(kind: type) -> tuple[str, ...]:
     names = (n for base in kind.__mro__ for n in (lambda s: (s,) if isinstance(s, str) else s)(
         vars(base).get("__slots__", ())))
     return tuple(n for n in names if n not in ("__dict__", "__weakref__"))
+
+
+def _is_atom(x: Any) -> bool:
+    """Whether nothing in a value can change: of a subclass, whether it has attributes of its own."""
+    return isinstance(x, _ATOMS) and not (isinstance(x, int | float | complex | str | bytes) and hasattr(x, "__dict__"))
 
 
 def _may_be_written(x: Any) -> bool:

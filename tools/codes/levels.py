@@ -39,6 +39,23 @@ example mlir:
     }
 fix: let the three agree.
 
+MLC0154 Threads share dimensions of a kernel in which one block writes what another one reads or writes.
+example python:
+    import numpy as np
+    from mlc.ir.interp import run_function
+    from mlc.ir.parser import parse_module
+
+    run_function(parse_module("""
+        func.func @f(%x: memref<4xf32>) {
+          loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], threads = 1, label = "k"} {
+            %0 = loop.load %x {map = ["-d0 + 3"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+            loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
+            loop.end
+          }
+          func.return
+        }"""), "f", [np.zeros(4, np.float32)])
+fix: share only leading dimensions whose blocks touch memory of their own, or set `threads` to 0.
+
 MLC0160 The regions of an operation of scf do not fit its operands or results.
 example mlir:
     func.func @f(%c: i1, %x: f32) -> f32 {
