@@ -22,10 +22,21 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.tensor import Exp
 from mlc.ir.core import REGISTRY
 from mlc.ir.passes import Pass, Pipeline, Step, find_pass
+from mlc.ir.rewrite import RULES
 from mlc.passes import cse, pipeline
 from mlc.tools import fuzz
 from mlc.tools.cli import main
-from mlc.tools.fuzzing import batch, derivatives, functions, kinds, levels, programs, python_programs, registry
+from mlc.tools.fuzzing import (
+    batch,
+    derivatives,
+    functions,
+    kinds,
+    levels,
+    programs,
+    python_programs,
+    registry,
+    rewrites,
+)
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.fuzzing.levels import Failure, check, lower, same
 from mlc.tools.fuzzing.programs import Program
@@ -116,6 +127,37 @@ def found(kind: str, seeds: range) -> list[str]:
     kinds.prepare(kind)
     return [f"seed {seed}: {failure.message}\n{failure.text}"
             for seed, failure in batch.run(kinds.KINDS[kind], seeds, fuzz.SECONDS[kind]).failures]
+
+
+RARE = {"product_with_repeated", "take_of_repeated", "slice_at_known_start", "splat_to_the_right"}
+"""Rules that random programs do not reach: they take what vmap leaves, or several things at once."""
+
+
+def around_each_rule(seeds: Sequence[int], foldings: bool) -> list[str]:
+    """The rules that did not fire in the programs made around them; AssertionError where a rewrite is wrong."""
+    idle = []
+    for number, (name, _, _) in enumerate(rewrites.subjects()):
+        if name == "fold" and not foldings:
+            continue
+        before = fired(name)
+        for seed in seeds:
+            failure = levels.examine_rewrites(rewrites.generate_for(number, seed))
+            assert failure is None, f"{failure.message}\n{failure.text}"
+        idle += [name] if name != "fold" and fired(name) == before else []
+    return idle
+
+
+def fired(name: str) -> int:
+    return sum(rule.fired for rules in RULES.values() for rule in rules if rule.name == name)
+
+
+def test_programs_around_each_rule() -> None:
+    around_each_rule(range(8), foldings=False)
+
+
+@pytest.mark.slow
+def test_many_programs_around_each_rule() -> None:
+    assert set(around_each_rule(range(150), foldings=True)) <= RARE
 
 
 @pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 46)), ("invalid", range(60)), ("calls", range(150))])

@@ -20,7 +20,7 @@ from mlc.ir import rewrite
 from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
 from mlc.ir.interp import bind_sizes, run_function
-from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
+from mlc.ir.passes import Form, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify

@@ -48,8 +48,10 @@ example python:
     run_function(parse_module("""
         func.func @f(%x: memref<4xf32>) {
           loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], threads = 1, label = "k"} {
-            %0 = loop.load %x {map = ["-d0 + 3"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-            loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
+            %0 = loop.load %x {map = ["-d0 + 3"], operandSegmentSizes = [1, 0, 0]}
+              : (memref<4xf32>) -> !loop.tile<d0xf32>
+            loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]}
+              : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
             loop.end
           }
           func.return

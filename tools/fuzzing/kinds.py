@@ -15,7 +15,17 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.tools import inputs
-from mlc.tools.fuzzing import batch, derivatives, functions, invalid, levels, odd_calls, programs, python_programs
+from mlc.tools.fuzzing import (
+    batch,
+    derivatives,
+    functions,
+    invalid,
+    levels,
+    odd_calls,
+    programs,
+    python_programs,
+    rewrites,
+)
 from mlc.tools.fuzzing.levels import Failure
 from mlc.tools.fuzzing.programs import Program
 from mlc.tools.reduce import Reduction
@@ -33,9 +43,11 @@ REDUCTIONS = 300
 def valid(seed: int) -> Failure | None:
     """A valid program: the same at all levels, however it is run, and in PyTorch."""
     rng = random.Random(f"valid {seed}")
-    form = rng.choices((*FORMS, "python"), (*(weight for weight, _ in FORMS.values()), 1))[0]
+    form = rng.choices((*FORMS, "rewrites", "python"), (*(weight for weight, _ in FORMS.values()), 3, 1))[0]
     if form == "python":
         return python_programs.examine_all(python_programs.generate(seed))
+    if form == "rewrites":
+        return levels.examine_rewrites(rewrites.generate(seed))
     depth = rng.choices([d for d, _ in DEPTHS], [w for _, w in DEPTHS])[0]
     run_native = seed % NATIVE_EVERY == 0
     return levels.examine(FORMS[form][1](seed), "llvm" if run_native else depth, run_native)

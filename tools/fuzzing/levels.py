@@ -19,7 +19,7 @@ from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
 from mlc.ir.diag import Error
 from mlc.ir.interp import Interpreter, run_function
-from mlc.ir.passes import Instruments, Pipeline, Step
+from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
@@ -126,6 +126,18 @@ def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> 
     except Exception:                                      # whatever a pass dies of is a finding
         agrees = False
     return None if agrees else first_failure(program, depth, run_native)
+
+
+def examine_rewrites(program: Program) -> Failure | None:
+    """None if the program means the same after canonicalize, and both sides of each rewrite do on peculiar values."""
+    step, = parse_pipeline("canonicalize")
+    run = Check(program.module(), "main", program.arguments, keep=False)
+    try:
+        run.run([step])
+    except Exception as error:                             # whatever a pass dies of is a finding
+        return Failure(key_of(error, "pass canonicalize"), f"{type(error).__name__}: {error}", held_by(run, step),
+                       steps=str(step), exact=False)
+    return None
 
 
 def first_failure(program: Program, depth: str, run_native: bool) -> Failure:

@@ -154,7 +154,7 @@ class Generator:
 
     def number(self, dtype: ScalarType) -> Value:
         low = 0 if isinstance(dtype, IntType) and dtype.unsigned else -3
-        value: Any = {"float": self.rng.choice((0.5, -1.5, 2.0, 0.0)), "int": self.rng.randint(low, 5),
+        value: Any = {"float": self.rng.choice((0.5, -1.5, 2.0, 0.0, -0.0, 1.0, -1.0)), "int": self.rng.randint(low, 5),
                       "bool": self.rng.random() < 0.5}[kind(dtype)]
         return tn.Full(value, (), dtype).result
 

@@ -2,8 +2,8 @@
 
     python -m mlc.tools.mutants --log faults.jsonl --only rule --every 4
 
-Each is applied in a copy of the tree and run in a process of its own. What --check does not see, the tests are asked
-that go with the file. The log holds a line per fault; those in it are not run again.
+Each is applied in a copy of the tree and run in a process of its own. What --check does not see, the fuzzer is asked,
+and then the tests that go with the file. The log holds a line per fault; those in it are not run again.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def spent() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]:
+def tried(fault: Fault, tree: Path, limit: float, fuzz: float, tests: bool) -> dict[str, Any]:
     """What becomes of one fault."""
     path = tree / fault.file
     before = path.read_text()
@@ -79,7 +79,10 @@ def tried(fault: Fault, tree: Path, limit: float, tests: bool) -> dict[str, Any]
         row["seconds"] = round(spent() - before_it, 1)
         found = _result(out)
         if status == 0 and found is None:
-            if tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 2 * limit)[0]:
+            command = ["-m", "mlc.tools.cli", "fuzz", "--time", str(fuzz), "--count", "1000000"]
+            if fuzz and run(command, tree, fuzz + limit)[0]:
+                row["by"] = "fuzz"
+            elif tests and run(["-m", "pytest", "-n", "0", "-x", "-q", *suites_of(fault.file)], tree, 4 * limit)[0]:
                 row["by"] = "tests"
             return row
         where, message = found or ("", "past the time limit" if status is None else out[-1500:])
@@ -109,7 +112,7 @@ def named_pass(fault: Fault, message: str) -> bool:
 def totals(rows: Iterable[dict[str, Any]]) -> list[str]:
     """The table at the end of a run."""
     rows = list(rows)
-    by = {kind: sum(r["by"] == kind for r in rows) for kind in ("check", "tests", "time limit", "slipped")}
+    by = {kind: sum(r["by"] == kind for r in rows) for kind in ("check", "fuzz", "tests", "time limit", "slipped")}
     caught = [r for r in rows if r["by"] == "check"]
     ruled = [r for r in caught if r["rule"]]
     out = [f"{len(rows)} faults: " + ", ".join(f"{n} {kind}" for kind, n in by.items())]
@@ -128,7 +131,8 @@ def main() -> None:
                    help="whether to take those that no check was made for")
     p.add_argument("--every", type=int, default=1, help="every so manieth only")
     p.add_argument("--limit", type=float, default=90, help="seconds for one")
-    p.add_argument("--tests", action="store_true", help="run the tests where --check sees nothing")
+    p.add_argument("--fuzz", type=float, default=0, metavar="SECONDS", help="then `mlc fuzz` for so long")
+    p.add_argument("--tests", action="store_true", help="and run the tests where those see nothing")
     options = p.parse_args()
     log = Path(options.log)
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
@@ -142,7 +146,7 @@ def main() -> None:
         for fault in wanted:
             if fault.name in known:
                 continue
-            rows.append(tried(fault, tree, options.limit, options.tests))
+            rows.append(tried(fault, tree, options.limit, options.fuzz, options.tests))
             write_text(log, "".join(json.dumps(row) + "\n" for row in rows))
             print(rows[-1]["by"], rows[-1].get("pass named", ""), rows[-1]["seconds"], fault.name, flush=True)
     names = {f.name for f in wanted}

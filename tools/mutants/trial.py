@@ -29,7 +29,10 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.types import TensorType, to_numpy
 from mlc.passes import pipeline
 from mlc.tools import check, cli, inputs
+from mlc.tools.fuzzing import levels, rewrites
 
+ROUNDS = 10
+"""Random programs for each rule."""
 SAMPLES = 12
 """About how many of one operation are run."""
 PROGRAMS = Path(__file__).parent / "programs"
@@ -122,6 +125,16 @@ def of_cases(paths: Sequence[Path]) -> tuple[str, str] | None:
     return None
 
 
+def of_random_rewrites() -> tuple[str, str] | None:
+    """The same of random programs around each rule."""
+    for subject in range(len(rewrites.subjects())):
+        for seed in range(ROUNDS):
+            found = levels.examine_rewrites(rewrites.generate_for(subject, seed))
+            if found is not None:
+                return f"rewrites {subject} {seed}", found.message
+    return None
+
+
 def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
     """The same of programs, as `mlc run --check` runs them."""
     for path in paths:
@@ -145,7 +158,7 @@ def main() -> None:
     if options.area == "gpu":
         found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
     else:
-        found = (of_cases(CASES) if options.area == "rule" else None) or of_samples(
+        found = (of_cases(CASES) or of_random_rewrites() if options.area == "rule" else None) or of_samples(
             names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
