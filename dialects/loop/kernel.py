@@ -46,17 +46,20 @@ class Activation:
         """Note which elements the points `where` of `dims` read or wrote, if threads share their blocks."""
         if not self.shared:
             return
+        start: int = buffer.__array_interface__["data"][0]
         block: Any = 0
+        addresses = np.full(len(where[0]), start, np.int64)
+        for at, stride in zip(position, buffer.strides):
+            addresses += at * stride
         for d, size in enumerate(self.shared):
             count = -(-self.extents[d] // size)
-            if d not in dims and count > 1:              # every block does it: the first and the last are two of them
-                for at in (0, count - 1):
-                    self.accesses.append((op, write, _addresses(buffer, position),
-                                          np.full(len(where[0]), -1 - at)))
+            if d not in dims and count > 1:              # every block does it: so do two of them
+                for one in (-1, -2):
+                    self.accesses.append((op, write, addresses, np.full(len(where[0]), one)))
                 return
             block = block * count + (self.coordinates[d] // size if d in dims else 0)
         shape = self.shape(dims)
-        self.accesses.append((op, write, _addresses(buffer, position), np.broadcast_to(block, shape)[where]))
+        self.accesses.append((op, write, addresses, np.broadcast_to(block, shape)[where]))
 
     def check_races(self) -> None:
         """IRError where a block wrote what another one read or wrote."""
@@ -193,12 +196,6 @@ class Kernel(Op, name="loop.kernel", pure=False):
         frame.run(self.body)
         activation.check_races()
         return []
-
-
-def _addresses(buffer: Array, position: Sequence[Array]) -> Array:
-    """Where elements of a buffer lie in memory."""
-    start = buffer.__array_interface__["data"][0]
-    return np.asarray(start + sum(p.astype(np.int64) * s for p, s in zip(position, buffer.strides)))
 
 
 class InKernel(Op):

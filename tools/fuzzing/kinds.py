@@ -30,7 +30,7 @@ from mlc.tools.fuzzing.levels import Failure
 from mlc.tools.fuzzing.programs import Program
 from mlc.tools.reduce import Reduction
 
-DEPTHS = (("fuse", 14), ("bufferize", 2), ("outline", 1), ("llvm", 3))
+DEPTHS = (("fuse", 10), ("bufferize", 6), ("outline", 1), ("llvm", 3))
 """How far down a program is followed, and how often: the lower levels cost the most, and see the fewest mistakes."""
 NATIVE_EVERY = 50
 """Of so many seeds one is followed down to native code."""

@@ -29,7 +29,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.types import TensorType, to_numpy
 from mlc.passes import pipeline
 from mlc.tools import check, cli, inputs
-from mlc.tools.fuzzing import levels, rewrites
+from mlc.tools.fuzzing import kinds, levels, rewrites
 
 ROUNDS = 10
 """Random programs for each rule."""
@@ -47,6 +47,16 @@ FIRST: dict[str, tuple[str, ...]] = {
     "cache key": ("calls", "moves"), "recorder": ("control",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
+
+
+RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
+    "transform": (("derivatives", "functions"), "cse", 120), "merging": (("functions", "tensor"), "fuse", 120),
+    "numerics": (("tensor", "derivatives"), "fix_numerics", 120), "fusion": (("tensor", "functions"), "bufferize", 100),
+    "aliasing": (("functions", "tensor"), "bufferize", 120), "loops": (("tensor",), "tensor_to_loop", 60),
+    "schedule": (("tensor",), "loop_to_scf", 40), "tails and accesses": (("tensor",), "loop_to_scf", 40),
+    "lowering": (("tensor", "functions"), "scf_to_llvm", 30), "emission": (("tensor", "functions"), "native", 24),
+}
+"""Of what forms, as far down as which pass, and how many random programs are run for an area."""
 
 
 def programs(area: str) -> list[Path]:
@@ -135,6 +145,18 @@ def of_random_rewrites() -> tuple[str, str] | None:
     return None
 
 
+def of_random_programs(area: str) -> tuple[str, str] | None:
+    """The same of random programs, compared where a level ends, and after every pass where that differs."""
+    forms, depth, count = RANDOM.get(area, ((), "", 0))
+    for seed in range(count):
+        name = forms[seed % len(forms)]
+        native = depth == "native"
+        found = levels.examine(kinds.FORMS[name][1](seed), "llvm" if native else depth, native)
+        if found is not None:
+            return f"{name} {seed}", found.message
+    return None
+
+
 def of_programs(paths: Sequence[Path]) -> tuple[str, str] | None:
     """The same of programs, as `mlc run --check` runs them."""
     for path in paths:
@@ -159,7 +181,8 @@ def main() -> None:
         found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
     else:
         found = (of_cases(CASES) or of_random_rewrites() if options.area == "rule" else None) or of_samples(
-            names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area))
+            names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area)) or of_random_programs(
+                options.area)
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
 
