@@ -180,9 +180,9 @@ def main() -> None:
     if options.area == "gpu":
         found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
     else:
-        found = (of_cases(CASES) or of_random_rewrites() if options.area == "rule" else None) or of_samples(
-            names, "grad" if options.area == "derivative" else "cpu") or of_programs(programs(options.area)) or of_random_programs(
-                options.area)
+        area = options.area
+        found = (of_cases(CASES) or of_random_rewrites() if area == "rule" else None) or of_samples(
+            names, "grad" if area == "derivative" else "cpu") or of_programs(programs(area)) or of_random_programs(area)
     print(json.dumps({"found": found, "seconds": round(time.monotonic() - started, 1)}))
 
 
