@@ -10,6 +10,7 @@ import numpy as np
 
 from mlc.compiled import Checks, without_fast_paths
 from mlc.frontend import eager, tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.core import Op
@@ -24,6 +25,7 @@ class AnomalyError(UserError):
     default_code = "MLC0672"
 
 
+@coded
 @contextmanager
 def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[None]:
     """Within, the first operation that makes a NaN or an infinity of finite operands is an error that names its line.

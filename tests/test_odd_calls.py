@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.tools.fuzzing import odd_calls
 
 # What is thrown at optimisers and layers is not theirs alone: numpy and Python warn, too.
@@ -84,3 +84,14 @@ def test_messages(f: Any, code: str, text: str) -> None:
         f(mlc.ones(3))
     assert text in str(caught.value) and caught.value.loc.file == __file__
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(("f", "code"), [
+    (lambda: mlc.rot90(mlc.ones(3), dims=()), "MLC0357"), (lambda: mlc.arange(1 << 70, 0, -7), "MLC0358"),
+    (lambda: mlc.triu_indices(1 << 70, 0), "MLC0358"), (lambda: mlc.fft.ifftn(mlc.ones(2), s=(-1, 0)), "MLC0357"),
+    (lambda: mlc.nn.functional.cross_entropy(1.0, 2.0, mlc.tensor(1)), "MLC0367"),
+    (lambda: mlc.detect_anomaly(odd=1), "MLC0321"),  # type: ignore[call-arg]
+])
+def test_what_random_calls_found(f: Any, code: str) -> None:
+    with pytest.raises(UserError, match=code):
+        f()

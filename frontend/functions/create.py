@@ -187,8 +187,8 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
         raise UserError("step = 0", code="MLC0360")
     whole = all(isinstance(x, int) for x in (first, last, step))
     wanted = as_dtype((int64 if whole else float32) if dtype is None else dtype)
-    count = max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))
-    exact: Array = np.arange(int(count), dtype=np.int64 if whole else np.float64) * np.asarray(step) + first
+    count = count_of(int(max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))), "the size")
+    exact: Array = np.arange(count, dtype=np.int64 if whole else np.float64) * np.asarray(step) + first
     return _known(exact.astype(to_numpy(wanted.ir)))
 
 

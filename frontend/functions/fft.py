@@ -165,7 +165,7 @@ def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[An
     else:
         over = [axis(d, rank, scalar=False) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     counts = [None] * len(over) if s is None else [None if n == -1 else n for n in s]
-    if len(set(over)) != len(over) or len(counts) != len(over):
+    if len(over) > rank or len(set(over)) != len(over) or len(counts) != len(over):
         raise UserError(f"s = {s} and dim = {dim} do not name as many dimensions, each once", code="MLC0357")
     return over, counts
 

@@ -13,7 +13,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import cat, coordinates, flip, movedim, sliced, stack, transpose
-from mlc.frontend.operands import axis, broadcast_to, full, plain_int, reshape, together, tracer
+from mlc.frontend.operands import axis, broadcast_to, count_of, full, plain_int, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -74,9 +74,8 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
 
 
 def _indices(row: int, column: int, offset: int, upper: bool) -> Tensor:
-    m, n = plain_int(row, "row"), plain_int(column, "col")
-    if m < 0 or n < 0:
-        raise UserError(f"a matrix of {m} rows and {n} columns", code="MLC0358")
+    m, n = count_of(row, "row"), count_of(column, "col")
+    count_of(m * n, "row * col")
     found = np.triu_indices(m, offset, n) if upper else np.tril_indices(m, offset, n)
     made = wrap(np.ascontiguousarray(np.stack(found).astype(np.int64)))
     return tracer(made) if state.trace is not None else made
@@ -285,9 +284,8 @@ def flipud(input: Operand) -> Tensor:
 def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two dimensions towards the second."""
     x = tracer(input)
-    a, b = (axis(d, x.ndim, "dims") for d in dims)
-    if a == b:
-        raise UserError(f"dims = {tuple(dims)} are the same", code="MLC0357")
+    if len(dims) != 2 or (a := axis(dims[0], x.ndim, "dims")) == (b := axis(dims[1], x.ndim, "dims")):
+        raise UserError(f"dims = {tuple(dims)} are not two dimensions", code="MLC0357")
     turns = plain_int(k, "k") % 4
     if turns == 0:
         return x

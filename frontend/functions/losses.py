@@ -136,6 +136,8 @@ def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
 
 def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: str, smoothing: float) -> Tensor:
     a, t = _same_shape(x, target)
+    if not a.ndim:
+        raise UserError("a 0-d tensor has no classes", code="MLC0367", hint="give one sample as a vector")
     at = 0 if a.ndim == 1 else 1
     if smoothing:
         n = plain_int(a.shape[at], "the number of classes")
