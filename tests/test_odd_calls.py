@@ -50,6 +50,14 @@ def test_numbers_of_any_length_and_tensors_of_one_element() -> None:
     assert mlc.roll(mlc.tensor(1.5), 3, 0).item() == 1.5
 
 
+def test_differences_past_the_size_are_none_and_a_diagonal_may_be_any_integer() -> None:
+    x = mlc.tensor([1.0, 4.0, 9.0])
+    assert x.diff(5).shape == x.diff(1 << 40).shape == (0,)
+    assert mlc.compile(lambda x: x.diff(2), dynamic=True)(x).tolist() == [2.0]
+    diagonal: Any = np.int8(1)
+    assert x.diag(diagonal).tolist() == np.diag([1.0, 4.0, 9.0], 1).tolist()
+
+
 def test_axis_is_dim_and_keepdims_keepdim() -> None:
     x: Any = mlc.ones(2, 3)
     f: Any = mlc
@@ -90,6 +98,8 @@ def test_messages(f: Any, code: str, text: str) -> None:
     (lambda: mlc.rot90(mlc.ones(3), dims=()), "MLC0357"), (lambda: mlc.arange(1 << 70, 0, -7), "MLC0358"),
     (lambda: mlc.triu_indices(1 << 70, 0), "MLC0358"), (lambda: mlc.fft.ifftn(mlc.ones(2), s=(-1, 0)), "MLC0357"),
     (lambda: mlc.nn.functional.cross_entropy(1.0, 2.0, mlc.tensor(1)), "MLC0367"),
+    (lambda: mlc.combinations(mlc.ones(3), 1 << 70), "MLC0358"), (lambda: mlc.fft.ifftshift(1.0, 0), "MLC0364"),
+    (lambda: mlc.select(mlc.tensor(1), -1, 0), "MLC0364"),
     (lambda: mlc.detect_anomaly(odd=1), "MLC0321"),  # type: ignore[call-arg]
 ])
 def test_what_random_calls_found(f: Any, code: str) -> None:

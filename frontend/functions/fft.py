@@ -241,7 +241,7 @@ def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1),
 def _shifted(input: Operand, dim: Dims, forward: bool) -> Tensor:
     x = tracer(input)
     over = list(range(x.ndim)) if dim is None else [
-        axis(d, x.ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+        axis(d, x.ndim, scalar=False) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
     by = [(d if isinstance(d, int) else _points(x, None, a)) // 2 for a, d in enumerate(x.shape)]
     return roll(x, [by[a] if forward else -by[a] for a in over], over) if over else x
 

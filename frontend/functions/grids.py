@@ -62,9 +62,7 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     if x.ndim != 1 or not isinstance(x.shape[0], int):
         raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364")
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    count = plain_int(r, "r")
-    if count < 0:
-        raise UserError(f"r = {count}, expected at least 0", code="MLC0360")
+    count = count_of(r, "r")
     if count > x.shape[0] and not with_replacement:        # without a choice there is no row
         rows = np.zeros((0, count), np.int64)
     else:

@@ -193,7 +193,8 @@ def diag(input: Operand, diagonal: int = 0) -> Tensor:
         return _diagonal(x, diagonal)
     if x.ndim != 1:
         raise UserError(f"diag needs a vector or a matrix, found {x.ndim} dimensions", code="MLC0364")
-    size = x.shape[0] + (diagonal if diagonal > 0 else -diagonal)
+    diagonal = plain_int(diagonal, "diagonal")
+    size = x.shape[0] + abs(diagonal)
     row = emit(T.Iota, (size, size), 0, i64)
     column = emit(T.Iota, (size, size), 1, i64)
     low, high = (0, size - x.shape[0]) if diagonal < 0 else (size - x.shape[0], 0)
@@ -367,9 +368,12 @@ def _listing(shape: Sequence[Dim]) -> str:
 
 
 def _adjacent(keys: Sequence[Any]) -> bool:
-    """Whether nothing but integers stands between the first and the last array: numpy's rule for where they go."""
+    """Whether nothing but integers stands between the first and the last array: PyTorch's rule for where they go.
+
+    numpy's is another, for which an integer is an array, too: x[0, :, i] begins with the dimension of i.
+    """
     at = [i for i, k in enumerate(keys) if k == "array"]
-    return all(k == "array" for k in keys[at[0]: at[-1] + 1])
+    return not any(k is None or isinstance(k, tuple) for k in keys[at[0]: at[-1] + 1])
 
 
 def _checked(index: Tracer, n: Dim) -> Tracer:

@@ -86,6 +86,8 @@ def diff(input: Operand, n: int = 1, dim: int = -1, prepend: Operand = None, app
         return x
     parts = [p for p in (prepend, x, append) if p is not None]
     x = tracer(cat(parts, at)) if len(parts) > 1 else x
+    if n > 1:                                              # past the size there is nothing to subtract
+        n = min(n, plain_int(x.shape[at], "the size"))
     for _ in range(n):
         size = x.shape[at]
         if size == 0:

@@ -258,7 +258,7 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
 def select(input: Operand, dim: int, index: int) -> Tensor:
     """The slice at one index of a dimension, without it: result[i] = input[index, i]."""
     x = tracer(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     n, i = x.shape[at], size(index, "index")
     if isinstance(i, int) and i < 0:
         i = n + i

@@ -1,0 +1,23 @@
+"""x[...]: where the dimensions of index arrays go, as in PyTorch."""
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import mlc
+
+ROWS = np.array([0, 1, 0])
+KEYS = [key for key in itertools.product([slice(None), ROWS, ROWS[:2, None], 0, -1, None, slice(1, None)], repeat=3)
+        if sum(isinstance(k, np.ndarray) for k in key) > 1]
+
+
+@pytest.mark.parametrize("last", [0, slice(None), ROWS], ids=["integer", "slice", "array"])
+def test_several_arrays(last: Any, interpreted: None) -> None:
+    x = np.arange(120.0).reshape(2, 3, 4, 5)
+    for key in ((*k, last) for k in KEYS):
+        theirs = torch.tensor(x)[tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)]
+        np.testing.assert_array_equal(mlc.tensor(x)[key].numpy(), theirs.numpy(), err_msg=str(key))
