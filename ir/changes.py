@@ -32,7 +32,7 @@ from mlc.ir.printer import Printer, op_line
 
 VARIABLE, LOG = "MLC_CHANGES", "MLC_CHANGES_LOG"
 FEW = 64
-"""Of so many changes the log also says what they did, which takes time."""
+"""Of so many changes at most a log also says what they did."""
 _KEY = re.compile(r"-?[0-9a-f]{10}")
 _MARK = "#"
 
@@ -43,7 +43,7 @@ class Change:
 
     step    the pass, after its place in the pipeline: `04 canonicalize`
     rule    of the pass; "" for the pass as a whole
-    before  the operation, and what came of it: for people, and only where few changes are allowed
+    before  the operation, and what came of it, or what else it is about: for people, and only where few are allowed
     """
 
     key: str
@@ -53,6 +53,7 @@ class Change:
     loc: str
     before: str = ""
     after: str = ""
+    beside: str = ""
 
 
 class Choice:
@@ -61,20 +62,20 @@ class Choice:
     only     no others than these; None: all
     without  none of these
     log      where a line is added for each
+    explain  those of which the record says what they did, which takes time; None: all, if these are few
     """
 
-    def __init__(self, only: Iterable[str] | None = None, without: Iterable[str] = (), log: str | None = None) -> None:
+    def __init__(self, only: Iterable[str] | None = None, without: Iterable[str] = (), log: str | None = None,
+                 explain: Iterable[str] | None = None) -> None:
         self.only = frozenset(only) if only is not None else None
         self.without = frozenset(without)
         self.log = log
+        few = self.only if self.only is not None and len(self.only) <= FEW else ()
+        self.explain = frozenset(few if explain is None else explain)
         self.made: dict[str, Change] = {}
 
     def allows(self, key: str) -> bool:
         return (self.only is None or key in self.only) and key not in self.without
-
-    @property
-    def detailed(self) -> bool:
-        return self.only is not None and len(self.only) <= FEW
 
     def record(self, change: Change) -> None:
         if change.key in self.made:
@@ -189,22 +190,22 @@ class Run:
         key = self.key(rule, op, others)
         if not self.choice.allows(key):
             return False
-        text = self.text((op,))
-        self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), text,
-                                  self.text([o for o in others if isinstance(o, Op)])))
+        beside = self.text(key, [o for o in others if isinstance(o, Op)])
+        self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), self.text(key, (op,)), beside=beside))
         return True
 
     def fired(self, key: str, rule: str, op: Op, before: str, made: Sequence[Op], values: Sequence[Value]) -> None:
         """Record a rewrite; what it made is named after it."""
         for i, new in enumerate(inner for m in made for inner in m.walk()):
             self.names[new] = f"{key} {i}"
-        after = self.text(made[::-1]) if made else ", ".join(v.op.name if v.op is not None else "an argument"
-                                                             for v in values) or self.text((op,))
+        after = self.text(key, made[::-1] if made else [op] if not values else [v.op for v in values if v.op is not None])
+        if key in self.choice.explain and not after:
+            after = "an argument"
         self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), before, after))
 
-    def text(self, ops: Sequence[Op]) -> str:
-        """Operations for people, a line each."""
-        return "\n".join(op_line(op) for op in ops if op is not None) if self.choice.detailed else ""
+    def text(self, key: str, ops: Sequence[Op]) -> str:
+        """Operations for people, a line each, where a change is to be explained."""
+        return "\n".join(op_line(op) for op in ops) if key in self.choice.explain else ""
 
 
 @contextmanager

@@ -149,7 +149,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
         key = chosen.key(rule, op)
         if not chosen.choice.allows(key):
             return False
-        before = chosen.text((op,))
+        before = chosen.text(key, (op,))
     counters.tried[rule] = counters.tried.get(rule, 0) + 1
     previous = op.prev
     builder.block, builder.before, builder.loc = op.parent, op, op.loc
@@ -168,7 +168,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     for new in made:
         for inner in new.walk():
             inner.loc = inner.loc.through(f"{pass_name}/{rule}")
-    values = () if outcome is True else (outcome,) if isinstance(outcome, Value) else tuple(outcome)  # type: ignore[arg-type]
+    values = () if outcome is True else (outcome,) if isinstance(outcome, Value) else tuple(outcome)
     if chosen is not None:
         chosen.fired(key, rule, op, before, made, values)
     if outcome is True:

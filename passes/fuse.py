@@ -244,8 +244,9 @@ class _Fuser:
         return False
 
     def may(self, how: str, producer: Group, consumer: Group) -> bool:
-        """Whether the two are to be merged: asked of the first reader and the last operation that it reads, which are the
-        same whatever else is merged."""
+        """Whether to merge two groups: asked about the first reader and the last operation that it reads there, since
+        those are the same whatever else is merged.
+        """
         for op in self.in_order(consumer.ops):
             if read := [s for v in between.reads(op) for s in self.sources(v) if self.group_of[s] is producer]:
                 return allowed(how, op, self.in_order(read)[-1])

@@ -14,8 +14,8 @@ from mlc.ir.core import Op
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.printer import to_text
-from mlc.tools import inputs
-from mlc.tools.fuzzing import batch, derivatives, functions, invalid, levels, odd_calls, programs, python_programs
+from mlc.tools import child, inputs
+from mlc.tools.fuzzing import derivatives, functions, invalid, levels, odd_calls, programs, python_programs
 from mlc.tools.fuzzing.levels import Failure
 from mlc.tools.fuzzing.programs import Program
 from mlc.tools.reduce import Reduction
@@ -83,7 +83,7 @@ def reduced(failure: Failure, seconds: float) -> Failure:
     _, arrays, _ = held
 
     def fails(module: Op) -> str | None:
-        return batch.ask(lambda: levels.fails_again(module, arrays, step, failure.exact), seconds)
+        return child.ask(lambda: levels.fails_again(module, arrays, step, failure.exact), seconds)
 
     search = Reduction(fails, REDUCTIONS)
     wanted = search.fails(start)
