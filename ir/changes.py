@@ -10,9 +10,9 @@ Before each the pass asks `allowed`; the answer is yes, and costs nothing, unles
     MLC_CHANGES=@FILE              what the file says, separated by commas or spaces
     MLC_CHANGES_LOG=FILE           where a line of JSON is added for each change that is made
 
-A key says the module, the pass and its place in the pipeline, the rule, and the operation: by the number of the one it
-comes from in the module as it was given. So it means the same whatever other changes are made. For that the locations
-of a module carry numbers from its first pass on (`Loc.via`), as long as changes are chosen.
+A key says the module, the pass, the rule, and the operation: by the number of the one it comes from in the module as it
+was given. So it means the same whatever other changes are made, and in each place where a pipeline has the pass. For
+that the locations of a module carry numbers from its first pass on (`Loc.via`), as long as changes are chosen.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ class Run:
         return known
 
     def key(self, rule: str, op: Op, others: Sequence[Op | int] = ()) -> str:
-        about = [self.module, self.step, rule, self.name(op),
+        about = [self.module, self.step.partition(" ")[2], rule, self.name(op),
                  *(self.name(o) if isinstance(o, Op) else str(o) for o in others)]
         return hashlib.sha256("\n".join(about).encode()).hexdigest()[:10]
 
@@ -198,9 +198,10 @@ class Run:
         """Record a rewrite; what it made is named after it."""
         for i, new in enumerate(inner for m in made for inner in m.walk()):
             self.names[new] = f"{key} {i}"
-        after = self.text(key, made[::-1] if made else [op] if not values else [v.op for v in values if v.op is not None])
-        if key in self.choice.explain and not after:
-            after = "an argument"
+        after = ""
+        if key in self.choice.explain:
+            instead = made[::-1] or ([v.op for v in values if v.op is not None] if values else [op])
+            after = self.text(key, instead) or "an argument"
         self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), before, after))
 
     def text(self, key: str, ops: Sequence[Op]) -> str:

@@ -209,7 +209,7 @@ def _file(options: argparse.Namespace, folder: Path) -> int:
     os.environ["MLC_CACHE"] = "0"                          # what is kept was made with all changes, in no time
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
-        run.refuse(options, run.OF_FUNCTIONS[1:-2], "a Python program says itself what it calls",
+        run.refuse(options, ("entry", *run.OF_RANDOM_ARRAYS, "inputs"), "a Python program says itself what it calls",
                    f"mlc bisect {path}:FUNCTION runs one function")
         if not os.path.isfile(path):
             raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py file", "MLC0392")
@@ -292,7 +292,7 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
 
 def _explain(options: argparse.Namespace, what: str, call: Call, search: Search, made: dict[str, Change],
              found: Sequence[str], choice: Choice) -> tuple[str, str]:
-    """Show what was found, as a run with a choice explains it; (a file that replays it, what a command needs for it)."""
+    """Show what was found, as a run with a choice explains it; (a file that replays it, options that it takes)."""
     assert choice.log is not None
     Path(choice.log).unlink(missing_ok=True)
     trials.failure(call, choice, options.timeout)
@@ -346,8 +346,8 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
     else:                                                  # without all of them it is no faster, as has been seen
         start = next((group for group in groups if len(group) < len(keys) and search.fails(group)), None)
     if start is None:
-        return (f"{everything or 'no times'}, with all {len(made)} changes and without any; and without no part of them "
-                f"is it {options.ratio:g} times faster ({search.tries} runs)")
+        return (f"{everything or 'no times'}, with all {len(made)} changes and without any; nor is it {options.ratio:g} "
+                f"times faster without half of them, a quarter, ... or one ({search.tries} runs)")
     found = search.smallest(start)
     what = "takes" if options.slow else "takes to compile"
     than = "with these changes, of those without any" if alone else "with all changes, of those without these"

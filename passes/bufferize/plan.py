@@ -142,7 +142,7 @@ class Plan:
         return self.free_slot(op, bytes)
 
     def free_slot(self, op: Op, size: Dim) -> Slot:
-        """A slot that nothing uses when `op` starts: the smallest that holds so much, the largest grown, or a new one."""
+        """A slot that nothing uses when `op` starts: the smallest that is large enough, the largest, or a new one."""
         step = self.life.start[op]
         self.release(step)
         i = self.best(size) if (self.free or self.free_unknown) and allowed("use again", op) else None
