@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from mlc.ir.core import Op, Value
+from mlc.ir.core import BlockArg, Op, OpResult, Value
 from mlc.ir.diag import UserError
 from mlc.ir.printer import Printer, op_line
 
@@ -63,15 +63,17 @@ class Choice:
     without  none of these
     log      where a line is added for each
     explain  those of which the record says what they did, which takes time; None: all, if these are few
+    tried    whether rules that are tried are recorded as if they fired: for one in which the process ends
     """
 
     def __init__(self, only: Iterable[str] | None = None, without: Iterable[str] = (), log: str | None = None,
-                 explain: Iterable[str] | None = None) -> None:
+                 explain: Iterable[str] | None = None, tried: bool = False) -> None:
         self.only = frozenset(only) if only is not None else None
         self.without = frozenset(without)
         self.log = log
         few = self.only if self.only is not None and len(self.only) <= FEW else ()
         self.explain = frozenset(few if explain is None else explain)
+        self.tried = tried
         self.made: dict[str, Change] = {}
 
     def allows(self, key: str) -> bool:
@@ -155,7 +157,7 @@ def current() -> Run | None:
     return _here.run
 
 
-def allowed(rule: str, op: Op, *others: Op | int) -> bool:
+def allowed(rule: str, op: Op, *others: Op | Value) -> bool:
     """Whether the pass that runs may make a change that it is ready to make: `rule` on `op`, given the `others`."""
     run = _here.run
     return run is None or run.asked(rule, op, others)
@@ -181,18 +183,30 @@ class Run:
             known = self.names[op] = f"{base} {number}"
         return known
 
-    def key(self, rule: str, op: Op, others: Sequence[Op | int] = ()) -> str:
+    def key(self, rule: str, op: Op, others: Sequence[Op | Value] = ()) -> str:
         about = [self.module, self.step.partition(" ")[2], rule, self.name(op),
-                 *(self.name(o) if isinstance(o, Op) else str(o) for o in others)]
+                 *(self.name(o) if isinstance(o, Op) else self.value(o) for o in others)]
         return hashlib.sha256("\n".join(about).encode()).hexdigest()[:10]
 
-    def asked(self, rule: str, op: Op, others: Sequence[Op | int]) -> bool:
+    def value(self, value: Value) -> str:
+        """The same of a value: what it is of which operation."""
+        owner = value.op if value.op is not None else value.block.parent_op  # type: ignore[attr-defined]
+        return f"{owner is value.op} {value.index} {self.name(owner)}"  # type: ignore[attr-defined]
+
+    def asked(self, rule: str, op: Op, others: Sequence[Op | Value]) -> bool:
         key = self.key(rule, op, others)
         if not self.choice.allows(key):
             return False
-        beside = self.text(key, [o for o in others if isinstance(o, Op)])
+        beside = ""
+        if key in self.choice.explain:
+            beside = "\n".join(op_line(o) if isinstance(o, Op) else described(o) for o in others)
         self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), self.text(key, (op,)), beside=beside))
         return True
+
+    def started(self, key: str, rule: str, op: Op, failed: bool = False) -> None:
+        """Record a rule that fails, or may."""
+        if failed or self.choice.tried:
+            self.choice.record(Change(key, self.step, rule, op.name, str(op.loc), self.text(key, (op,))))
 
     def fired(self, key: str, rule: str, op: Op, before: str, made: Sequence[Op], values: Sequence[Value]) -> None:
         """Record a rewrite; what it made is named after it."""
@@ -207,6 +221,13 @@ class Run:
     def text(self, key: str, ops: Sequence[Op]) -> str:
         """Operations for people, a line each, where a change is to be explained."""
         return "\n".join(op_line(op) for op in ops) if key in self.choice.explain else ""
+
+
+def described(value: Value) -> str:
+    """A value for people: what makes it."""
+    if isinstance(value, OpResult):
+        return f"result {value.index} of {op_line(value.op)}"
+    return f"argument {value.index}{value.name and f', %{value.name}'}" if isinstance(value, BlockArg) else str(value)
 
 
 @contextmanager

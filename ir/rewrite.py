@@ -150,6 +150,7 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
         if not chosen.choice.allows(key):
             return False
         before = chosen.text(key, (op,))
+        chosen.started(key, rule, op)
     counters.tried[rule] = counters.tried.get(rule, 0) + 1
     previous = op.prev
     builder.block, builder.before, builder.loc = op.parent, op, op.loc
@@ -157,6 +158,8 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
         outcome = apply(op)
     except Exception as error:
         error.add_note(f"rule {rule} fails at {op.loc}")
+        if chosen is not None:
+            chosen.started(key, rule, op, failed=True)
         raise
     if outcome is None or outcome is False:
         return False

@@ -46,6 +46,8 @@ Keys name changes, and any command makes the changes that the environment asks f
   MLC_CHANGES=-KEY      all but this                  MLC_CHANGES_LOG=FILE   add a line for each that is made
 """
 RATIO = 1.2
+FEW = 8
+"""Of so many changes at most it is tried whether it goes right without that one."""
 
 
 class _Parser(report.Parser):
@@ -207,6 +209,7 @@ def _found(search: Search, keys: Sequence[str], failed: str) -> list[str]:
 # -- a file -----------------------------------------------------------------------------------------------------------
 def _file(options: argparse.Namespace, folder: Path) -> int:
     os.environ["MLC_CACHE"] = "0"                          # what is kept was made with all changes, in no time
+    trials.warm_up(options.timeout)
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
         run.refuse(options, ("entry", *run.OF_RANDOM_ARRAYS, "inputs"), "a Python program says itself what it calls",
@@ -230,7 +233,11 @@ def _wrong(options: argparse.Namespace, calls: Sequence[Call], folder: Path) -> 
     for call in calls:
         (folder / "log").unlink(missing_ok=True)
         if (failed := trials.failure(call, Choice(log=str(folder / "log")), options.timeout)) is not None:
-            return _one_wrong(options, call, failed, _logged(folder / "log"), folder)
+            made = _logged(folder / "log")
+            if trials.failure(call, Choice(made), options.timeout) is None:      # it ends in a rule, before it fires
+                trials.failure(call, Choice(log=str(folder / "log"), tried=True), options.timeout)
+                made = _logged(folder / "log")
+            return _one_wrong(options, call, failed, made, folder)
     for call in calls:
         (folder / "log").unlink(missing_ok=True)
         if (above := _above(call, folder, options.timeout)) is not None:
@@ -283,10 +290,10 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
         files.write(str(listed), " ".join([*base, *found]))
         keys = f"@{listed}"
     print(f"again:    {VARIABLE}={keys} mlc run {path} --check{more}")
-    if trials.failure(call, Choice(None, found[:1]), options.timeout, as_those) is None:
-        print(f"without:  {VARIABLE}=-{found[0]} mlc run {path}{more}")
-    else:
-        print(f"without {found[0]} it goes wrong, too: once that is mended, bisect again")
+    around = next((key for key in found[::-1][:FEW] if trials.failure(
+        call, Choice(None, [key]), options.timeout, as_those) is None), None)
+    print(f"without:  {VARIABLE}=-{around} mlc run {path}{more}" if around is not None else
+          "without any one of them it goes wrong, too: once that is mended, bisect again")
     return 0
 
 
@@ -346,8 +353,8 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
     else:                                                  # without all of them it is no faster, as has been seen
         start = next((group for group in groups if len(group) < len(keys) and search.fails(group)), None)
     if start is None:
-        return (f"{everything or 'no times'}, with all {len(made)} changes and without any; nor is it {options.ratio:g} "
-                f"times faster without half of them, a quarter, ... or one ({search.tries} runs)")
+        return (f"{everything or 'no times'}, with all {len(made)} changes and without any; without half of them, a "
+                f"quarter, ... or one it is not {options.ratio:g} times faster either ({search.tries} runs)")
     found = search.smallest(start)
     what = "takes" if options.slow else "takes to compile"
     than = "with these changes, of those without any" if alone else "with all changes, of those without these"
@@ -377,7 +384,7 @@ def described(change: Change) -> list[str]:
     number, _, name = change.step.partition(" ")
     out = [f"{change.key}  pass {int(number)}, {name}: " + (_rule(name, change) if change.rule else _summary(name)),
            f"  {change.op} at {change.loc}" if change.rule else "  the pass as a whole"]
-    if change.rule and (line := _source(change.loc)):
+    if change.rule and (line := _source(change.loc)) and line != change.before:
         out.append(f"      {line}")
     out += [f"    {sign} {line}" for sign, text in (("-" if change.after else " ", change.before), ("+", change.after),
                                                    ("with", change.beside)) for line in text.splitlines()]

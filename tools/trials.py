@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mlc.ir import changes
 from mlc.ir.changes import Choice
 from mlc.ir.core import Op
@@ -99,13 +101,25 @@ class Call:
         try:
             want = self.check.outcome if exact_as is None else self.outcome(exact_as)
             found = self.outcome(choice)
-        except FAILURES as error:
-            code = error.code if isinstance(error, Error) else ""
-            message = error.message if isinstance(error, Error) else str(error)
-            return Failure(f"{type(error).__name__} {code}".strip(), message)
+        except (Error, *FAILURES) as error:
+            message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
+            return Failure(message.split(":")[0], message)
         exact = exact_as is not None or self.check.exact
         broken = found.difference(want, exact, self.check._slack)
         return Failure("wrong answer", broken) if broken is not None else None
+
+
+SMALL = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n  func.return %x : tensor<2xf32>\n}\n"
+
+
+def warm_up(seconds: float) -> None:
+    """Import what compiles, of which each process would take longer than of the rest; not if that ends the process."""
+    def work() -> str:
+        Call(parse_module(SMALL), "main", [np.zeros(2, np.float32)]).executable(Choice(()))
+        return "done"
+
+    if child.asked(work, seconds)[0] == "done":
+        work()
 
 
 def failure(call: Call, choice: Choice, seconds: float, exact_as: Choice | None = None) -> Failure | None:
@@ -129,7 +143,7 @@ def blamed(call: Call, choice: Choice, seconds: float) -> str:
                 run.run(call.pipeline)
                 if call.steps is None:
                     run.native()
-        except (UserError, *FAILURES) as error:
+        except (Error, *FAILURES) as error:
             return error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
         return "no pass changes what the interpreter gives"
 

@@ -11,7 +11,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.changes import allowed
-from mlc.ir.core import Block, BlockArg, Op, OpResult, Value
+from mlc.ir.core import Block, BlockArg, Op, Value
 from mlc.ir.types import TensorType
 from mlc.passes.between import REGIONS
 from mlc.passes.sweeps import Sweeps
@@ -80,9 +80,7 @@ class Lifetimes:
 
     def fits_in_place(self, op: Op, result: Value, operand: Value) -> bool:
         """Whether `result` is to be written over `operand`, if something wants it: it may, and is allowed to."""
-        where = operand.index if isinstance(operand, BlockArg | OpResult) else -1
-        return self.could_be_over(op, result, operand) and allowed(
-            "in place", op, op.results.index(result), *((operand.op,) if operand.op is not None else ()), where)
+        return self.could_be_over(op, result, operand) and allowed("in place", op, result, operand)
 
     def could_be_over(self, op: Op, result: Value, operand: Value) -> bool:
         """Whether `result` may be written over `operand`: same bytes, last read here, element by element."""
