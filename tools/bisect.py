@@ -29,25 +29,28 @@ from mlc.tools import files, inputs, report, run, trials
 from mlc.tools.reduce import parts
 from mlc.tools.trials import Call, Failure, Times
 
-EXAMPLES = """examples:
-  mlc bisect model.mlir --timeout 20             # a wrong answer, a crash or a hang of native code
-  mlc bisect model.py                            # the same of the first call of each compiled function
-  mlc bisect mlc-wrong-fuse.mlir                 # what mlc run --check left
-  mlc bisect model.py:predict --sizes B=64 --slow --ratio 1.5
-  mlc bisect model.py --slow-compile
-  mlc bisect -- pytest -q test_model.py          # whatever ends with a status other than 0
+EXAMPLES = """what it is asked:
+  mlc bisect model.py                 a wrong answer, a crash or a hang of the first call of each compiled function
+  mlc bisect mlc-wrong-PASS.mlir      the same of what mlc run --check left
+  mlc bisect model.py:f --slow        native code that is slower with some changes than without them
+  mlc bisect model.py --slow-compile  compiling that takes longer
+  mlc bisect -- CMD                   whatever ends with a status other than 0, such as pytest or mlc run --check
 
 A change is one firing of a rewrite rule, one decision (two operations fused, a result written over an operand, a kernel
 vectorized or shared out), or the run of a pass such as dce. What lowerings have to do is no change: where it goes wrong
 without any, the first pass after which the answer is wrong is named.
 
-Keys name changes, and any command makes the changes that the environment asks for:
+Every command makes the changes that the environment asks for, by the keys that mlc bisect prints:
   MLC_CHANGES=KEY,KEY   these and no others           MLC_CHANGES=none       none at all
   MLC_CHANGES=-KEY      all but this                  MLC_CHANGES_LOG=FILE   add a line for each that is made
+
+examples:
+  mlc bisect wrong.mlir --allow-pass mine.swap
+  mlc bisect wrong.mlir --allow-pass mine.swap --tries 20 -o replay.mlir
 """
 RATIO = 1.2
 FEW = 8
-"""Of so many changes at most it is tried whether it goes right without that one."""
+"""Of so many changes at most it is tried whether it goes right without one; and so many lines are shown of each."""
 
 
 class _Parser(report.Parser):
@@ -90,6 +93,7 @@ def ratio(text: str) -> float:
 
 
 def main(options: argparse.Namespace) -> int:
+    files.find_modules_here(*options.allow_pass)
     if bool(options.command) == (options.file is not None):
         raise report.usage_error("mlc bisect takes a file, or a command after --", "write mlc bisect model.py, or "
                                  "mlc bisect -- CMD, which names its files itself", "MLC0391")
@@ -281,8 +285,8 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
 
     search = Search(fails, options.tries)
     found = _found(search, list(made), failed.kind)
-    told = "" if failed.message.endswith(failed.kind) else f": {failed.message}"
-    path, more = _explain(options, f"{where}: {failed.kind}{told}", call, search, made, found, Choice(
+    told = failed.message if failed.kind in failed.message else f"{failed.kind}: {failed.message}"
+    path, more = _explain(options, f"{where}: {told}", call, search, made, found, Choice(
         [*base, *found], log=str(folder / "few"), explain=found))
     keys = ",".join(found)
     if base:
@@ -346,7 +350,7 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
     everything = with_these(keys)
     alone = everything is not None and everything.slower(options.ratio)
     timed = with_these if alone else without_these
-    search = Search(lambda some: (found := timed(some)) is not None and found.slower(options.ratio), options.tries)
+    search = Search(lambda some: _is_slower(timed, some, options.ratio), options.tries)
     groups = ([keys[i] for i in chosen] for chosen in parts(len(keys)))
     if alone:
         start = keys if search.fails(keys) else None
@@ -356,13 +360,20 @@ def _one_slow(options: argparse.Namespace, call: Call, folder: Path) -> str | No
         return (f"{everything or 'no times'}, with all {len(made)} changes and without any; without half of them, a "
                 f"quarter, ... or one it is not {options.ratio:g} times faster either ({search.tries} runs)")
     found = search.smallest(start)
+    if (after := timed(found)) is None or not after.slower(options.ratio):
+        return f"what was slower once is not always: {after or 'no times'}"
     what = "takes" if options.slow else "takes to compile"
     than = "with these changes, of those without any" if alone else "with all changes, of those without these"
-    path, _ = _explain(options, f"{call.line}: @{call.entry} {what} {timed(found)} {than}", call, search, made, found,
+    path, _ = _explain(options, f"{call.line}: @{call.entry} {what} {after} {than}", call, search, made, found,
                        Choice(found if alone else made, log=str(folder / "few"), explain=found))
     print(f"again:    mlc bisect {path} {'--slow' if options.slow else '--slow-compile'}")
     print(f"without:  {VARIABLE}={','.join('-' + key for key in found)} mlc run {path}")
     return None
+
+
+def _is_slower(timed: Callable[[frozenset[str]], Times | None], keys: frozenset[str], ratio: float) -> bool:
+    """Whether it is, and is again: of many groups that are timed some seem slow once."""
+    return all((found := timed(keys)) is not None and found.slower(ratio) for _ in range(2))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------------
@@ -384,11 +395,17 @@ def described(change: Change) -> list[str]:
     number, _, name = change.step.partition(" ")
     out = [f"{change.key}  pass {int(number)}, {name}: " + (_rule(name, change) if change.rule else _summary(name)),
            f"  {change.op} at {change.loc}" if change.rule else "  the pass as a whole"]
-    if change.rule and (line := _source(change.loc)) and line != change.before:
+    if change.rule and (line := _source(change.loc)) and ".mlir:" not in change.loc:
         out.append(f"      {line}")
     out += [f"    {sign} {line}" for sign, text in (("-" if change.after else " ", change.before), ("+", change.after),
-                                                   ("with", change.beside)) for line in text.splitlines()]
+                                                   ("with", change.beside)) for line in _cut(text)]
     return out
+
+
+def _cut(text: str) -> list[str]:
+    """The first lines."""
+    lines = text.splitlines()
+    return lines if len(lines) <= FEW else [*lines[:FEW], f"... and {len(lines) - FEW} more"]
 
 
 def _rule(name: str, change: Change) -> str:

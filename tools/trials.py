@@ -31,7 +31,7 @@ from mlc.passes import pipeline
 from mlc.tools import check, child, inputs
 from mlc.tools.check import FAILURES, Outcome
 
-ROUNDS, SHORTEST = 9, 0.002
+ROUNDS, SHORTEST = 9, 0.004
 """How often two ways are timed in turn, and the seconds that one of these times takes at least."""
 
 
