@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass
 
 from mlc.ir.core import BlockArg, Op, OpResult, Value
 from mlc.ir.diag import UserError
+from mlc.ir.files import append_line
 from mlc.ir.printer import Printer, op_line
 
 VARIABLE, LOG = "MLC_CHANGES", "MLC_CHANGES_LOG"
@@ -84,8 +85,7 @@ class Choice:
             return
         self.made[change.key] = change
         if self.log is not None:
-            with open(self.log, "a", encoding="utf-8") as out:
-                out.write(json.dumps(asdict(change)) + "\n")
+            append_line(self.log, json.dumps(asdict(change)))
 
 
 def parse(text: str, log: str | None = None) -> Choice:

@@ -29,7 +29,7 @@ from mlc.dialects.tensor.kernel import Kernel, Yield
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
-from mlc.ir.changes import allowed
+from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
@@ -247,6 +247,8 @@ class _Fuser:
         """Whether to merge two groups: asked about the first reader and the last operation that it reads there, since
         those are the same whatever else is merged.
         """
+        if current() is None:
+            return True
         for op in self.in_order(consumer.ops):
             if read := [s for v in between.reads(op) for s in self.sources(v) if self.group_of[s] is producer]:
                 return allowed(how, op, self.in_order(read)[-1])
@@ -407,8 +409,9 @@ class _Fuser:
                 other = readers.get((v, group.space))
                 if other in self.groups and other is not group and not (
                         other.before & group.bit or group.before & other.bit) and not (
-                        self.why_not_together(other, group) or self.why_not_rows(other, group)) and allowed(
-                        "siblings", *self.in_order(group.ops)[:1], *self.in_order(other.ops)[:1]):
+                        self.why_not_together(other, group) or self.why_not_rows(other, group)) and (
+                        current() is None or allowed("siblings", self.in_order(group.ops)[0],
+                                                     self.in_order(other.ops)[0])):
                     self.merge(other, group, at_own=True)
                     changed = True
                 readers[v, group.space] = group

@@ -23,6 +23,7 @@ from pathlib import Path
 from mlc.ir import rewrite
 from mlc.ir.changes import LOG, VARIABLE, Change, Choice
 from mlc.ir.diag import UserError
+from mlc.ir.files import write_text
 from mlc.ir.passes import allowances, find_pass
 from mlc.ir.printer import to_text
 from mlc.tools import files, inputs, report, run, trials
@@ -174,7 +175,7 @@ def _command(options: argparse.Namespace, folder: Path) -> int:
         return None if done.returncode == 0 else f"exit status {done.returncode}"
 
     def only(keys: Sequence[str]) -> str:
-        (folder / "keys").write_text(" ".join(keys) or "none", encoding="utf-8")
+        write_text(folder / "keys", " ".join(keys) or "none")
         return f"@{folder / 'keys'}"
 
     shown = shlex.join(options.command)
