@@ -181,7 +181,8 @@ class Times:
         return self.ratio >= ratio and self.low > 1 + (ratio - 1) / 2
 
     def __str__(self) -> str:
-        return f"{_shown(self.seconds)} against {_shown(self.other)}, {self.ratio:.2f} times as long"
+        return (f"{_shown(self.seconds)} against {_shown(self.other)}, {self.ratio:.2f} times as long ({self.low:.2f} "
+                "or less in a quarter of the turns)")
 
 
 def _shown(seconds: float) -> str:
