@@ -51,6 +51,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
     write_whole(path, [text.encode()])
 
 
+def append_line(path: str | os.PathLike[str], text: str) -> None:
+    """Add a line to a file, which may be new and which other processes may add to."""
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    try:
+        os.write(fd, f"{text}\n".encode())                  # at once: lines of two writers do not mix
+    finally:
+        os.close(fd)
+
+
 def replace(path: Path, parts: Iterable[bytes | memoryview], mode: int, exact: int | None = None) -> None:
     """Put a new file in the place of whatever has this name, with `mode` less the umask or with an `exact` mode."""
     temporary, descriptor = _locked(path.parent, mode)

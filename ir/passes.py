@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from mlc.ir import changes
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
 from mlc.ir.files import write_text
@@ -55,11 +56,19 @@ class Pass:
 
     takes  the form it needs; None accepts every form
     gives  the form it leaves; None keeps the one it found
+    whole  where it keeps the form, a choice of changes (ir/changes.py) may leave it out as a whole; False where it has
+           to run, or asks before each change
     """
 
     run: Callable[..., Any]                  # may return the ir.rewrite.Counters of the rules it applied
     takes: Form | None = None
     gives: Form | None = None
+    whole: bool = True
+
+    @property
+    def optional(self) -> bool:
+        """Whether it may be left out as a whole."""
+        return self.whole and self.gives in (None, self.takes)
 
     @property
     def name(self) -> str:
@@ -105,6 +114,13 @@ class Step:
 
     transform: Pass
     options: tuple[tuple[str, Any], ...] = ()
+
+    def apply(self, module: Op, number: int = 0, **more: Any) -> Any:
+        """Run the pass, which is that of this `number` in its pipeline, as far as the chosen changes go."""
+        with changes.considered(f"{number:02d} {self.transform.name}", module):
+            if self.transform.optional and not changes.allowed("", module):
+                return None
+            return self.transform.run(module, **{**dict(self.options), **more})
 
     def __str__(self) -> str:
         text = ",".join(f"{k}={str(v).lower() if isinstance(v, bool) else v}" for k, v in self.options)
@@ -160,7 +176,7 @@ class Pipeline:
             before = to_text(module, ins.generic) if watched else ""
             started = time.perf_counter()
             try:
-                counters = step.transform.run(module, **dict(step.options))
+                counters = step.apply(module, number)
                 form = step.transform.gives or form
                 if ins.verify_each:
                     verify(module)

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from mlc.ir import changes
 from mlc.ir.core import Op, Value, builder, insertion
 from mlc.ir.diag import IRError
 
@@ -143,6 +144,13 @@ def _definitions(op: Op) -> dict[Op, None]:
 def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, counters: Counters,
           work: dict[Op, None]) -> bool:
     """Try one rule on one op; put what may have become rewritable back on the work-list."""
+    chosen, key, before = changes.current(), "", ""
+    if chosen is not None:
+        key = chosen.key(rule, op)
+        if not chosen.choice.allows(key):
+            return False
+        before = chosen.text(key, (op,))
+        chosen.started(key, rule, op)
     counters.tried[rule] = counters.tried.get(rule, 0) + 1
     previous = op.prev
     builder.block, builder.before, builder.loc = op.parent, op, op.loc
@@ -150,6 +158,8 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
         outcome = apply(op)
     except Exception as error:
         error.add_note(f"rule {rule} fails at {op.loc}")
+        if chosen is not None:
+            chosen.started(key, rule, op, failed=True)
         raise
     if outcome is None or outcome is False:
         return False
@@ -161,10 +171,13 @@ def _fire(op: Op, apply: Callable[[Any], Outcome], pass_name: str, rule: str, co
     for new in made:
         for inner in new.walk():
             inner.loc = inner.loc.through(f"{pass_name}/{rule}")
+    values = () if outcome is True else (outcome,) if isinstance(outcome, Value) else tuple(outcome)
+    if chosen is not None:
+        chosen.fired(key, rule, op, before, made, values)
     if outcome is True:
         work[op] = None
     else:
-        sources, values = _definitions(op), (outcome,) if isinstance(outcome, Value) else tuple(outcome)
+        sources = _definitions(op)
         for watch in _watching:
             watch(op, values, rule, counters.total)
         op.replace_by(*values)

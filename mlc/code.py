@@ -9,12 +9,14 @@ Importing it gives the frontend its compiler.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
 from mlc.frontend.devices import CPU, CUDA, Devices
 from mlc.frontend.eager import Compiler, compiling
 from mlc.frontend.location import user_loc
+from mlc.ir import changes
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError
 
@@ -68,12 +70,13 @@ def _image(module: Module, places: Places, target: Target, checked: bool) -> tup
     from mlc.backends import cache, canonical, image  # LLVM comes in only when something must be compiled
     from mlc.passes import pipeline
     text = canonical.canonical_text(module)
-    key = None if text is None else cache.key_of("module", [text, str(pipeline.order("cpu", checked)), repr(target)])
+    key = None if text is None or changes.choice() else cache.key_of(
+        "module", [text, str(pipeline.order("cpu", checked)), repr(target)])
 
     def made() -> Image:
         if key is not None and (kept := image.recall(key)) is not None:
             return kept
-        with places.numbered():
+        with places.numbered() if key is not None else nullcontext():
             pipeline.lower(module, "llvm", target.vector_bits, checked=checked)
             new = image.compile_image(module, target)
         if key is not None:
@@ -109,13 +112,13 @@ def _device_image(module: Module, places: Places, target: Target, form: str,
     from mlc.backends.cuda import image
     from mlc.passes import pipeline
     text = canonical.canonical_text(module)
-    key = None if text is None else cache.key_of(
+    key = None if text is None or changes.choice() else cache.key_of(
         "cuda", [text, str(pipeline.ORDERS["gpu"]), repr(target), form, str(precision)])
 
     def made() -> DeviceImage:
         if key is not None and (kept := image.recall(key)) is not None:
             return kept
-        with places.numbered():
+        with places.numbered() if key is not None else nullcontext():
             new = image.compile_image(module, target, assemble, precision)
         if key is not None:
             image.keep(key, new)

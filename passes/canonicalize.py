@@ -75,4 +75,4 @@ def run(module: Op, fast: bool = False, limit: int | None = None) -> Counters:
         return apply_rules(module, "canonicalize", partial(rules, fast=fast), Counters(limit=limit), simplify)
 
 
-PASS = Pass(run)
+PASS = Pass(run, whole=False)

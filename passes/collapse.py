@@ -16,6 +16,7 @@ from dataclasses import replace
 from mlc.dialects import arith, loop, memref
 from mlc.dialects.loop import Kernel, ScratchType, TileType
 from mlc.ir import sizes
+from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
@@ -27,7 +28,9 @@ from mlc.passes.forms import LOOP
 def run(module: Op) -> None:
     """Merge what can be merged in every kernel that has no schedule yet."""
     for kernel in list(module.inside(Kernel)):
-        while not kernel.schedule and (d := mergeable(kernel)) is not None:
+        if kernel.schedule or mergeable(kernel) is None or not allowed("dimensions", kernel):
+            continue
+        while (d := mergeable(kernel)) is not None:
             kernel = merge(kernel, d)
 
 
@@ -150,4 +153,4 @@ def renamed(expr: Dim, d: int) -> Dim:
     return sizes.substitute(expr, later)
 
 
-PASS = Pass(run, takes=LOOP, gives=LOOP)
+PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

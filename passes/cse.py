@@ -19,6 +19,7 @@ import numpy as np
 
 from mlc.dialects import func
 from mlc.dialects.func import Func
+from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Symbol, Value
 from mlc.ir.passes import Pass
 from mlc.ir.verify import immediate_dominators
@@ -47,7 +48,7 @@ def _merge_functions(module: Op) -> None:
             continue
         attrs = {k: v for k, v in function.attrs.items() if k != "sym_name"}
         same = known.setdefault((attribute_key(attrs), region_key(function.body)), function)
-        if same is function:
+        if same is function or not allowed("equal functions", function):
             continue
         for op in calls.get(function.sym_name, ()):
             for name, value in op.attrs.items():
@@ -81,7 +82,8 @@ def _block(block: Block, table: Table, pure: Collection[str]) -> list[Hashable]:
         if op.results and not op.terminator and is_pure(op, pure):
             key = operation_key(op)
             if (known := table.get(key)) is not None:
-                op.replace_by(*known.results)
+                if allowed("equal", op):
+                    op.replace_by(*known.results)
                 continue
             table[key] = op
             added.append(key)
@@ -154,4 +156,4 @@ def _value_key(value: Value, numbers: dict[Any, int]) -> Hashable:
     return ("outer", id(value)) if number is None else number
 
 
-PASS = Pass(run)
+PASS = Pass(run, whole=False)

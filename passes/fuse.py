@@ -29,6 +29,7 @@ from mlc.dialects.tensor.kernel import Kernel, Yield
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
+from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
@@ -140,6 +141,7 @@ class _Fuser:
     def __init__(self, block: Block, max_ops: int) -> None:
         self.block = block
         self.max_ops = max_ops
+        self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
         self.groups: list[Group] = []
         self.witnesses: dict[str, Op] = {}           # by the size that each names, and that what follows may have
@@ -220,7 +222,8 @@ class _Fuser:
         group = self.start(op)
         if isinstance(op, POINTWISE):
             for producer in sorted(self.producers(op), key=lambda g: g.kind == "pointwise"):
-                if producer.kind != "outside" and self.why_not_share(producer, group) is None:
+                if producer.kind != "outside" and self.why_not_share(producer, group) is None and self.may(
+                        "share", producer, group):
                     self.merge(producer, group, at_own=True)
                     return
 
@@ -232,13 +235,27 @@ class _Fuser:
         for producer in dict.fromkeys(p for op in consumer.ops for p in self.producers(op)):
             if producer is consumer or producer.kind == "outside":
                 continue
-            if self.why_not_share(producer, consumer) is None:
+            if self.why_not_share(producer, consumer) is None and self.may("share", producer, consumer):
                 self.merge(producer, consumer, at_own=True)
                 return True
-            if self.why_not_absorb(producer, consumer) is None:
+            if self.why_not_absorb(producer, consumer) is None and self.may("absorb", producer, consumer):
                 self.merge(producer, consumer, at_own=False)
                 return True
         return False
+
+    def may(self, how: str, producer: Group, consumer: Group) -> bool:
+        """Whether to merge two groups: asked about the first reader and the last operation that it reads there, since
+        those are the same whatever else is merged.
+        """
+        if current() is None:
+            return True
+        for op in self.in_order(consumer.ops):
+            if read := [s for v in between.reads(op) for s in self.sources(v) if self.group_of[s] is producer]:
+                return allowed(how, op, self.in_order(read)[-1])
+        return allowed(how, self.in_order(consumer.ops)[0], self.in_order(producer.ops)[-1])    # it reads a size
+
+    def in_order(self, ops: Iterable[Op]) -> list[Op]:
+        return sorted(ops, key=self.order.__getitem__)
 
     def between(self, producer: Group, consumer: Group) -> bool:
         """Whether some third group runs after the one and before the other."""
@@ -392,7 +409,9 @@ class _Fuser:
                 other = readers.get((v, group.space))
                 if other in self.groups and other is not group and not (
                         other.before & group.bit or group.before & other.bit) and not (
-                        self.why_not_together(other, group) or self.why_not_rows(other, group)):
+                        self.why_not_together(other, group) or self.why_not_rows(other, group)) and (
+                        current() is None or allowed("siblings", self.in_order(group.ops)[0],
+                                                     self.in_order(other.ops)[0])):
                     self.merge(other, group, at_own=True)
                     changed = True
                 readers[v, group.space] = group

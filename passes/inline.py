@@ -14,6 +14,7 @@ from __future__ import annotations
 from mlc.dialects import func, tensor
 from mlc.dialects.autodiff import RECOMPUTE
 from mlc.dialects.func import Func
+from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
 
@@ -43,7 +44,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
                     isinstance(v.op, tensor.Witness) and v.op.bound is None for v in call.args):
                 continue                         # what shall not be kept, and what needs memory that only data measure
             once = not callee.is_public and uses[call.callee] == 1
-            if everything or once or len(callee.block) <= small:
+            if (everything or once or len(callee.block) <= small) and allowed("call", call):
                 _inline(call, callee)
                 inlined.add(callee.sym_name)
         done[function.sym_name] = function
@@ -68,4 +69,4 @@ def _inline(call: func.Call, callee: Func) -> None:
     call.replace_by(*results)
 
 
-PASS = Pass(run)
+PASS = Pass(run, whole=False)

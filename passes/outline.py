@@ -19,6 +19,7 @@ from mlc.dialects import arith
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Call, Func, Return, function
 from mlc.dialects.loop import Kernel
+from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.passes.cse import region_key
@@ -30,7 +31,7 @@ def run(module: Module) -> None:
     known: dict[Hashable, Func] = {}
     names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
     for kernel in list(module.inside(Kernel)):
-        if _is_alone(kernel):
+        if _is_alone(kernel) or not allowed("kernel", kernel):
             continue
         used = from_outside(kernel)
         given = [v for v in used if not isinstance(v.op, arith.Constant)]
@@ -92,4 +93,4 @@ def _fresh(label: str, names: set[str]) -> Symbol:
     return Symbol(name)
 
 
-PASS = Pass(run, takes=LOOP, gives=LOOP)
+PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

@@ -15,6 +15,7 @@ import re
 from mlc.dialects import arith, loop, math
 from mlc.dialects.loop import For, InKernel, Kernel, TileType
 from mlc.ir import sizes
+from mlc.ir.changes import allowed
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
@@ -51,6 +52,8 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
     grain = max(1, -(-1000 * worth // max(time, 1))) if isinstance(time, int) else \
         sizes.divide(1000 * worth, time + 1) + 1
     if isinstance(total, int) and isinstance(grain, int) and total < 2 * grain:
+        return
+    if not allowed("share out", kernel):
         return
     kernel.threads, kernel.grain = count, grain
     kernel.schedule = (*kernel.schedule, f"parallelize(threads={count}, grain={grain})")
@@ -113,4 +116,4 @@ def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
     return total
 
 
-PASS = Pass(run, takes=LOOP, gives=LOOP)
+PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

@@ -102,6 +102,7 @@ class CaseItem(pytest.Item):
 def sample_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the files that examples of the command's help speak of."""
     for name, text in SAMPLES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

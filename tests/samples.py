@@ -55,6 +55,51 @@ CRASH_MLIR = MODEL_MLIR + """
 #-}
 """
 
+SWAP_PY = '''"""Swap the operands of subtractions, which is wrong."""
+
+from mlc.dialects import tensor
+from mlc.ir.changes import allowed
+from mlc.ir.core import before
+from mlc.ir.passes import Pass
+
+
+def run(module):
+    """x - y becomes y - x."""
+    for op in list(module.inside(tensor.Sub)):
+        if allowed("swap", op):
+            with before(op):
+                op.replace_by(tensor.Sub(op.rhs, op.lhs).result)
+
+
+PASS = Pass(run, whole=False)
+'''
+
+WRONG_MLIR = """\
+func.func @main(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = tensor.sub %x, %y : tensor<2xf32>
+  %1 = tensor.abs %0 : tensor<2xf32>
+  %2 = tensor.sub %1, %x : tensor<2xf32>
+  func.return %2 : tensor<2xf32>
+}
+
+{-#
+  external_resources: {
+    mlir_reproducer: {
+      pipeline: "builtin.module(canonicalize,mine.swap)",
+      disable_threading: true,
+      verify_each: true
+    },
+    mlc_check: {
+      entry: "main",
+      exact: false,
+      arg0: "2xf32 0x0000803F00000040",
+      arg1: "2xf32 0x000040400000A040"
+    }
+  }
+#-}
+"""
+
 SAMPLES = {"bad.mlir": BAD_MLIR, "crash.mlir": CRASH_MLIR,
            "model.py": MODEL_PY, "model.mlir": MODEL_MLIR, "scalars.mlir": SCALARS_MLIR,
+           "wrong.mlir": WRONG_MLIR, "mine/swap.py": SWAP_PY,
            "fails.py": "print('one')\n1 / 0\n"}

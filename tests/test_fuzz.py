@@ -24,7 +24,7 @@ from mlc.ir.core import REGISTRY
 from mlc.ir.passes import Pass, Pipeline, Step, find_pass
 from mlc.ir.rewrite import RULES
 from mlc.passes import cse, pipeline
-from mlc.tools import fuzz
+from mlc.tools import child, fuzz
 from mlc.tools.cli import main
 from mlc.tools.fuzzing import (
     batch,
@@ -239,8 +239,8 @@ def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
     assert done.count == 8
     assert [(seed, failure.key.split(" ")[0]) for seed, failure in done.failures] == [
         (1, "the"), (2, "SIGABRT"), (4, "no"), (5, "KeyError"), (6, "the")]
-    assert batch.ask(lambda: "yes", 5) == "yes" and batch.ask(os.abort, 5) == "SIGABRT"
-    assert batch.ask(lambda: time.sleep(60), 0.2) == "no end within 0.2 s"
+    assert child.ask(lambda: "yes", 5) == "yes" and child.ask(os.abort, 5) == "SIGABRT"
+    assert child.ask(lambda: time.sleep(60), 0.2) == "no end within 0.2 s"
 
 
 def test_the_log_says_where_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -113,6 +113,7 @@ class Check:
         self.exact = exact or pipeline.stage(module) > _row("fix_numerics")
         self.say = say
         self.keep = keep
+        self.number = 0                          # of the pass that is being checked, in its pipeline
         self.form: Form | None = None
         self.before: Op = module                 # as it was given to the pass that is being checked
         self.outcome = self.found = self.interpret(module)
@@ -130,9 +131,9 @@ class Check:
 
         only  names of the passes after which results are compared
         """
-        for step in steps:
+        for self.number, step in enumerate(steps, 1):
             if only is not None and step.transform.name not in only:
-                step.transform.run(self.module, **dict(step.options))
+                step.apply(self.module, self.number)
                 self.form = step.transform.gives or self.form
                 self.exact = self.exact or step.transform.name == "fix_numerics"
                 continue
@@ -158,7 +159,7 @@ class Check:
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
-        step.transform.run(module, **{**dict(step.options), **more})
+        step.apply(module, self.number, **more)
         return self.wrong(module, step.transform.gives or self.form)
 
     def numbers(self) -> dict[str, int]:
@@ -213,7 +214,7 @@ class Check:
 
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
         """The error that names the pass, the rule if there is one, and the line that replays it."""
-        rule = guilty_rule(before, step, self._try)
+        rule = guilty_rule(before, step, self._try, self.number)
         notes = list[str]()
         if rule is not None:
             number, total, name = rule
@@ -307,14 +308,15 @@ def _limited(step: Step, number: int) -> Step:
     return Step(step.transform, (*(o for o in step.options if o[0] != "limit"), ("limit", number)))
 
 
-def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> tuple[int, int, str] | None:
+def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None],
+                number: int = 0) -> tuple[int, int, str] | None:
     """(firing, of how many, `pass/rule@place`) of the rewrite with which a pass first goes wrong, found by bisection.
 
     None where the pass applies no rules, or is wrong without any.
     """
     if "limit" not in inspect.signature(step.transform.run).parameters:
         return None
-    counters = step.transform.run(before.clone(), **dict(step.options))
+    counters = step.apply(before.clone(), number)
     if not isinstance(counters, Counters) or counters.total == 0 or attempt(step, before.clone(), limit=0):
         return None
     good, bad = 0, counters.total
@@ -324,7 +326,7 @@ def guilty_rule(before: Op, step: Step, attempt: Callable[..., str | None]) -> t
             bad = middle
         else:
             good = middle
-    log = step.transform.run(before.clone(), **{**dict(step.options), "limit": bad}).log
+    log = step.apply(before.clone(), number, limit=bad).log
     return bad, counters.total, log[-1].split("/", 1)[1].replace("@", " at ", 1)
 
 

@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "opt": "run passes over a .mlir file",
     "replay": "run a file again that mlc left when something failed",
     "reduce": "make a module smaller as long as it fails in the same way",
+    "bisect": "find the smallest set of rewrites and decisions that makes something go wrong, or slow",
     "fuzz": "look for defects with random programs, inputs with mistakes, and calls that make no sense",
     "passes": "list the passes, in the order in which they run and why",
     "ops": "list the operations, or explain one",

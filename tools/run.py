@@ -13,7 +13,7 @@ from typing import Any
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.parser import parse_module
-from mlc.ir.passes import Instruments, Pipeline, parse_pipeline, reproducer_pipeline
+from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproducer_pipeline
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, report
@@ -74,6 +74,24 @@ def main(options: argparse.Namespace) -> int:
         raise report.usage_error(f"{options.program_arguments[0]!r}: only a Python program takes arguments",
                                  "give types with --args, or arrays with --inputs", "MLC0391")
     from mlc.tools import inputs
+    module, entry, arrays, steps, held = call_in_file(path, name, options)
+    type = inputs.entries(module)[entry]
+    if options.check:
+        results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
+    else:
+        Pipeline(steps).run(module)
+        results = call(module, entry, arrays, options.exec or "native", options.checked)
+    if options.output and options.output != "-":
+        inputs.save(options.output, results)
+    else:
+        files.write(None, inputs.show(results, type.results))
+    return 0
+
+
+def call_in_file(path: str, name: str | None, options: argparse.Namespace) -> tuple[
+        Op, str, list[Any], list[Step], tuple[str, list[Any], bool] | None]:
+    """(module, entry, arrays, passes to run first, what the file holds of that) for a function of a file."""
+    from mlc.tools import inputs
     module, text = module_of(path, name, options)
     held = inputs.held_call(text) if text else None
     steps = parse_pipeline(options.pipeline) if options.pipeline else \
@@ -92,16 +110,7 @@ def main(options: argparse.Namespace) -> int:
         if given:
             inputs.check_given(given, type.inputs)
         arrays = inputs.random_arrays(type.inputs, options.seed or 0, inputs.parse_sizes(options.sizes), given)
-    if options.check:
-        results = checked(module, entry, arrays, steps, held[2] if held else False, options, bool(held))
-    else:
-        Pipeline(steps).run(module)
-        results = call(module, entry, arrays, options.exec or "native", options.checked)
-    if options.output and options.output != "-":
-        inputs.save(options.output, results)
-    else:
-        files.write(None, inputs.show(results, type.results))
-    return 0
+    return module, entry, arrays, steps, held
 
 
 def named(options: argparse.Namespace) -> tuple[str, str | None]:

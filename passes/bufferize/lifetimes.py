@@ -10,6 +10,7 @@ from mlc.dialects import func, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.ir.changes import allowed
 from mlc.ir.core import Block, BlockArg, Op, Value
 from mlc.ir.types import TensorType
 from mlc.passes.between import REGIONS
@@ -78,6 +79,10 @@ class Lifetimes:
         return self.last.get(value, -1) <= self.start[op] and not is_viewed(value)
 
     def fits_in_place(self, op: Op, result: Value, operand: Value) -> bool:
+        """Whether `result` is to be written over `operand`, if something wants it: it may, and is allowed to."""
+        return self.could_be_over(op, result, operand) and allowed("in place", op, result, operand)
+
+    def could_be_over(self, op: Op, result: Value, operand: Value) -> bool:
         """Whether `result` may be written over `operand`: same bytes, last read here, element by element."""
         if not self.dies_in(operand, op):
             return False

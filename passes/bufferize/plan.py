@@ -14,6 +14,7 @@ from heapq import heappop, heappush
 from mlc.dialects import func, scf
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.bounds import Bounds, most
+from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value
 from mlc.ir.sizes import Dim, evaluate, is_natural, symbols
 from mlc.ir.types import TensorType
@@ -85,7 +86,7 @@ class Plan:
             if isinstance(op, GIVES_TENSORS):
                 self.results(op)
             if isinstance(op, func.Call) and arenas[op] != 0:
-                self.arena_of[op] = self.free_slot(arenas[op], life.start[op])
+                self.arena_of[op] = self.free_slot(op, arenas[op])
                 self.arena_of[op].free_after = life.start[op]
             if isinstance(op, scf.For):
                 self.enter_for(op)
@@ -138,12 +139,13 @@ class Plan:
             op.fail(f"nobody can tell before it runs how large {v.type} is at most", code="MLC0161")
             raise AssertionError
         self.temporaries = self.temporaries + bytes
-        return self.free_slot(bytes, self.life.start[op])
+        return self.free_slot(op, bytes)
 
-    def free_slot(self, size: Dim, step: int) -> Slot:
-        """A slot that nothing uses at `step`: the smallest that holds `size`, the largest grown, or a new one."""
+    def free_slot(self, op: Op, size: Dim) -> Slot:
+        """A slot that nothing uses when `op` starts: the smallest that is large enough, the largest, or a new one."""
+        step = self.life.start[op]
         self.release(step)
-        i = self.best(size)
+        i = self.best(size) if (self.free or self.free_unknown) and allowed("use again", op) else None
         if i is None:
             i = len(self.slots)
             self.slots.append(Slot(size, step))

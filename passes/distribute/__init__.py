@@ -58,4 +58,4 @@ def wide(kernel: Kernel) -> None:
         block(kernel, d, lanes, vector=True, lanes=lanes)
 
 
-PASS = Pass(run, takes=LOOP, gives=LOOP)
+PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

@@ -87,4 +87,4 @@ def _extend(function: Func) -> Value:
     return record
 
 
-PASS = Pass(run, takes=LOW, gives=LOW)
+PASS = Pass(run, takes=LOW, gives=LOW, whole=False)

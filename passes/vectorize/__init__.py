@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
+from mlc.ir.changes import allowed
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
@@ -35,7 +36,7 @@ def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
     One that has no points stays as it is: blocks would be of no size.
     """
     for kernel in module.inside(Kernel):
-        if not kernel.schedule and 0 not in kernel.domain:
+        if not kernel.schedule and 0 not in kernel.domain and allowed("schedule", kernel):
             schedule(kernel, bits, vectors)
 
 
@@ -75,4 +76,4 @@ def fit(extent: Dim, lanes: int, most: int) -> int:
     return size
 
 
-PASS = Pass(run, takes=LOOP, gives=LOOP)
+PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

@@ -124,4 +124,40 @@ example text:
     mlc accuracy exp --type float64
     error[MLC0411]: mpmath is not installed (No module named 'mpmath'), which float64 is compared with
 fix: pip install mpmath, or measure a narrower type with --type.
+
+MLC0680 MLC_CHANGES is ill-formed.
+It says which optional changes the compiler makes: all, none, the keys of some, or those left out, each with a minus.
+example text:
+    MLC_CHANGES=canonicalize mlc run model.mlir
+    error[MLC0680]: MLC_CHANGES: 'canonicalize' is no key of a change
+fix: give keys that mlc bisect printed or that stand in the file MLC_CHANGES_LOG, separated by commas; or unset it.
+
+MLC0681 It goes wrong without any optional change, too.
+So no rewrite and no decision of a pass is to blame, but a lowering, which has to run, or the code generator; the note
+says after which pass the answer is first another, as the interpreter has it.
+example text:
+    mlc bisect model.mlir
+    error[MLC0681]: @main: wrong answer, and without any optional change: result 0 is 2.0 in place of 1.0
+fix: mlc run --check leaves a file for the pass, which mlc reduce makes smaller.
+
+MLC0682 There is nothing to bisect: with all changes nothing goes wrong.
+Native code gives what the interpreter makes of the recorded program, or the command ends with status 0.
+example shell:
+    mlc bisect model.mlir
+fix: mlc run --check compares with plain Python too; put a command that fails after --, or ask for --slow.
+
+MLC0683 The code, or compiling it, is not slower with the changes than without.
+The medians of several turns differ by less than --ratio, or the turns do not agree which is slower.
+example text:
+    mlc bisect model.mlir --slow
+    error[MLC0683]: the call is not slower with the changes than without, by 1.2 times and more than it varies
+fix: measure on a machine that does nothing else, with larger arguments, or give a lower --ratio.
+
+MLC0684 It does not fail again with the changes that were made when it failed.
+Keys name changes of one program. One that draws random constants, or counts time, is another in each run; and what
+fails only now and then cannot be bisected.
+example text:
+    mlc bisect -- python train.py
+    error[MLC0684]: it fails with all changes (exit status 1), and not with the 120 that were made then, each by its key
+fix: fix the seeds of the program, or bisect one function: mlc bisect train.py:step.
 '''

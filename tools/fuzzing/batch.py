@@ -1,24 +1,18 @@
-"""Work in a process of its own, which may crash or hang: seeds one after the other, and single questions."""
+"""Seeds one after the other in a process of their own, which may crash or hang."""
 
 from __future__ import annotations
 
-import faulthandler
-import json
-import os
-import select
-import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from mlc.tools.child import Child, Tell
 from mlc.tools.fuzzing.levels import Failure, key_of
 
-Tell = Callable[[Any], None]
 HANGS = 5.0
 """Seconds of one seed after which it counts as hanging: refusing an input takes milliseconds."""
 
@@ -30,47 +24,6 @@ class Done:
     count: int
     failures: list[tuple[int, Failure]]
     seconds: float
-
-
-class Child:
-    """A forked process that tells things as JSON, a line each."""
-
-    def __init__(self, work: Callable[[Tell], None]) -> None:
-        reader, writer = os.pipe()
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.close(reader)
-            faulthandler.disable()                         # how it ends is told by its status
-            with os.fdopen(writer, "w", encoding="utf-8") as out:
-                try:
-                    work(lambda told: print(json.dumps(told), file=out, flush=True))
-                finally:
-                    out.flush()
-                    os._exit(0)                            # nothing of the parent's is cleaned up twice
-        os.close(writer)
-        self.reader, self.rest = reader, b""
-        self.status, self.seconds = 0, 0.0
-
-    def told(self, seconds: float) -> Iterator[Any]:
-        """What the child tells until its end; TimeoutError where it says nothing for so long."""
-        while True:
-            while (end := self.rest.find(b"\n")) >= 0:
-                line, self.rest = self.rest[:end], self.rest[end + 1:]
-                yield json.loads(line)
-            if not select.select([self.reader], [], [], seconds)[0]:
-                raise TimeoutError
-            if not (data := os.read(self.reader, 1 << 16)):
-                return
-            self.rest += data
-
-    def end(self, kill: bool = False) -> str | None:
-        """Wait for the end, or bring it about; the name of the signal that ended the process."""
-        if kill:
-            os.kill(self.pid, signal.SIGKILL)
-        os.close(self.reader)
-        _, status, used = os.wait4(self.pid, 0)
-        self.seconds = used.ru_utime + used.ru_stime
-        return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) and not kill else None
 
 
 def run(examine: Callable[[int], Failure | None], seeds: Sequence[int], seconds: float = HANGS,
@@ -114,14 +67,3 @@ def _examine_all(examine: Callable[[int], Failure | None], seeds: Sequence[int],
             found = Failure(key_of(error, f"{Path(place.filename).name} {place.name}"),
                             f"{type(error).__name__}: {error}")
         tell(asdict(found) if found is not None else None)
-
-
-def ask(question: Callable[[], str | None], seconds: float) -> str | None:
-    """The answer to one question that may crash or hang: then that is the answer."""
-    child = Child(lambda tell: tell(question()))
-    try:
-        answers = list(child.told(seconds))
-    except TimeoutError:
-        child.end(kill=True)
-        return f"no end within {seconds:g} s"
-    return child.end() or next(iter(answers), None)

@@ -14,9 +14,8 @@ from mlc.ir.core import Op
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.printer import to_text
-from mlc.tools import inputs
+from mlc.tools import child, inputs
 from mlc.tools.fuzzing import (
-    batch,
     derivatives,
     functions,
     invalid,
@@ -95,7 +94,7 @@ def reduced(failure: Failure, seconds: float) -> Failure:
     _, arrays, _ = held
 
     def fails(module: Op) -> str | None:
-        return batch.ask(lambda: levels.fails_again(module, arrays, step, failure.exact), seconds)
+        return child.ask(lambda: levels.fails_again(module, arrays, step, failure.exact), seconds)
 
     search = Reduction(fails, REDUCTIONS)
     wanted = search.fails(start)

@@ -1,0 +1,71 @@
+"""Work in a process of its own, which may crash or hang."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import select
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Tell = Callable[[Any], None]
+
+
+class Child:
+    """A forked process that tells things as JSON, a line each."""
+
+    def __init__(self, work: Callable[[Tell], None]) -> None:
+        reader, writer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(reader)
+            faulthandler.disable()                         # how it ends is told by its status
+            with os.fdopen(writer, "w", encoding="utf-8") as out:
+                try:
+                    work(lambda told: print(json.dumps(told), file=out, flush=True))
+                finally:
+                    out.flush()
+                    os._exit(0)                            # nothing of the parent's is cleaned up twice
+        os.close(writer)
+        self.reader, self.rest = reader, b""
+        self.status, self.seconds = 0, 0.0
+
+    def told(self, seconds: float) -> Iterator[Any]:
+        """What the child tells until its end; TimeoutError where it says nothing for so long."""
+        while True:
+            while (end := self.rest.find(b"\n")) >= 0:
+                line, self.rest = self.rest[:end], self.rest[end + 1:]
+                yield json.loads(line)
+            if not select.select([self.reader], [], [], seconds)[0]:
+                raise TimeoutError
+            if not (data := os.read(self.reader, 1 << 16)):
+                return
+            self.rest += data
+
+    def end(self, kill: bool = False) -> str | None:
+        """Wait for the end, or bring it about; the name of the signal that ended the process."""
+        if kill:
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.reader)
+        _, status, used = os.wait4(self.pid, 0)
+        self.seconds = used.ru_utime + used.ru_stime
+        return signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) and not kill else None
+
+
+def asked(question: Callable[[], Any], seconds: float) -> tuple[Any, str | None]:
+    """The answer to a question, as JSON has it, and None; or None, and how the process was ended before it gave one."""
+    child = Child(lambda tell: tell(question()))
+    try:
+        answers = list(child.told(seconds))
+    except TimeoutError:
+        child.end(kill=True)
+        return None, f"no end within {seconds:g} s"
+    return next(iter(answers), None), child.end()
+
+
+def ask(question: Callable[[], str | None], seconds: float) -> str | None:
+    """The answer to one question that may crash or hang: then that is the answer."""
+    answer, died = asked(question, seconds)
+    return died or answer
