@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mlc.tools.mutants import code, derivatives, loops, rewrites
+from mlc.tools.mutants import code, derivatives, loops, rewrites, unseen
 from mlc.tools.mutants.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (*derivatives.FAULTS, *rewrites.FAULTS, *loops.FAULTS, *code.FAULTS)
+UNSEEN = unseen.FAULTS
+"""Those that somebody made who had not looked at the checks."""
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["FAULTS", "UNSEEN", "Fault"]

@@ -5,7 +5,7 @@ Each is a mistake that a reviewer could overlook; the comment says for which pro
 
 from __future__ import annotations
 
-from tools.mutants.fault import Fault, rows
+from mlc.tools.mutants.fault import Fault, rows
 
 recorder = rows("recorder")
 rule = rows("rule", "canonicalize")
@@ -175,8 +175,8 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- cache keys -----------------------------------------------------------------------------------------------
     # one function compiled first as it is and then with checked=True
-    cache("mlc/code.py", 'cache.key_of("module", [text, str(pipeline.order("cpu", checked)), repr(target)])',
-          'cache.key_of("module", [text, str(pipeline.order("cpu")), repr(target)])'),
+    cache("mlc/code.py", '"module", [text, str(pipeline.order("cpu", checked)), repr(target)])',
+          '"module", [text, str(pipeline.order("cpu")), repr(target)])'),
     # one function compiled with donate=0 and with donate=1
     cache("backends/canonical.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
           '_MESSAGES_ONLY = frozenset({"arg_names", "donate"})'),
