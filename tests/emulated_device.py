@@ -2,8 +2,8 @@
 
     MLC_PTX_EMULATOR=.../libptxemulator.so pytest tests/test_ptx_emulator.py
 
-tests/ptx_emulator/README.md says how it is built, and instructions.py there what it knows. An access that leaves memory,
-or is not aligned, ends the launch as it would on hardware.
+tests/ptx_emulator/README.md says how it is built, and instructions.py there what it knows. An access that leaves
+memory, or is not aligned, ends the launch as it would on hardware.
 """
 
 from __future__ import annotations

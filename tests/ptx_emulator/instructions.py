@@ -16,23 +16,48 @@ from mlc.ir.diag import BackendError
 Match = re.Match[str]
 
 EXECUTED = {
-    "abs": "f32 f64", "add": "s16 s32 s64 rn.f32 rn.f64", "and": "b16 b32 b64 pred", "atom": "global.exch.b64 global.min.u64",
-    "bar": "sync", "bfe": "s64 u32 u64", "bra": "uni", "copysign": "f32 f64", "cvta": "to.global.u64",
-    "cvt": "f32.f16 f64.f32 rmi.f64.f64 rn.f16.f32 rn.f32.f64 rn.f32.s32 rn.f32.s64 rn.f64.s64 rn.f64.u64 rni.f64.f64 "
-           "rpi.f64.f64 rzi.s64.f64 u16.u32 u32.u16 u32.u64 u64.u16 u64.u32",
-    "div": "rn.f32 rn.f64 s32 u32 u64", "fma": "rn.f32 rn.f64",
-    "ld": "global.b16 global.b32 global.b64 global.b8 global.s32 global.s8 global.v2.b32 global.v2.b64 global.v2.b8 "
-          "global.v4.b16 global.v4.b32 param.b64 shared.b32 shared.b64 shared.v2.b32",
-    "mad": "lo.s32 lo.s64", "max": "f64 s16 s32 s64 u64", "min": "f64 s16 s64 u32", "mov": "b16 b32 b64 pred u32",
-    "mul": "hi.s64 hi.u32 hi.u64 lo.s32 lo.s64 rn.f32 rn.f64 wide.u32", "neg": "f32 f64", "not": "pred",
-    "or": "b16 b32 b64 pred", "prmt": "b32", "rcp": "rn.f32 rn.f64", "ret": "", "selp": "b16 b32 b64 f32 f64",
-    "setp": "eq.b16 eq.b32 eq.b64 eq.f32 eq.f64 ge.f64 ge.s64 ge.u64 geu.f64 gt.f32 gt.f64 gt.s64 gt.u32 gt.u64 le.f32 "
-            "le.f64 le.s64 le.u64 lt.f32 lt.f64 lt.s32 lt.s64 lt.u32 lt.u64 ltu.f64 nan.f32 nan.f64 ne.b16 ne.b32 ne.b64 "
-            "ne.f64 neu.f64 num.f64",
-    "shf": "l.wrap.b32", "shl": "b32 b64", "shr": "s32 s64 u32 u64", "sqrt": "rn.f64",
+    "abs": "f32 f64 s16 s32 s64",
+    "add": "rn.f32 rn.f64 s16 s32 s64",
+    "and": "b16 b32 b64 pred",
+    "atom": "global.exch.b64 global.min.u64",
+    "bar": "sync",
+    "bfe": "s64 u32 u64",
+    "bra": "uni",
+    "copysign": "f32 f64",
+    "cvt": "f32.f16 f64.f16 f64.f32 rmi.f32.f32 rmi.f64.f64 rn.f16.f32 rn.f32.f64 rn.f32.s32 rn.f32.s64 rn.f64.s16 "
+           "rn.f64.s32 rn.f64.s64 rn.f64.u16 rn.f64.u64 rni.f32.f32 rni.f64.f64 rpi.f32.f32 rpi.f64.f64 rzi.s64.f32 "
+           "rzi.s64.f64 s16.s8 s64.s8 u16.u32 u16.u64 u32.u16 u32.u64 u64.u16 u64.u32",
+    "cvta": "to.global.u64",
+    "div": "rn.f32 rn.f64 s16 s32 s64 u16 u32 u64",
+    "fma": "rn.f32 rn.f64",
+    "ld": "global.b16 global.b32 global.b64 global.b8 global.s32 global.s8 global.v2.b16 global.v2.b32 global.v2.b64 "
+          "global.v2.b8 global.v4.b16 global.v4.b32 param.b64 shared.b16 shared.b32 shared.b64 shared.v2.b32 "
+          "shared.v2.b64",
+    "mad": "lo.s16 lo.s32 lo.s64",
+    "max": "f64 s16 s32 s64 u16 u64",
+    "min": "f64 s16 s32 s64 u16 u32 u64",
+    "mov": "b16 b32 b64 pred u32",
+    "mul": "hi.s64 hi.u32 hi.u64 lo.s16 lo.s32 lo.s64 rn.f32 rn.f64 wide.s32 wide.u32",
+    "neg": "f32 f64 s16 s32 s64",
+    "not": "b64 pred",
+    "or": "b16 b32 b64 pred",
+    "prmt": "b32",
+    "rcp": "rn.f32 rn.f64",
+    "rem": "s16 s32 s64 u16 u32 u64",
+    "ret": "",
+    "selp": "b16 b32 b64 f32 f64",
+    "setp": "eq.b16 eq.b32 eq.b64 eq.f32 eq.f64 ge.f32 ge.f64 ge.s16 ge.s32 ge.s64 ge.u16 ge.u64 geu.f32 geu.f64 "
+            "gt.f32 gt.f64 gt.s16 gt.s32 gt.s64 gt.u16 gt.u32 gt.u64 le.f32 le.f64 le.s16 le.s32 le.s64 le.u16 le.u64 "
+            "lt.f32 lt.f64 lt.s16 lt.s32 lt.s64 lt.u16 lt.u32 lt.u64 ltu.f32 ltu.f64 nan.f32 nan.f64 ne.b16 ne.b32 "
+            "ne.b64 ne.f32 ne.f64 neu.f32 neu.f64 num.f32 num.f64",
+    "shf": "l.wrap.b32",
+    "shl": "b16 b32 b64",
+    "shr": "s16 s32 s64 u16 u32 u64",
+    "sqrt": "rn.f32 rn.f64",
     "st": "global.b16 global.b32 global.b64 global.b8 global.v2.b16 global.v2.b32 global.v2.b64 global.v2.b8 "
-          "global.v4.b32 shared.b16 shared.b32 shared.b64 shared.v2.b32 shared.v2.b64 shared.v4.b32",
-    "sub": "rn.f32 rn.f64 s32 s64", "xor": "b32 b64 pred"}
+          "global.v4.b16 global.v4.b32 shared.b16 shared.b32 shared.b64 shared.v2.b32 shared.v2.b64 shared.v4.b32",
+    "sub": "rn.f32 rn.f64 s16 s32 s64",
+    "xor": "b16 b32 b64 pred"}
 """What the emulator runs as it is: those that the programs of the tests have."""
 
 REFUSED = {
@@ -43,7 +68,8 @@ REFUSED = {
     "activemask": "lanes that have gone different ways", "elect": "lanes that have gone different ways",
     "fence": "an order weaker than that of the emulator, where a store is seen at once",
     "membar": "an order weaker than that of the emulator, where a store is seen at once",
-    "call": "a stack", "tex": "textures", "trap": "it would end the process", "pmevent": "it stands for other instructions"}
+    "call": "a stack", "tex": "textures", "trap": "a device that can be lost",
+    "pmevent": "a meaning of its own: here it stands for others"}
 """What it has nothing for, by how their names begin, and what is missing."""
 
 LANES = "__lanes"
@@ -75,8 +101,8 @@ def _one(name: str, line: str) -> str:
         if name == start or name.startswith(f"{start}."):
             raise BackendError(f"the emulator refuses PTX: it has no {name}, which needs {missing}", code="MLC0584")
     root, _, rest = name.partition(".")
-    if rest and rest not in EXECUTED.get(root, "").split() or root not in EXECUTED:
-        raise BackendError(f"the emulator refuses PTX: nobody has said whether it knows {line.strip()}", code="MLC0584",
+    if root not in EXECUTED or (rest and rest not in EXECUTED[root].split()):
+        raise BackendError(f"the emulator refuses PTX: nobody has tried {line.strip()}", code="MLC0584",
                            hint="see what it makes of it, and add it to tests/ptx_emulator/instructions.py")
     return line
 
@@ -98,17 +124,18 @@ def _constants(m: Match) -> str:
     return f"{moved} st.{where}.{kind} {place}, {{{', '.join(names)}}}"
 
 
-def _extreme(m: Match) -> str:
+def _extreme(which: str, d: str, a: str, b: str) -> str:
     """max.NaN and min.NaN: a NaN if there is one; of zeros, the positive is the larger."""
-    which, d, a, b = m.groups()
     return f"""mov.b32 %xr0, {a}; mov.b32 %xr1, {b}; {which}.f32 %xr2, %xr0, %xr1;
         {'and' if which == 'max' else 'or'}.b32 %xr3, %xr0, %xr1; setp.eq.f32 %xp0, %xr0, %xr1;
         selp.b32 %xr2, %xr3, %xr2, %xp0; setp.nan.f32 %xp0, %xr0, %xr1; selp.b32 {d}, 0x7FFFFFFF, %xr2, %xp0"""
 
 
-LANE = f"""mov.u32 %xs0, %tid.x; and.b32 %xs1, %xs0, 31; and.b32 %xs2, %xs0, -32; shr.u32 %xs3, %xs1, 2; and.b32 %xs4, %xs1, 3;
-    mov.u32 %xs5, {LANES}; shl.b32 %xs6, %xs0, 2; add.u32 %xs6, %xs5, %xs6; shl.b32 %xs7, %xs2, 2; add.u32 %xs7, %xs5, %xs7;"""
-"""xs0 thread, xs1 lane, xs2 first of the warp, xs3 lane / 4, xs4 lane % 4, xs6 and xs7 where words of xs0 and xs2 are."""
+LANE = f"""mov.u32 %xs0, %tid.x; and.b32 %xs1, %xs0, 31; and.b32 %xs2, %xs0, -32; shr.u32 %xs3, %xs1, 2;
+    and.b32 %xs4, %xs1, 3; mov.u32 %xs5, {LANES}; shl.b32 %xs6, %xs0, 2; add.u32 %xs6, %xs5, %xs6;
+    shl.b32 %xs7, %xs2, 2; add.u32 %xs7, %xs5, %xs7;"""
+"""xs0 thread, xs1 lane, xs2 first of the warp, xs3 lane / 4, xs4 lane % 4, xs6 and xs7 where words of xs0 and xs2
+are."""
 
 
 def _shuffle(m: Match) -> str:
@@ -142,13 +169,14 @@ def _ldmatrix(m: Match) -> str:
 
 
 def _mma(m: Match) -> str:
-    """d = a b + c of 16 x 8 results. PTX leaves open how it is rounded: here as by mlc's meaning of the operation, products
-    added up in f64 in the order of k, then to c, and rounded once. Lane l has a's rows l / 4 and 8 on, b's column l / 4, and
-    results 2 (l % 4) and one on of these rows; of a row's numbers it has those words of 32 bits that follow each other
-    from l % 4 on, every fourth."""
+    """d = a b + c of 16 x 8 results. PTX leaves open how it is rounded: here as by mlc's meaning of the operation,
+    products added up in f64 in the order of k, then to c, and rounded once. Lane l has a's rows l / 4 and 8 on, b's
+    column l / 4, and results 2 (l % 4) and one on of these rows; of a row's numbers it has those words of 32 bits that
+    follow each other from l % 4 on, every fourth."""
     depth, kind = int(m[1]), m[2]
     d, a, b, c = (m[i].split(", ") for i in range(3, 7))
-    text = LANE + "shl.b32 %xs10, %xs0, 4; add.u32 %xs10, %xs10, %xs5; shl.b32 %xs11, %xs0, 3; add.u32 %xs11, %xs11, %xs5;"
+    text = LANE + """shl.b32 %xs10, %xs0, 4; add.u32 %xs10, %xs10, %xs5;
+        shl.b32 %xs11, %xs0, 3; add.u32 %xs11, %xs11, %xs5;"""
     text += "".join(f"st.shared.b32 [%xs10+{A + 4 * i}], {x};" for i, x in enumerate(a))
     text += "".join(f"st.shared.b32 [%xs11+{B + 4 * i}], {x};" for i, x in enumerate(b)) + SYNC
     text += """and.b32 %xs12, %xs1, 28; add.u32 %xs12, %xs12, %xs2; shl.b32 %xs12, %xs12, 4; add.u32 %xs12, %xs12, %xs5;
@@ -184,6 +212,21 @@ def _copy(m: Match) -> str:
     return f"ld.global{vector} {names}, {m[2]}; st.volatile.shared{vector} {m[1]}, {names}"
 
 
+def _small(name: str, d: str, *operands: str) -> str:
+    """An instruction of f16 by that of f32: what it gives, rounded to f16, is what would have been rounded once."""
+    wide = "".join(f"cvt.f32.f16 %xf{i}, {x};" for i, x in enumerate(operands))
+    names = ", ".join(f"%xf{i}" for i in range(len(operands)))
+    if name.startswith("setp"):
+        return f"{wide} {name}.f32 {d}, {names}"
+    return f"{wide} {name}.f32 %xf2, {names}; cvt.rn.f16.f32 {d}, %xf2"
+
+
+def _extreme_small(m: Match) -> str:
+    which, d, a, b = m.groups()
+    extreme = _extreme(which, "%xr4", "%xf0", "%xf1")
+    return f"cvt.f32.f16 %xf0, {a}; cvt.f32.f16 %xf1, {b}; {extreme}; mov.b32 %xf2, %xr4; cvt.rn.f16.f32 {d}, %xf2"
+
+
 def _halves(m: Match) -> str:
     """A word from two halves of it."""
     return (f"cvt.u32.u16 %xr0, {m[2]}; cvt.u32.u16 %xr1, {m[3]}; shl.b32 %xr1, %xr1, 16; or.b32 {m[1]}, %xr0, %xr1")
@@ -202,7 +245,12 @@ ADAPTED: dict[str, Callable[[Match], str]] = {
     r"cp\.async\.commit_group": lambda m: COMMIT,
     r"cp\.async\.wait_group\s+(\d+)": lambda m: f"pmevent {m[1]}",
     r"cp\.async\.wait_all": lambda m: WAIT_ALL,
-    r"(max|min)\.NaN\.f32\s+(\S+), (\S+), (\S+)": _extreme,
+    r"(max|min)\.NaN\.f32\s+(\S+), (\S+), (\S+)": lambda m: _extreme(*m.groups()),
+    r"(max|min)\.NaN\.f16\s+(\S+), (\S+), (\S+)": _extreme_small,
+    r"abs\.f16\s+(\S+), (\S+)": lambda m: f"and.b16 {m[1]}, {m[2]}, 32767",
+    r"neg\.f16\s+(\S+), (\S+)": lambda m: f"xor.b16 {m[1]}, {m[2]}, 32768",
+    r"(setp\.\w+|(?:add|sub|mul)\.rn)\.f16\s+(\S+), (\S+), (\S+)": lambda m: _small(*m.groups()),
+    r"(cvt\.r[nzmp]i)\.f16\.f16\s+(\S+), (\S+)": lambda m: _small(f"{m[1]}.f32", m[2], m[3]),
     r"st\.(\S+\.v[24])\.(\w+)\s+(\[\S+\]), \{([^}]*(?<=[{ ])[^%}][^}]*)\}": _constants,
     r"mov\.b32\s+(%r\d+), \{(%rs\d+), (%rs\d+)\}": _halves,
     r"mov\.b32\s+\{(%rs\d+), (%rs\d+)\}, (%r\d+)": _into_halves,
