@@ -34,8 +34,8 @@ EXECUTED = {
           "global.v2.b8 global.v4.b16 global.v4.b32 param.b64 shared.b16 shared.b32 shared.b64 shared.v2.b32 "
           "shared.v2.b64",
     "mad": "lo.s16 lo.s32 lo.s64",
-    "max": "f64 s16 s32 s64 u16 u64",
-    "min": "f64 s16 s32 s64 u16 u32 u64",
+    "max": "f32 f64 s16 s32 s64 u16 u64",
+    "min": "f32 f64 s16 s32 s64 u16 u32 u64",
     "mov": "b16 b32 b64 pred u32",
     "mul": "hi.s64 hi.u32 hi.u64 lo.s16 lo.s32 lo.s64 rn.f32 rn.f64 wide.s32 wide.u32",
     "neg": "f32 f64 s16 s32 s64",
