@@ -68,8 +68,7 @@ def on_a_gpu() -> Iterator[None]:
 def test_collecting_compiled_functions_runs_no_python(target: str) -> None:
     def used() -> None:
         f = mlc.compile(lambda x: mlc.exp(x) * 41.0, target=target)
-        f(np.ones(3, np.float32))
-        cycle: list[Any] = [f]
+        cycle: list[Any] = [f, f(np.ones(3, np.float32))]
         cycle.append(cycle)
 
     used()                                                 # whatever is compiled for the first time
