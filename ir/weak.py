@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from typing import Generic, TypeVar
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -49,3 +51,34 @@ class WeakList(Generic[V]):
 
     def values(self) -> list[V]:
         return self._table.values()
+
+
+class _Left(weakref.ref[Any]):
+    """What an object leaves outlives it."""
+
+    __slots__ = ("left",)
+    left: Any
+
+
+class Remains(Generic[V]):
+    """What objects leave behind when they go, until somebody comes for it."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Left] = {}
+        self._gone: deque[_Left] = deque()       # appending is no Python code, and atomic
+
+    def expect(self, owner: object, left: V) -> None:
+        """`left` is to be taken away once nobody holds `owner`."""
+        ref = _Left(owner, self._gone.append)
+        ref.left = left
+        self._known[id(ref)] = ref
+
+    def taken(self) -> Iterator[V]:
+        """What has been left since the last time; each once, whoever asks."""
+        while self._gone:
+            try:
+                ref = self._gone.popleft()
+            except IndexError:                   # another thread was faster
+                return
+            del self._known[id(ref)]
+            yield ref.left

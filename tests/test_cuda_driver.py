@@ -95,7 +95,8 @@ def test_what_the_collector_does_leaves_a_thread_at_its_device(installed: Callab
     cu = Bindings(count=2)
     installed(cu)
     module, args = PROGRAMS["symbolic_batch"]()
-    f = entry(module, emulated(cu, 1))
+    second = emulated(cu, 1)
+    f = entry(module, second)
     run(f, *args)
     assert len(cu.modules) == 1
     x = dlpack.adopt(f.call([f.place.array(a) for a in args])[0], f.place)
@@ -103,7 +104,20 @@ def test_what_the_collector_does_leaves_a_thread_at_its_device(installed: Callab
     assert cu.contexts == ["context 0"]
     del x, f
     gc.collect()
-    assert cu.contexts == ["context 0"] and not cu.modules
+    assert cu.contexts == ["context 0"] and len(cu.modules) == 1
+    second.activate()
+    second.clear_away()                                    # as it does before it loads others
+    assert not cu.modules
+
+
+def test_graphs_that_nobody_holds_leave_with_the_next(installed: Callable[[Any], None]) -> None:
+    cu = Bindings()
+    installed(cu)
+    device = emulated(cu)
+    device.graph([])
+    assert "cuGraphExecDestroy" not in cu.calls            # not as the graph goes: the collector may be at work
+    device.graph([])
+    assert cu.calls.count("cuGraphExecDestroy") == cu.calls.count("cuGraphDestroy") == 1
 
 
 # -- which devices there are -------------------------------------------------------------------------------------------

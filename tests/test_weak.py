@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mlc
 from mlc.backends import load
+from mlc.backends.cuda import device as devices
 from mlc.frontend.location import is_ours
-from mlc.ir.weak import WeakList, WeakTable
+from mlc.ir.weak import Remains, WeakList, WeakTable
+from tests.fake_device import FakeDevice
 from tests.test_layering import name, product
 
-FINALIZERS = {"backends/cuda/driver.py": "modules and graphs leave their device", "backends/cuda/memory.py": "so does "
-              "memory, which the next allocation may need"}
+FINALIZERS = {"backends/cuda/dlpack.py": "another library gets its memory back at once"}
 WORDS = re.compile(r"weakref|__del__")
 
 
@@ -43,11 +45,30 @@ def test_lists_keep_the_order() -> None:
     assert found.values() == things
 
 
-def test_collecting_compiled_functions_runs_no_python() -> None:
+def test_what_is_left_is_taken_once() -> None:
+    remains, first, second = Remains[str](), Thing(), Thing()
+    remains.expect(first, "first")
+    remains.expect(second, "second")
+    assert not list(remains.taken())
+    del first
+    assert list(remains.taken()) == ["first"] and not list(remains.taken())
+    del second
+    assert list(remains.taken()) == ["second"] and not remains._known
+
+
+@pytest.fixture
+def on_a_gpu() -> Iterator[None]:
+    devices.substitute({0: FakeDevice()})
+    yield
+    devices.substitute(None)
+
+
+@pytest.mark.usefixtures("on_a_gpu")
+@pytest.mark.parametrize("target", ["host", "cuda"])
+def test_collecting_compiled_functions_runs_no_python(target: str) -> None:
     def used() -> None:
-        f = mlc.compile(lambda x: mlc.exp(x) * 41.0)
-        f(np.ones(3, np.float32))
-        cycle: list[Any] = [f]
+        f = mlc.compile(lambda x: mlc.exp(x) * 41.0, target=target)
+        cycle: list[Any] = [f, f(np.ones(3, np.float32))]
         cycle.append(cycle)
 
     used()                                                 # whatever is compiled for the first time

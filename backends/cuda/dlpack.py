@@ -131,7 +131,7 @@ def adopt(x: Any, place: Place) -> DeviceArray:
                             hint="x.contiguous()")
     _rename(capsule, USED_VERSIONED if versioned else USED)
     address = (tensor.data or 0) + tensor.byte_offset
-    storage = Storage(address, lambda: _release(record, place))
+    storage = Borrowed(address, record, place)
     storage.writable = not (versioned and record.flags & READ_ONLY)
     out = DeviceArray(place, storage, shape, dtype)
     return out if address % ALIGNMENT == 0 else out.copy()
@@ -164,11 +164,19 @@ def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
     return True
 
 
-def _release(record: Any, place: Place) -> None:
-    """Tell the owner that the memory is not used any more, once that is so."""
-    try:
-        place.device.settle()
-    except BackendError:
-        return                                             # the device does no more; the owner will find out, too
-    if record.deleter:
-        _Deleter(record.deleter)(ctypes.addressof(record))
+class Borrowed(Storage):
+    """Memory of another library, told at once when nobody here holds it: it may be short of memory, and mlc not."""
+
+    __slots__ = ("_place", "_record")
+
+    def __init__(self, address: int, record: Any, place: Place) -> None:
+        super().__init__(address)
+        self._record, self._place = record, place
+
+    def __del__(self) -> None:
+        try:
+            self._place.device.settle()
+        except BackendError:
+            return                                         # the device does no more; the owner will find out, too
+        if self._record.deleter:
+            _Deleter(self._record.deleter)(ctypes.addressof(self._record))

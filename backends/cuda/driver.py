@@ -18,6 +18,7 @@ from mlc.backends.cuda.device import PTX, Array, Fill, Launch, Step, forked
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
+from mlc.ir.weak import Remains
 
 SHARED_BY_DEFAULT = 48 << 10
 """Bytes of dynamic shared memory that a kernel may have without asking."""
@@ -118,6 +119,7 @@ class Driver:
         self.stream = int(self._stream)
         self._ordering = self.event()
         self._staging = Staging(self)
+        self._left: Remains[tuple[tuple[Callable[[Any], object], Any], ...]] = Remains()
         self._lock = threading.RLock()                     # of the pinned memory and the event
 
     def call(self, out: tuple[Any, ...], what: str) -> Any:
@@ -143,6 +145,7 @@ class Driver:
 
     def load(self, code: bytes) -> Library:
         """The kernels of PTX, which the driver compiles for the device."""
+        self.clear_away()
         cu, option = self.cu, self.cu.CUjit_option
         said = [bytearray(LOG), bytearray(LOG)]
         options = {option.CU_JIT_ERROR_LOG_BUFFER: said[0], option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: LOG,
@@ -155,7 +158,19 @@ class Driver:
             raise BackendError(f"the driver refuses PTX: {_name(cu, out[0])}", code="MLC0584", notes=tuple(notes[:20]),
                                hint="an older driver may not know this version of PTX; else report it, with the PTX "
                                     "(mlc compile --emit=ptx)")
-        return Library(self, out[1])
+        library = Library(out[1])
+        self._left.expect(library, ((cu.cuModuleUnload, out[1]),))
+        return library
+
+    def clear_away(self) -> None:
+        """Take from the device the kernels and graphs that nobody holds any more, once it is done with them.
+
+        What there is when the process ends stays: the driver clears it away itself.
+        """
+        if gone := list(self._left.taken()):
+            self.synchronize()
+            for end, handle in (call for calls in gone for call in calls):
+                end(handle)
 
     def kernel(self, library: Library, name: str) -> Any:
         return self.call(self.cu.cuModuleGetFunction(library.module, name.encode()), f"finding the kernel {name}")
@@ -224,7 +239,10 @@ class Driver:
         for step in steps:
             if isinstance(step, Launch):
                 self._allow(step)
-        return DriverGraph(self, steps)
+        self.clear_away()
+        made = DriverGraph(self, steps)
+        self._left.expect(made, ((self.cu.cuGraphExecDestroy, made._made), (self.cu.cuGraphDestroy, made._graph)))
+        return made
 
     # -- order ----------------------------------------------------------------------------------------------------
     def synchronize(self, everything: bool = False) -> None:
@@ -269,18 +287,10 @@ def _text(log: bytearray) -> str:
 
 
 class Library:
-    """Kernels on a device; they leave it with the last who refers to this."""
+    """Kernels on a device, until nobody holds this any more and the device is cleared."""
 
-    def __init__(self, device: Driver, module: Any) -> None:
-        self.device, self.module = device, module
-
-    def __del__(self) -> None:
-        try:                                               # the process may be ending, or the device be lost
-            self.device.settle()
-            with self.device.aside():
-                self.device.cu.cuModuleUnload(self.module)
-        except Exception:
-            return
+    def __init__(self, module: Any) -> None:
+        self.module = module
 
 
 class Staging:
@@ -395,11 +405,3 @@ class DriverGraph:
     def launch(self) -> None:
         device = self.device
         device.call(device.cu.cuGraphLaunch(self._made, device._stream), "launching a graph")
-
-    def __del__(self) -> None:
-        if hasattr(self, "_made"):                         # statuses are not looked at: the process may be ending
-            try:
-                self.device.cu.cuGraphExecDestroy(self._made)
-                self.device.cu.cuGraphDestroy(self._graph)
-            except Exception:
-                return

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from mlc.backends.cuda.device import Device
 from mlc.ir.diag import BackendError, UserTypeError
+from mlc.ir.weak import Remains
 
 Array = np.ndarray[Any, Any]
 SMALLEST, STEPS = 512, 8
@@ -59,7 +59,8 @@ class Allocator:
     device: Device
     statistics: Statistics = field(default_factory=Statistics)
     _free: dict[tuple[int, int], list[Block]] = field(default_factory=dict)          # by stream and size
-    _returned: deque[Block] = field(default_factory=deque)     # appending is atomic: the collector may do it any time
+    _returned: deque[Block] = field(default_factory=deque)
+    _left: Remains[Block] = field(default_factory=Remains)
     _lock: Any = field(default_factory=threading.RLock)
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
@@ -80,8 +81,13 @@ class Allocator:
         """The block is used no more by what is asked of its stream from now on."""
         self._returned.append(block)
 
+    def give_back_with(self, owner: object, block: Block) -> None:
+        """The same once nobody holds `owner`: the next request finds it."""
+        self._left.expect(owner, block)
+
     def _take_back(self) -> None:
         shared = False
+        self._returned.extend(self._left.taken())
         while self._returned:
             block = self._returned.popleft()
             shared = shared or block.shared
@@ -131,20 +137,16 @@ class Allocator:
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
 class Storage:
-    """Who owns some memory of a device: given back when nobody refers to this any more.
+    """Who owns some memory of a device, `block` if it is ours.
 
     writable  whether a call may put its result there; not if another library says so of what it shares
     """
 
-    __slots__ = ("__weakref__", "_give_back", "address", "block", "writable")
+    __slots__ = ("__weakref__", "address", "block", "writable")
 
-    def __init__(self, address: int, give_back: Callable[[], None] | None, block: Block | None = None) -> None:
-        self.address, self._give_back, self.block = address, give_back, block
+    def __init__(self, address: int, block: Block | None = None) -> None:
+        self.address, self.block = address, block
         self.writable = True
-
-    def __del__(self) -> None:
-        if self._give_back is not None:
-            self._give_back()
 
 
 class DeviceArray:
@@ -219,9 +221,11 @@ class Place:
     def storage(self, size: int) -> Storage:
         """Memory of its own, of at least `size` bytes; none for none."""
         if not size:
-            return Storage(0, None)
-        block, allocator = self.allocator.allocate(size), self.allocator
-        return Storage(block.address, lambda: allocator.give_back(block), block)
+            return Storage(0)
+        block = self.allocator.allocate(size)
+        out = Storage(block.address, block)
+        self.allocator.give_back_with(out, block)
+        return out
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
         """An array that holds anything."""
