@@ -19,7 +19,8 @@ def test_the_list_is_not_stale() -> None:
         text = texts.setdefault(fault.file, (ROOT / fault.file).read_text(encoding="utf-8"))
         assert fault.applied(text) != text
         assert all((ROOT / test).is_file() for test in suites_of(fault.file))
-    assert len(FAULTS) >= 150 and len({f.name for f in (*FAULTS, *UNSEEN)}) == len(FAULTS) + len(UNSEEN)
+    assert len(FAULTS) >= 150 and len(UNSEEN) >= 40
+    assert all(len({f.name for f in some}) == len(some) for some in (FAULTS, UNSEEN))
 
 
 def test_a_stale_fault_is_an_error() -> None:
