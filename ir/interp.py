@@ -35,9 +35,14 @@ ELEMENTS = 1 << 40
 
 
 class Interpreter:
-    """Runs the functions of one module. `watch(op, results)` is called after every operation, if given."""
+    """Runs the functions of one module. `watch(op, results)` is called after every operation, if given.
 
-    def __init__(self, module: Op, watch: Callable[[Op, Sequence[Any]], None] | None = None) -> None:
+    limit  IRError after so many operations
+    """
+
+    def __init__(self, module: Op, watch: Callable[[Op, Sequence[Any]], None] | None = None,
+                 limit: int = MAX_STEPS) -> None:
+        self.limit = limit
         self.module = module
         self.watch = watch
         self.functions = {op.attrs["sym_name"]: op for op in module.regions[0].block if "sym_name" in op.attrs}
@@ -123,8 +128,8 @@ class Frame:
         """Execute one operation and bind its results."""
         interpreter = self.interpreter
         interpreter.steps += 1
-        if interpreter.steps > MAX_STEPS:
-            raise IRError(f"interpretation passed {MAX_STEPS} steps", code="MLC0121", loc=op.loc)
+        if interpreter.steps > interpreter.limit:
+            raise IRError(f"interpretation passed {interpreter.limit} steps", code="MLC0121", loc=op.loc)
         interpret = getattr(op, "interpret", None)
         out = interpret(self) if interpret is not None else op.ref(*self.all(op.operands))
         results = op.results
@@ -187,14 +192,14 @@ class Pointer:
 
 
 def run_function(module: Op, name: str, args: Sequence[Any],
-                 watch: Callable[[Op, Sequence[Any]], None] | None = None) -> list[Any]:
+                 watch: Callable[[Op, Sequence[Any]], None] | None = None, limit: int = MAX_STEPS) -> list[Any]:
     """The results of `@name` on arrays, at any level.
 
     Above bufferization the function is called as it is. Below, its attribute `interface` tells the tensors it stands
     for: sizes, results, arena and error record are passed as the call contract says, and arguments are copied, so
     that nothing of the caller's is written.
     """
-    interpreter = Interpreter(module, watch)
+    interpreter = Interpreter(module, watch, limit)
     native_entry = interpreter.functions.get(f"{name}_entry")
     function = native_entry if name not in interpreter.functions else interpreter.function(name)
     interface = (native_entry or function or interpreter.function(name)).attrs.get("interface")

@@ -113,18 +113,65 @@ def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
 def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any) -> None:
     """InternalError where an emitted wrapper takes a call and gives it other bits than the call through Python had.
 
-    All are asked that were made for the function: one whose variables have changed since has to refuse.
+    All are asked that were made for the function: one whose variables have changed since has to refuse. They are asked
+    with the arguments, with the same elements laid out otherwise in memory, and with others that they have to refuse.
     """
+    wanted = [np.asarray(x.numpy()) for x in tree.leaves(want) if isinstance(x, Tensor)]
     for wrapper in wrappers:
-        found = wrapper(*arguments())
-        if found is REFUSED:
-            continue
-        pairs = [[np.asarray(x.numpy()) for x in tree.leaves(result)] for result in (found, want)]
-        for i, (a, b) in enumerate(zip(*pairs, strict=True)):
-            if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
-                how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
-                raise InternalError(f"compiled {name} gives other bits by its emitted wrapper: result {i} is "
-                                    f"{how or f'{_short(a)} in place of {_short(b)}'}", code="MLC0903", loc=user_loc())
+        taken = _compared(name, "its emitted wrapper", wrapper(*arguments()), wanted)
+        for layout, change in LAYOUTS.items():
+            _compared(name, f"its emitted wrapper, of {layout} arguments",
+                      wrapper(*(change(x) if isinstance(x, np.ndarray) else x for x in arguments())), wanted)
+        for i in range(len(arguments()) if taken else 0):
+            for what, changed in _others(arguments()[i]):
+                given = arguments()
+                given[i] = changed
+                if wrapper(*given) is not REFUSED:
+                    raise InternalError(f"compiled {name}, by its emitted wrapper, takes an argument {i} of {what}",
+                                        code="MLC0903", loc=user_loc())
+
+
+def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
+    """Whether a call was taken; InternalError if it was and gives other bits."""
+    if found is REFUSED:
+        return False
+    for i, (a, b) in enumerate(zip((np.asarray(x.numpy()) for x in tree.leaves(found)), wanted, strict=True)):
+        if a.shape != b.shape or a.dtype != b.dtype or a.tobytes() != b.tobytes():
+            how = unlike(a, b) if a.shape == b.shape and a.dtype == b.dtype else None
+            raise InternalError(f"compiled {name} gives other bits by {way}: result {i} is "
+                                f"{how or f'{_short(a)} in place of {_short(b)}'}", code="MLC0903", loc=user_loc())
+    return True
+
+
+def _strided(x: Array) -> Array:
+    """Every second element of a longer array."""
+    room = np.repeat(x, 2, -1) if x.ndim else x
+    return room[..., ::2] if x.ndim else x
+
+
+def _backwards(x: Array) -> Array:
+    return np.ascontiguousarray(x[::-1])[::-1] if x.ndim else x
+
+
+def _unaligned(x: Array) -> Array:
+    room = np.zeros(x.nbytes + 1, np.uint8)
+    room[1:] = np.frombuffer(x.tobytes(), np.uint8)
+    return np.ndarray(x.shape, x.dtype, room, 1)
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {
+    "strided": _strided, "reversed": _backwards, "unaligned": _unaligned, "transposed": np.asfortranarray}
+"""The same elements elsewhere in memory."""
+
+
+def _others(x: Any) -> list[tuple[str, Any]]:
+    """Arguments that are not what a wrapper was made for, whatever its sizes: of another type, or rank."""
+    array = np.array(x.numpy() if isinstance(x, Tensor) else x)
+    swapped = np.zeros(array.shape, np.uint16 if array.dtype.itemsize != 2 else np.uint64)
+    twin = np.zeros(array.shape, f"u{array.dtype.itemsize}" if array.dtype.kind != "u" else f"i{array.dtype.itemsize}")
+    found = [("another element type", swapped), ("as many bits in another element type", twin),
+             ("one dimension more", array[None])]
+    return [(what, wrap(y) if isinstance(x, Tensor) else y) for what, y in found]
 
 
 def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:

@@ -3,7 +3,8 @@
 Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
 down to native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with what it was
 given, so small differences do not add up to a false alarm. All of it is lowered a second time, for narrower vectors and
-with every kernel shared out among threads however small it is: what hardware and size would choose differently.
+with every kernel shared out among threads however small it is, as other hardware and sizes would choose, and for other
+numbers: many of the arguments' are zeros of both signs, infinite, NaN, equal, or too large for a careless formula.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mlc import rounding
 from mlc.ir import rewrite
 from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
-from mlc.ir.interp import bind_sizes, run_function
+from mlc.ir.interp import MAX_STEPS, bind_sizes, run_function
 from mlc.ir.passes import Form, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
@@ -37,6 +38,12 @@ TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1
 """Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
 
 
+RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 1e-17), "float64": (1e150, 1e-150)}
+"""Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
+PECULIAR = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 100.0, -200.0, 0.5, 2.5, -3.0, 1e4)
+"""Numbers that some formula of some function has trouble with."""
+PATIENCE = 3
+"""With such numbers a program may take so many times as many operations as with its own."""
 SCHEDULED = "parallelize"
 """The pass after which kernels have their schedules: nothing below chooses."""
 
@@ -102,10 +109,13 @@ class Check:
     exact   results agree to the bit from here on
     say     is told, pass by pass, what has been found
     keep    leave a file that replays what goes wrong
+    limit   how many operations its meaning may take, and whether numbers may be near the ends of what floats hold: then
+            only what passes with exact results give is compared where they are
     """
 
     def __init__(self, module: Op, entry: str, arrays: Sequence[Any], exact: bool = False,
-                 say: Callable[[str], None] = lambda text: None, keep: bool = True) -> None:
+                 say: Callable[[str], None] = lambda text: None, keep: bool = True, limit: int | None = None) -> None:
+        self.limit = limit
         self.module = module
         self.entry = entry
         self.arrays = [np.array(a) for a in arrays]
@@ -116,12 +126,12 @@ class Check:
         self.number = 0                          # of the pass that is being checked, in its pipeline
         self.form: Form | None = None
         self.before: Op = module                 # as it was given to the pass that is being checked
-        self.outcome = self.found = self.interpret(module)
+        self.outcome = self.found = self.interpret(module, limit or MAX_STEPS)
 
-    def interpret(self, module: Op) -> Outcome:
+    def interpret(self, module: Op, limit: int = MAX_STEPS) -> Outcome:
         """What the entry of a module means on the arrays."""
         try:
-            results = run_function(module, self.entry, [a.copy() for a in self.arrays])
+            results = run_function(module, self.entry, [a.copy() for a in self.arrays], limit=limit)
             return Outcome([np.asarray(r) for r in results])
         except UserError as error:
             return Outcome(error=error)
@@ -131,14 +141,17 @@ class Check:
 
         only  names of the passes after which results are compared
         """
+        if only is not None:
+            self.before = self.module.clone()
         for self.number, step in enumerate(steps, 1):
             if only is not None and step.transform.name not in only:
                 step.apply(self.module, self.number)
                 self.form = step.transform.gives or self.form
                 self.exact = self.exact or step.transform.name == "fix_numerics"
                 continue
-            self.before = before = self.module.clone()
-            if step.transform.name == "grad":
+            before = self.module.clone()
+            self.before = before if only is None else self.before
+            if step.transform.name == "grad" and self.limit is None:
                 self.differentiate()
             firings = rules.Firings(self.numbers())
             try:
@@ -156,6 +169,8 @@ class Check:
             self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
             self.exact = self.exact or step.transform.name == "fix_numerics"
             self.outcome = self.found
+            if only is not None:
+                self.before = self.module.clone()
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
@@ -202,11 +217,26 @@ class Check:
             if form is not None:
                 form.check(module)
             self.found = self.interpret(module)
-            return self.found.difference(self.outcome, self.exact, self._slack)
+            found = self.found.difference(self.outcome, self.exact, self._slack)
+            return None if found and self.limit and not self.exact and self.leaves_the_range() else found
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
         except FAILURES as error:
             return f"not interpretable: {type(error).__name__}: {error}"
+
+    def leaves_the_range(self) -> bool:
+        """Whether numbers come so near to the greatest or the least that a formula of theirs may overflow."""
+        found = False
+
+        def watch(op: Op, results: Sequence[Any]) -> None:
+            nonlocal found
+            found = found or any(isinstance(x, np.ndarray) and x.dtype.name in RANGES and _is_extreme(x)
+                                 for x in results)
+
+        given = [np.array(a) for a in self.arrays]
+        watch(self.before, given)
+        run_function(self.before, self.entry, given, watch)
+        return found
 
     def _slack(self) -> list[Array]:
         """How far rounding may move the results of the program that the pass was given."""
@@ -355,15 +385,56 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
     """Check a second lowering of a module: where schedules stand, and native code; if that is wrong, every pass."""
     if not (steps := other_steps(module)):
         return
-    run = Check(module.clone(), entry, arrays, exact, say, keep)
-    try:
-        run.run(steps, only=("fix_numerics", SCHEDULED))
-        run.native(narrow_target())
-    except UserError:                                      # the program's own, and its meaning
+    limit = steps_of(module, entry, arrays) * PATIENCE + 1000
+    for given in (peculiar(arrays), arrays):
+        try:
+            run = Check(module.clone(), entry, given, exact, say, keep, limit)
+        except IRError:                                    # it may go on for ever: then with its own numbers
+            continue
+        try:
+            run.run(steps, only=("fix_numerics", SCHEDULED))
+            run.native(narrow_target())
+        except UserError:                                  # the program's own, and its meaning
+            continue
+        except (InternalError, *FAILURES):
+            Check(module, entry, given, exact, keep=keep, limit=limit).run(steps)
+            raise
         return
-    except (InternalError, *FAILURES):
-        Check(module, entry, arrays, exact, keep=keep).run(steps)
-        raise
+
+
+def steps_of(module: Op, entry: str, arrays: Sequence[Any]) -> int:
+    """How many operations an entry takes."""
+    count = 0
+
+    def watch(op: Op, results: Sequence[Any]) -> None:
+        nonlocal count
+        count += 1
+
+    try:
+        run_function(module, entry, [np.array(a) for a in arrays], watch)
+    except UserError:
+        pass
+    return count
+
+
+def peculiar(arrays: Sequence[Any]) -> list[Array]:
+    """Arguments of which many floats are such that formulas go wrong, or equal to others; integers may be indices."""
+    rng = np.random.default_rng(len(arrays))
+    out = []
+    for x in map(np.array, arrays):
+        if x.dtype.name in TOLERANCES and x.size:
+            way = rng.random(x.shape)
+            with np.errstate(all="ignore"):
+                odd = rng.choice(PECULIAR, x.shape).astype(x.dtype)
+            x = np.where(way < 0.1, odd, np.where(way < 0.25, rng.permutation(x.reshape(-1)).reshape(x.shape), x))
+        out.append(np.asarray(x))
+    return out
+
+
+def _is_extreme(x: Array) -> bool:
+    greatest, least = RANGES[x.dtype.name]
+    size = np.abs(x.astype(np.float64))
+    return bool(np.any(np.isfinite(size) & (size > greatest) | (size > 0) & (size < least)))
 
 
 def _row(name: str) -> int:
