@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlc
 from mlc.backends.cpu import threads
 from mlc.backends.target import host
 from mlc.dialects import arith, tensor
@@ -22,7 +23,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
 from mlc.passes import pipeline
-from mlc.tools import check, cli, inputs, redzones
+from mlc.tools import check, cli, derivatives, inputs, redzones
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -298,6 +299,19 @@ def test_a_wrong_derivative_is_found_by_differences(x: list[float], monkeypatch:
     monkeypatch.setattr(tensor.ReduceMax, "vjp", lambda self, ct: [v + v for v in right(self, ct) if v is not None])
     with pytest.raises(InternalError, match=r"pass grad: the vjp of tensor\.reduce_max gives operand 0"):
         run()
+
+
+def test_derivatives_of_what_has_sizes_of_its_own_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns of a loop, say, of which the derivative keeps one value each."""
+    def doubled(x: Any, n: Any) -> Any:
+        return mlc.fori_loop(0, n, lambda i, s: s * 2.0, x)
+
+    x, n = np.ones(3, np.float32), np.array([1, 2, 3])
+    module = mlc.lower(mlc.grad(lambda x, n: mlc.vmap(doubled)(x, n).sum()), args=[x, n], level="trace").module
+    assert derivatives.mistake(module, "main", [x, n]) is None
+    monkeypatch.setattr(tensor.Mul, "vjp", lambda self, ct: [ct, ct])
+    found = derivatives.mistake(module, "main", [x, n])
+    assert found is not None and "tensor.mul" in found[0]
 
 
 def test_an_error_of_the_program_is_no_difference(sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,7 +171,7 @@ def _alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
     inside = new_module()
     main = func.function("main", [TensorType(x.shape, v.type.dtype) for x, v in zip(operands, op.operands)])
     inside.body.block.insert(main)
-    copy = op.clone({}, env=numbers)
+    copy = op.clone(dict(zip(op.operands, main.args)), env=numbers)
     copy.set_operands(list(main.args), op.segments)                     # each its own, where one value is read twice
     main.block.insert(copy)
     with at_end(main.block, op.loc):
