@@ -280,7 +280,7 @@ def _short(x: Array) -> str:
 
 def _own(held: Held, given: Any, weak: bool) -> Any:
     """An argument as the function sees it in a plain run."""
-    return given if weak and isinstance(given, bool | int | float | complex) else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
+    return given if weak else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
 
 
 def buffers_of(trees: Any) -> list[Any]:
