@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass
 from mlc.ir.core import BlockArg, Op, OpResult, Value
 from mlc.ir.diag import UserError
 from mlc.ir.files import append_line
-from mlc.ir.printer import Printer, op_line
+from mlc.ir.printer import nameless_text, op_line
 
 VARIABLE, LOG = "MLC_CHANGES", "MLC_CHANGES_LOG"
 FEW = 64
@@ -245,16 +245,7 @@ def _marked(module: Op) -> str:
     """What a module is known by, from its first pass on; its operations get numbers then."""
     if (known := next((n for n in module.loc.via if n.startswith(_MARK)), None)) is not None:
         return known
-    printer = _Nameless(generic=True, locations=False)
-    printer.op(module)
-    known = _MARK + hashlib.sha256("\n".join(printer.lines).encode()).hexdigest()[:16]
+    known = _MARK + hashlib.sha256(nameless_text(module).encode()).hexdigest()[:16]
     for i, op in enumerate(module.walk()):
         op.loc = op.loc.through(f"{_MARK}{i}" if i else known)
     return known
-
-
-class _Nameless(Printer):
-    """The generic printing with numbers for names: a module that was printed and parsed is the same."""
-
-    def fresh(self, hint: str, default: str) -> str:
-        return super().fresh("", default)

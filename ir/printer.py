@@ -38,6 +38,13 @@ def to_text(op: Op, generic: bool = False, locations: bool = False) -> str:
     return "\n".join(printer.lines) + "\n"
 
 
+def nameless_text(op: Op) -> str:
+    """The generic printing with numbers for names and without locations: equal for modules that differ in those."""
+    printer = _Nameless(generic=True, locations=False)
+    printer.op(op)
+    return "\n".join(printer.lines)
+
+
 def op_line(op: Op) -> str:
     """The first line of an operation, for messages; works on invalid IR too."""
     printer = Printer(False, False)
@@ -280,3 +287,6 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b)
 
 
+class _Nameless(Printer):
+    def fresh(self, hint: str, default: str) -> str:
+        return super().fresh("", default)

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from mlc.ir.core import Op
-from mlc.ir.diag import UserError
+from mlc.ir.diag import InternalError, UserError
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproducer_pipeline
 from mlc.ir.verify import verify
@@ -219,11 +219,12 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     from mlc import code
     from mlc.compiled import Checks
     from mlc.tools.check import FAILURES
-    made = list[CheckedExecutable]()
+    made, texts = list[CheckedExecutable](), dict[Any, str]()
     original = code.executable
 
     def executable(module: Any, checked: bool = False) -> Any:
         given = module.clone()
+        key_is_sound(given, texts)
         try:
             native = original(module, checked)
         except UserError:
@@ -241,6 +242,23 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     finally:
         code.executable = original
         Checks.every_call = False
+
+
+def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
+    """InternalError where what a module's code is kept under is also what the code of another one is kept under.
+
+    texts  of the modules that were seen before, by that
+    """
+    from mlc.backends.canonical import canonical_text
+    from mlc.dialects import func
+    from mlc.ir.printer import nameless_text
+    plain = module.clone()
+    for function in func.functions(plain):
+        function.attrs.pop("arg_names", None)              # for messages only
+    text = nameless_text(plain)
+    if (key := canonical_text(module)) is not None and texts.setdefault(key, text) != text:
+        raise InternalError(f"code of another function would be taken for @main at {func.functions(plain)[0].loc}: the "
+                            "two modules differ, and have one key", code="MLC0904")
 
 
 def name_the_pass(module: Any) -> None:

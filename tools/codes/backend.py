@@ -190,6 +190,12 @@ example text:
     error[MLC0903]: compiled step is not what Python gives: result[0] is 8.0 in place of 20.0 at [0] (3 of 3 differ)
 fix: report it, with the program; the note names the first line whose value differs, where one does.
 
+MLC0904 Two modules that differ have one key, under which the code of both would be kept.
+example text:
+    error[MLC0904]: code of another function would be taken for @main at model.py:7:1: the two modules differ, and have
+    one key
+fix: report it, with the program.
+
 MLC0660 A pass ends with an error of its own while `mlc run --check` runs it.
 example text:
     error[MLC0660]: pass fuse fails on @main: AttributeError: 'NoneType' object has no attribute 'type'
