@@ -44,6 +44,13 @@ def test_one_compilation_for_each_kind_of_arguments() -> None:
     assert f(X, 2.5).dtype is mlc.float32
 
 
+def test_a_number_and_an_array_of_no_dimensions_are_two_kinds() -> None:
+    """A number takes the type of what it meets; an array has one."""
+    f, x = mlc.compile(lambda x, y: x * y), np.array([1, 2], np.int32)
+    assert f(x, 1.5).dtype == mlc.float32 and f(x, np.array(1.5)).dtype == mlc.float64
+    assert f(x, np.array(1.5)).dtype == mlc.float64 and f(x, 1.5).dtype == mlc.float32
+
+
 def test_static_parameters() -> None:
     f = mlc.compile(lambda x, n: x.reshape(n, -1), static="n")
     assert f(X, 2).shape == (2, 6) and f(X, 6).shape == (6, 2) and f(x=X, n=3).shape == (3, 4)

@@ -20,6 +20,7 @@ func.func @below(%n: index) -> i8 {
 // run: @below(-1) == 0
 // run: @below(3) == 3
 // run: @below(9) == 8
+// run: @below(4294967298) == 8
 
 func.func @bits(%x: vector<2xf32>) -> vector<4xi16> {
   %r = vector.bitcast %x : vector<2xf32> to vector<4xi16>
