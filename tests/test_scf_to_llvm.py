@@ -16,6 +16,7 @@ from mlc.dialects.llvm import Func, heap
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import Interpreter
 from mlc.ir.parser import parse_module
+from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from tests.arrays import difference
@@ -207,6 +208,21 @@ def test_masks_become_mask_registers() -> None:
       %a = vector.maskedload %x[%c0], %m, %zero : memref<16xf32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
       vector.maskedstore %y[%c0], %m, %a : memref<16xf32>, vector<16xi1>, vector<16xf32>"""
     assert "{%k1}" in _assembly(text, "x86-64-v4")
+
+
+def test_masks_of_more_lanes_than_32_bits_count() -> None:
+    module = parse_module("""
+func.func @f(%n: index) -> i8 {
+  %m = vector.create_mask %n : vector<8xi1>
+  %one = arith.constant dense<1> : vector<8xi8>
+  %zero = arith.constant dense<0> : vector<8xi8>
+  %v = arith.select %m, %one, %zero : vector<8xi1>, vector<8xi8>
+  %s = vector.reduction <add>, %v : vector<8xi8> into i8
+  func.return %s : i8
+}""")
+    Pipeline(parse_pipeline("scf-to-llvm")).run(module)
+    for n, lanes in ((-(1 << 32) + 3, 0), (-1, 0), (3, 3), ((1 << 32) + 2, 8), ((1 << 63) - 1, 8)):
+        assert Interpreter(module).call("f", [np.int64(n)]) == [lanes]
 
 
 def test_one_block_entered_twice_from_another() -> None:
