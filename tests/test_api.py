@@ -44,6 +44,16 @@ def test_one_compilation_for_each_kind_of_arguments() -> None:
     assert f(X, 2.5).dtype is mlc.float32
 
 
+@pytest.mark.parametrize("dim", [(), (0, 1), None], ids=str)
+def test_a_static_container_is_one_argument(dim: Any) -> None:
+    f = mlc.compile(lambda dim, a, b: mlc.sum(a + b, dim=dim), static="dim", donate="b", dynamic=True)
+    for n in (2, 3):
+        a, b = mlc.ones(n, 3), mlc.ones(n, 3)
+        assert f(dim, a, b).item() == 6 * n and a.shape == (n, 3)
+        with pytest.raises(UserError, match="donated"):
+            b.numpy()
+
+
 def test_static_parameters() -> None:
     f = mlc.compile(lambda x, n: x.reshape(n, -1), static="n")
     assert f(X, 2).shape == (2, 6) and f(X, 6).shape == (6, 2) and f(x=X, n=3).shape == (3, 4)
