@@ -324,11 +324,16 @@ class Compiled:
                 break
         return out
 
+    def _marked(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with each static one as a leaf, whatever it holds."""
+        if not self.static:
+            return args, keywords
+        return (tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
+                      for i, x in enumerate(args)),
+                {n: tree.Static(x) if n in self.static else x for n, x in keywords.items()})
+
     def _take_apart(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Arguments:
-        if self.static:
-            args = tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
-                         for i, x in enumerate(args))
-            keywords = {n: tree.Static(x) if n in self.static else x for n, x in keywords.items()}
+        args, keywords = self._marked(args, keywords)
         leaves, structure = tree.flatten((args, keywords))
         specs = None
         if self.specs:
@@ -430,7 +435,7 @@ class Compiled:
                            keywords: dict[str, Any], notes: list[Note]) -> Known | None:
         """Code for many sizes; None where there is none, and the error is the one for these sizes. `notes` say why."""
         static = list(arguments.types)
-        names = paths_of(self.names, arguments, args, keywords)
+        names = paths_of(self.names, arguments, *self._marked(args, keywords))
 
         def record(types: list[TensorType]) -> tuple[Recorded, tuple[int, ...]]:
             arguments.types = [t if s is None else s for s, t in zip(static, types)]
@@ -576,6 +581,7 @@ class Compiled:
 
     def _record(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any],
                 reached: Reached | None = None) -> tuple[Recorded, tuple[int, ...]]:
+        args, keywords = self._marked(args, keywords)
         donated, slots = [], iter(arguments.slots)
         number = 0
         for name, x in roots(self.names, args, keywords):

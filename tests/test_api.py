@@ -49,6 +49,14 @@ def test_a_number_and_an_array_of_no_dimensions_are_two_kinds() -> None:
     f, x = mlc.compile(lambda x, y: x * y), np.array([1, 2], np.int32)
     assert f(x, 1.5).dtype == mlc.float32 and f(x, np.array(1.5)).dtype == mlc.float64
     assert f(x, np.array(1.5)).dtype == mlc.float64 and f(x, 1.5).dtype == mlc.float32
+@pytest.mark.parametrize("dim", [(), (0, 1), None], ids=str)
+def test_a_static_container_is_one_argument(dim: Any) -> None:
+    f = mlc.compile(lambda dim, a, b: mlc.sum(a + b, dim=dim), static="dim", donate="b", dynamic=True)
+    for n in (2, 3):
+        a, b = mlc.ones(n, 3), mlc.ones(n, 3)
+        assert f(dim, a, b).item() == 6 * n and a.shape == (n, 3)
+        with pytest.raises(UserError, match="donated"):
+            b.numpy()
 
 
 def test_static_parameters() -> None:

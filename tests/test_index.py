@@ -21,3 +21,11 @@ def test_several_arrays(last: Any, interpreted: None) -> None:
     for key in ((*k, last) for k in KEYS):
         theirs = torch.tensor(x)[tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)]
         np.testing.assert_array_equal(mlc.tensor(x)[key].numpy(), theirs.numpy(), err_msg=str(key))
+
+
+def test_an_array_of_no_dimension_stands_for_an_integer(interpreted: None) -> None:
+    x, zero, rows = np.arange(120.0).reshape(2, 3, 4, 5), np.array(1), np.array([0, 1, 0])
+    for key in [(zero, slice(None), rows), (slice(None), rows, zero, rows), (rows, zero, slice(None), rows),
+                (zero, zero), (rows, None, zero), (zero - 2, slice(None), rows)]:
+        theirs = torch.tensor(x)[tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)]
+        np.testing.assert_array_equal(mlc.tensor(x)[key].numpy(), theirs.numpy(), err_msg=str(key))

@@ -163,8 +163,9 @@ def test_warmup() -> None:
     assert S.warmup(0.5, 2)(1).item() == 0.25
 
 
-def test_plateau() -> None:
-    losses = [1.0, 0.9, 0.9, 0.95, 0.9, 0.9, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3]
+@pytest.mark.parametrize("losses", [[1.0, 0.9, 0.9, 0.95, 0.9, 0.9, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3],
+                                    [float("nan")] * 5, [-1.0] * 5], ids=["falls", "nan", "negative"])
+def test_plateau(losses: list[float]) -> None:
     opt = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.5)
     theirs = L.ReduceLROnPlateau(opt, patience=2, factor=0.5, cooldown=1)
     ours = S.Plateau(0.5, patience=2, factor=0.5, cooldown=1)

@@ -267,19 +267,25 @@ def detach(input: Operand) -> Tensor:
 
 
 # -- two operands -----------------------------------------------------------------------------------------------------
+def _weighted(input: Operand, other: Operand, alpha: Operand) -> list[Tracer]:
+    """input and alpha * other; the product is of the type of both, in which it may fit where it does not in other's."""
+    a, b = together(input, other)
+    if isinstance(alpha, int):
+        return [a, b if alpha == 1 else cast(tracer(mul(b, alpha)), a.type.dtype)]
+    return together(a, mul(b, alpha))
+
+
 @operation(literal=("alpha",))
 def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """input + alpha * other"""
-    other = other if isinstance(alpha, int) and alpha == 1 else mul(other, alpha)
-    a, b = together(input, other)
+    a, b = _weighted(input, other, alpha)
     return logical_or(a, b) if a.type.dtype.is_bool else _two(T.Add, a, b)
 
 
 @operation(literal=("alpha",))
 def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
     """input - alpha * other"""
-    other = other if isinstance(alpha, int) and alpha == 1 else mul(other, alpha)
-    a, b = together(input, other)
+    a, b = _weighted(input, other, alpha)
     _numeric(a, "sub")
     return _two(T.Sub, a, b)
 
@@ -613,14 +619,15 @@ def clamp_max(input: Operand, max: Operand) -> Tensor:
 @operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     """input + weight * (end - input)"""
-    a, b = together(input, end, floating=True)
-    return a + cast(tracer(weight), a.type.dtype) * (b - a)
+    a, b, t = together(input, end, weight, floating=True)
+    return where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a))   # exact at both ends
 
 
 @operation()
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """input + value * tensor1 * tensor2"""
-    return add(input, mul(mul(tensor1, tensor2), value))
+    x, a, b = together(input, tensor1, tensor2)
+    return add(x, mul(mul(a, b), value))
 
 
 @operation()

@@ -290,6 +290,8 @@ def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> 
     x = tracer(input)
     if "mask" in keys:
         x, keys, arrays = _without_masks(x, keys, arrays)
+    if len(arrays) > 1:
+        x, keys, arrays = _without_numbers(x, keys, arrays)
     out = _basic_part(*_without_far_ones(x, keys))
     places = [i for i, k in enumerate(k for k in keys if not isinstance(k, int | Size)) if k == "array"]
     if not places:
@@ -344,6 +346,21 @@ def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
         found += [positions] if alone else coordinates(positions, covered)
         at += 1 if alone else mask.ndim
         out += ["array"] * (1 if alone else mask.ndim)
+    return x, out, found
+
+
+def _without_numbers(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
+                     ) -> tuple[Tracer, list[Any], list[Operand]]:
+    """The same index without arrays of no dimension, which stand for integers: they move no dimension to the front."""
+    out, found, given, at = list(keys), [], iter(arrays), 0
+    for i, k in enumerate(keys):
+        if k == "array":
+            index = tracer(next(given))
+            if index.ndim:
+                found.append(index)
+            else:
+                x, out[i] = take(x, reshape(index, [1]), at, "the index"), 0
+        at += k is not None
     return x, out, found
 
 

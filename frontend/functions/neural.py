@@ -299,7 +299,10 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
     if padding_idx is None:
         return {"sum": R.sum, "mean": R.mean, "max": R.amax}[mode](rows, 1)
-    counted = reshape(tracer(at != plain_int(padding_idx, "padding_idx")), [*at.shape, 1])
+    pad, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
+    if isinstance(n, int) and not -n <= pad < n:
+        raise UserError(f"padding_idx = {pad} is no row of {n}", code="MLC0356")
+    counted = reshape(tracer(at != (pad if pad >= 0 else n + pad)), [*at.shape, 1])
     if mode == "max":
         highest = R.amax(E.where(counted, rows, -math.inf), 1)
         return E.where(R.any(counted, 1), highest, 0.0)

@@ -163,7 +163,7 @@ def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
     if geometry.ceil_mode:                         # a window that sticks out counts as a whole one of the same mean
         counts = cast(tracer(_counts(x.shape[2:], total.shape[2:], geometry, False)), x.type.dtype)
         total = total * (int(np.prod(geometry.kernel)) / counts)
-    zero = total <= 0                              # the root's derivative at 0 is infinite; that of relu before it is 0
+    zero = total == 0                              # the root's derivative at 0 is infinite; that of relu before it is 0
     return unbatched(E.where(zero, 0.0, E.pow(E.where(zero, 1.0, total), 1 / p)), was_added)
 
 

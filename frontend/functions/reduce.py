@@ -214,16 +214,20 @@ def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: 
     return std(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
 
 
+def _no_axis(dim: Dims) -> bool:
+    return isinstance(dim, tuple | list) and not dim
+
+
 @operation()
 def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether an element over `dim` is not zero: a bool, of the shape without `dim`."""
-    return _reduce(T.ReduceAny, boolean(input), dim, keepdim)
+    """Whether an element over `dim` is not zero: a bool, of the shape without `dim`. () reduces nothing."""
+    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAny, boolean(input), dim, keepdim)
 
 
 @operation()
 def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether no element over `dim` is zero: a bool, of the shape without `dim`."""
-    return _reduce(T.ReduceAll, boolean(input), dim, keepdim)
+    """Whether no element over `dim` is zero: a bool, of the shape without `dim`. () reduces nothing."""
+    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAll, boolean(input), dim, keepdim)
 
 
 @operation()

@@ -6,9 +6,10 @@ import math
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise import _one, _two, abs, where
-from mlc.frontend.operands import floating
+from mlc.frontend.operands import cast, floating, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.types import bf16, f16, f32
 
 
 @operation()
@@ -26,11 +27,13 @@ def cos(input: Operand) -> Tensor:
 @operation()
 def sinc(input: Operand) -> Tensor:
     """sin(pi * x) / (pi * x), 1 at 0"""
-    x = floating(input) * math.pi
+    given = floating(input)
+    narrow = given.type.dtype in (f16, bf16)               # in which pi * x overflows, and is far from a multiple of pi
+    x = (cast(given, f32) if narrow else given) * math.pi
     near = abs(x) < 0.05                                   # the derivative of sin(x) / x is a difference there
     z = where(near, x, 0.0) ** 2
     series = 1 + z * (-1 / 6 + z * (1 / 120 + z * (-1 / 5040 + z / 362880)))
-    return where(near, series, sin(x) / where(near, 1.0, x))
+    return cast(tracer(where(near, series, sin(x) / where(near, 1.0, x))), given.type.dtype)
 
 
 @operation()

@@ -135,9 +135,10 @@ def sequential(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Sche
 class Plateau:
     """A learning rate that falls when a loss stops falling, decided outside compiled steps: `lr = plateau.step(loss)`.
 
-    As torch's ReduceLROnPlateau: after more than `patience` steps in a row without an improvement over the best by
-    `threshold` (a fraction of it, or with threshold_mode = "abs" an amount), the rate is multiplied by `factor`, and
-    for `cooldown` steps nothing is counted.
+    As torch's ReduceLROnPlateau: after more than `patience` steps in a row without an improvement, the rate is
+    multiplied by `factor`, and for `cooldown` steps nothing is counted. A loss is an improvement below best *
+    (1 - threshold), or with threshold_mode = "abs" below best - threshold; with mode = "max" it is one above
+    best * (1 + threshold) or best + threshold.
     """
 
     def __init__(self, lr: float, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
@@ -153,8 +154,9 @@ class Plateau:
     def step(self, loss: Any) -> float:
         """The rate after this loss (or other measure)."""
         value = float(loss.item() if isinstance(loss, Tensor) else loss)
-        margin = self.threshold * abs(self.best) if self.relative and math.isfinite(self.best) else self.threshold
-        if not math.isfinite(self.best) or self.sign * (self.best - value) > margin:
+        margin = self.sign * self.threshold
+        bound = self.best * (1 - margin) if self.relative else self.best - margin
+        if self.sign * (bound - value) > 0:
             self.best, self.bad = value, 0
         else:
             self.bad += 1
