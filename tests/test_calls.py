@@ -81,13 +81,13 @@ def numbers(*shape: int) -> Array:
 
 
 PROGRAMS: dict[str, Callable[[], tuple[Any, list[Any], list[Array]]]] = {
-    "equal layers": lambda: (lambda net, x: net(x), [mlp(5), numbers(7, 24)], []),
+    "equal layers": lambda: (lambda net, x: net(x), [mlp(3), numbers(7, 24)], []),
     "equal layers, symbolic batch, gradient": lambda: (
-        gradients, [mlp(4), mlc.spec("B", 24), mlc.spec("B", 24)], [numbers(7, 24), numbers(7, 24)]),
-    "transformer": lambda: (lambda net, x: net(x), [Stack(6), numbers(3, 5, 16)], []),
-    "transformer, gradient": lambda: (gradients, [Stack(6), numbers(3, 5, 16), numbers(3, 5, 16)], []),
+        gradients, [mlp(3), mlc.spec("B", 24), mlc.spec("B", 24)], [numbers(7, 24), numbers(7, 24)]),
+    "transformer": lambda: (lambda net, x: net(x), [Stack(2), numbers(3, 5, 16)], []),
+    "transformer, gradient": lambda: (gradients, [Stack(2), numbers(3, 5, 16), numbers(3, 5, 16)], []),
     "transformer, symbolic batch, gradient": lambda: (
-        gradients, [Stack(6), mlc.spec("B", 5, 16), mlc.spec("B", 5, 16)], [numbers(3, 5, 16), numbers(3, 5, 16)]),
+        gradients, [Stack(2), mlc.spec("B", 5, 16), mlc.spec("B", 5, 16)], [numbers(3, 5, 16), numbers(3, 5, 16)]),
 }
 """A function, its arguments, and arrays that take the place of specifications among them."""
 

@@ -284,6 +284,7 @@ def test_there_are_at_least_100_functions() -> None:
     assert len({case.name.removeprefix(NN) for case in CASES}) >= 100
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("a", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
 @pytest.mark.parametrize("b", ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"])
 def test_promotion(a: str, b: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from mlc.backends.emit_llvm import emit
 from mlc.backends.object_code import assembly
-from mlc.backends.target import LEVELS, host
+from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.llvm import Func, heap
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import Interpreter
@@ -21,7 +22,7 @@ from mlc.ir.verify import verify
 from tests.arrays import difference
 from tests.low_corpus import PROGRAMS, stored
 from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation
-from tests.low_programs import Program, compiled, lowered, parsed
+from tests.low_programs import ENDS, TARGETS, Program, compiled, lowered, parsed
 
 OPERATIONS = {op: list(group) for op, group in itertools.groupby(cases(), key=lambda c: operation(c[0]))}
 
@@ -38,7 +39,7 @@ def test_program(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_however_optimised(name: str) -> None:
     text, calls = PROGRAMS[name]
-    program = Program(text, opt_levels=(0, 1, 3))
+    program = Program(text, TARGETS, opt_levels=(0, 1, 2, 3))
     for args in calls:
         program.check("main", args, slow=False)
 
@@ -56,9 +57,9 @@ def test_both_levels_print_and_parse(name: str) -> None:
             assert to_text(again) == pretty
 
 
-def _sweep(group: list[Case], count: int) -> None:
+def _sweep(group: list[Case], count: int, targets: Sequence[Target] = ENDS) -> None:
     """Apply every operation of a group to special and random values, at every width."""
-    program = Program(build_module(group))
+    program = Program(build_module(group), targets)
     for case in group:
         n, *arrays = call_arguments(case)
         chosen = np.random.default_rng(1).permutation(n)[:count]
@@ -76,7 +77,7 @@ def test_operation(op: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_operation_on_all_special_values(op: str) -> None:
-    _sweep(OPERATIONS[op], 300 if op == "arith.remf" else 1800)
+    _sweep(OPERATIONS[op], 300 if op == "arith.remf" else 1800, TARGETS)
 
 
 # -- entries ----------------------------------------------------------------------------------------------------------
