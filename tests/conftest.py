@@ -27,6 +27,9 @@ os.environ.pop("COLUMNS", None)                            # what a terminal say
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
 
+# PyTorch computes small things here: its threads would wait for each other, and take the cores from other tests.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 
 @pytest.fixture
 def device() -> Iterator[FakeDevice]:

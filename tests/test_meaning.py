@@ -22,6 +22,7 @@ from mlc.ir.interp import run_function
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from tests import op_samples_linalg
 from tests.corpus import PROGRAMS
 from tests.op_samples import SAMPLES, Sample
 
@@ -30,8 +31,17 @@ count: Counter[str] = Counter()
 """Comparisons made so far, by level."""
 
 
+def spread(samples: Sequence[Sample], each: int) -> list[Sample]:
+    """So many samples of every operation, far apart: of other shapes and element types."""
+    groups: dict[str, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(s.op, []).append(s)
+    return [group[i] for group in groups.values()
+            for i in sorted({(k + 1) * len(group) // (each + 1) for k in range(each)})]
+
+
 def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
-    """The first few samples of every operation; together with the programs, the corpus of the quick run."""
+    """The first few samples of every operation."""
     seen: Counter[str] = Counter()
     out = []
     for s in samples:
@@ -39,6 +49,13 @@ def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
         if seen[s.op] <= each:
             out.append(s)
     return out
+
+
+LOOPS = {s.op for s in op_samples_linalg.SAMPLES}
+"""What is loops in loops; the first samples are the smallest."""
+QUICK = [*spread([s for s in SAMPLES if s.op not in LOOPS], 2),
+         *representative([s for s in SAMPLES if s.op in LOOPS], 2)]
+"""Together with the programs, the corpus of the default run."""
 
 
 def check(module: Module, arguments: Sequence[Array]) -> None:
@@ -85,7 +102,7 @@ def close(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
             np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=relative, atol=relative / 4, err_msg=where)
 
 
-@pytest.mark.parametrize("sample", representative(SAMPLES), ids=str)
+@pytest.mark.parametrize("sample", QUICK, ids=str)
 def test_operations(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 
@@ -103,7 +120,7 @@ def test_programs(name: str) -> None:
 
 def test_manifest() -> None:
     """The corpus is as large as promised; `pytest -s tests/test_meaning.py` prints what was compared."""
-    modules = len(representative(SAMPLES)) + len(PROGRAMS)
+    modules = len(QUICK) + len(PROGRAMS)
     operations = len({s.op for s in SAMPLES})
     print(f"\n{modules} modules ({len(SAMPLES)} samples of {operations} operations in the slow run, "
           f"{len(PROGRAMS)} programs); comparisons: " + ", ".join(f"{k} {v}" for k, v in sorted(count.items())))

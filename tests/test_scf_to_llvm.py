@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from tests.arrays import difference
 from tests.low_corpus import PROGRAMS, stored
-from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation
+from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation, two_widths
 from tests.low_programs import ENDS, TARGETS, Program, compiled, lowered, parsed
 
 OPERATIONS = {op: list(group) for op, group in itertools.groupby(cases(), key=lambda c: operation(c[0]))}
@@ -57,27 +57,29 @@ def test_both_levels_print_and_parse(name: str) -> None:
             assert to_text(again) == pretty
 
 
-def _sweep(group: list[Case], count: int, targets: Sequence[Target] = ENDS) -> None:
-    """Apply every operation of a group to special and random values, at every width."""
-    program = Program(build_module(group), targets)
-    for case in group:
+def _sweep(group: list[Case], count: int, targets: Sequence[Target] = TARGETS,
+           widths: Callable[[int], Sequence[int]] = lambda i: WIDTHS) -> None:
+    """Apply every operation of a group to special and random values."""
+    program = Program(build_module(group, widths), targets)
+    for i, case in enumerate(group):
         n, *arrays = call_arguments(case)
         chosen = np.random.default_rng(1).permutation(n)[:count]
         args = [len(chosen), *(a[chosen] for a in arrays)]
-        for width in WIDTHS:
+        for width in widths(i):
             program.check(f"{case[0]}_{width}", args, slow=width in (0, 16))
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_operation(op: str) -> None:
     group = OPERATIONS[op]
-    _sweep(group[::6] if op in ("arith.cmpf", "arith.cmpi") else group, 24 if op == "arith.remf" else 80)
+    _sweep(group[::6] if op in ("arith.cmpf", "arith.cmpi") else group,
+           24 if op == "arith.remf" else 60, ENDS, two_widths)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_operation_on_all_special_values(op: str) -> None:
-    _sweep(OPERATIONS[op], 300 if op == "arith.remf" else 1800, TARGETS)
+    _sweep(OPERATIONS[op], 300 if op == "arith.remf" else 1800)
 
 
 # -- entries ----------------------------------------------------------------------------------------------------------
