@@ -117,7 +117,8 @@ def bodies(text: str, last: str = "dce") -> dict[str, int]:
     return {f.sym_name: len(f.block) for f in func.functions(module)}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "transformer, gradient" else n
+                                  for n in PROGRAMS])
 def test_calls_change_no_bit(name: str) -> None:
     text, arguments = recorded(name)
     wanted, _ = native(text, "inline{all=true}", arguments)
@@ -148,7 +149,7 @@ def test_second_derivatives_of_equal_layers_are_shared() -> None:
         args = [mlp(layers), numbers(7, 24), numbers(7, 24)]
         return sum(n.startswith("Layer") for n in bodies(to_text(mlc.lower(second, args, level="trace").module)))
 
-    assert count(5) == count(9)
+    assert count(3) == count(5)
 
 
 def test_the_first_index_that_is_wrong_is_reported_through_calls() -> None:
