@@ -33,6 +33,7 @@ from mlc.passes.vectorize.steps import block
 from tests import upstream
 from tests.corpus import PROGRAMS, numbers
 from tests.op_samples import SAMPLES, Sample, t
+from tests.public_case import thinned
 from tests.test_meaning import representative, same_bits
 
 Array = np.ndarray[Any, Any]
@@ -305,7 +306,7 @@ def test_products_for_tensor_cores_have_stages_in_much_shared_memory() -> None:
 
 
 # -- below threads ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", thinned(PROGRAMS, 2))
 def test_upstream_reads_the_dumps(name: str) -> None:
     module, _ = PROGRAMS[name]()
     for level in ("low", "llvm"):
