@@ -17,7 +17,7 @@ import pytest
 from mlc.backends.executable import build
 from mlc.backends.target import host
 from mlc.dialects.builtin import Module
-from mlc.ir.core import Op
+from mlc.ir.core import REGISTRY, Op
 from mlc.ir.interp import run_function
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.verify import verify
@@ -29,15 +29,6 @@ from tests.op_samples import SAMPLES, Sample
 Array = np.ndarray[Any, Any]
 count: Counter[str] = Counter()
 """Comparisons made so far, by level."""
-
-
-def spread(samples: Sequence[Sample], each: int) -> list[Sample]:
-    """So many samples of every operation, far apart: of other shapes and element types."""
-    groups: dict[str, list[Sample]] = {}
-    for s in samples:
-        groups.setdefault(s.op, []).append(s)
-    return [group[i] for group in groups.values()
-            for i in sorted({(k + 1) * len(group) // (each + 1) for k in range(each)})]
 
 
 def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
@@ -53,8 +44,22 @@ def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
 
 LOOPS = {s.op for s in op_samples_linalg.SAMPLES}
 """What is loops in loops; the first samples are the smallest."""
-QUICK = [*spread([s for s in SAMPLES if s.op not in LOOPS], 2),
-         *representative([s for s in SAMPLES if s.op in LOOPS], 2)]
+
+
+def quick(samples: Sequence[Sample]) -> list[Sample]:
+    """Two samples of every operation, of other shapes and element types; one of what is taken apart into others."""
+    groups: dict[str, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(s.op, []).append(s)
+    out = []
+    for op, group in groups.items():
+        n = 1 if hasattr(REGISTRY[op], "decompose") else 2
+        apart = sorted({(k + 1) * len(group) // (n + 1) for k in range(n)})
+        out += group[:n] if op in LOOPS else [group[i] for i in apart]
+    return out
+
+
+QUICK = quick(SAMPLES)
 """Together with the programs, the corpus of the default run."""
 
 
