@@ -169,7 +169,7 @@ CASES = [
     *public_cases_nn.CASES, *public_cases_windows.CASES,
 ]
 
-NATIVE = 12
+NATIVE = 36
 """The default run makes native code of one case of so many: the operations' own is in test_meaning and test_reentry."""
 
 
