@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import tempfile
@@ -25,6 +26,9 @@ _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
 os.environ.pop("COLUMNS", None)                            # what a terminal says of itself: tests have none
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
+
+# PyTorch computes small things here: its threads would wait for each other, and take the cores from other tests.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 
 @pytest.fixture
@@ -55,6 +59,13 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the output of file cases into their CHECK lines")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from walking all tests and libraries again and again: they stay to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

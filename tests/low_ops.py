@@ -80,11 +80,16 @@ def stored(type: ScalarType) -> ScalarType:
     return i8 if type == i1 else type
 
 
-def build_module(group: Sequence[Case]) -> Module:
-    """One function per case and width: f(n, operands..., result)."""
+def two_widths(i: int) -> tuple[int, ...]:
+    """Scalar code and vectors, with other lanes from case to case."""
+    return 0, WIDTHS[1 + i % 3]
+
+
+def build_module(group: Sequence[Case], widths: Callable[[int], Sequence[int]] = lambda i: WIDTHS) -> Module:
+    """One function per case and width: f(n, operands..., result). `widths` are those of the case at a place."""
     out = module()
-    for name, build, operands, result in group:
-        for width in WIDTHS:
+    for i, (name, build, operands, result) in enumerate(group):
+        for width in widths(i):
             out.body.block.insert(_function(f"{name}_{width}", build, operands, result, width))
     return out
 
@@ -179,4 +184,5 @@ def call_arguments(case: Case) -> list[Any]:
     return [columns[0].size, *columns, result_array(result, columns[0].size)]
 
 
-__all__ = ["WIDTHS", "Case", "IndexType", "IntType", "build_module", "call_arguments", "cases", "operation"]
+__all__ = ["WIDTHS", "Case", "IndexType", "IntType", "build_module", "call_arguments", "cases", "operation",
+           "two_widths"]

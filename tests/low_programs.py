@@ -28,6 +28,8 @@ from tests.arrays import Array, difference
 load_all()
 Argument = Array | int | float
 TARGETS = [host(), *(t for t in LEVELS.values() if host().runs(t))]
+ENDS = TARGETS[:2]
+"""This machine and the oldest."""
 
 
 def parsed(text: str) -> Op:
@@ -113,7 +115,7 @@ def call_native(library: Any, name: str, types: Sequence[Type], args: Sequence[A
 class Program:
     """A module of the low level with its lowering, compiled once for every target."""
 
-    def __init__(self, module: Op | str, targets: Sequence[Target] = TARGETS, opt_levels: Sequence[int] = (2,)) -> None:
+    def __init__(self, module: Op | str, targets: Sequence[Target] = ENDS, opt_levels: Sequence[int] = (2,)) -> None:
         self.low = parsed(module) if isinstance(module, str) else module
         self.llvm = lowered(self.low)
         exports = [str(op.attrs["sym_name"]) for op in self.low.regions[0].block

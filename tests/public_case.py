@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +98,17 @@ def marked(cases: Iterable[Case]) -> list[Any]:
 def thinned(cases: Iterable[Any], n: int) -> list[Any]:
     """Parameters of a test, of which the default run takes one in n and `-m slow` the others."""
     return [pytest.param(case, marks=pytest.mark.slow) if i % n else case for i, case in enumerate(cases)]
+
+
+def thinned_by(key: Callable[[Any], Any], cases: Sequence[Any], n: int) -> list[Any]:
+    """The same, but one in n of those with each key, and one at least."""
+    size, seen = Counter(map(key, cases)), Counter[Any]()
+    out = []
+    for case in cases:
+        seen[key(case)] += 1
+        nth, last = seen[key(case)], size[key(case)]
+        out.append(case if nth % n == 0 or nth == last < n else pytest.param(case, marks=pytest.mark.slow))
+    return out
 
 
 def look_up(module: Any, name: str) -> Any:

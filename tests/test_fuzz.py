@@ -111,7 +111,7 @@ def test_many_programs(way: str, block: int) -> None:
 
 
 def test_programs_of_functions() -> None:
-    for seed in range(3):
+    for seed in range(2):
         threaded(functions.generate(seed))
 
 
@@ -124,9 +124,10 @@ def test_many_programs_of_functions(block: int) -> None:
 
 # -- all kinds --------------------------------------------------------------------------------------------------------
 def found(kind: str, seeds: range) -> list[str]:
+    """What goes wrong; the limit is one for hangs, also where other work takes the processors."""
     kinds.prepare(kind)
     return [f"seed {seed}: {failure.message}\n{failure.text}"
-            for seed, failure in batch.run(kinds.KINDS[kind], seeds, fuzz.SECONDS[kind]).failures]
+            for seed, failure in batch.run(kinds.KINDS[kind], seeds, 10 * fuzz.SECONDS[kind]).failures]
 
 
 RARE = {"product_with_repeated", "take_of_repeated", "slice_at_known_start", "splat_to_the_right"}
@@ -160,7 +161,7 @@ def test_many_programs_around_each_rule() -> None:
     assert set(around_each_rule(range(150), foldings=True)) <= RARE
 
 
-@pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 46)), ("invalid", range(60)), ("calls", range(150))])
+@pytest.mark.parametrize(("kind", "seeds"), [("valid", range(1, 31)), ("invalid", range(40)), ("calls", range(150))])
 def test_no_failures(kind: str, seeds: range) -> None:
     assert not found(kind, seeds)
 

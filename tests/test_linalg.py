@@ -48,6 +48,7 @@ def test_as_accurate_as_lapack(dtype: str) -> None:
     assert all(a <= 2 * b + eps / 2 for a, b in zip(ours, theirs)), list(zip(ours, theirs))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_singular_values_of_any_size() -> None:
     """Also where squares cannot be represented; each matrix of a batch by itself, beside those with infinities."""
     x = np.random.default_rng(0).normal(size=(3, 4, 2)).astype(np.float32)
@@ -62,6 +63,7 @@ def test_singular_values_of_any_size() -> None:
     assert (np.array(mlc.linalg.svdvals(mlc.tensor(np.diag(greatest)))) == greatest).all()
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("upper", [False, True])
 def test_one_triangle_counts(upper: bool) -> None:
     """Values are those of the triangle; derivatives reach both alike, as PyTorch's do for symmetric matrices."""
@@ -77,6 +79,7 @@ def test_one_triangle_counts(upper: bool) -> None:
     np.testing.assert_allclose(np.array(values), np.linalg.eigvalsh(x, "U" if upper else "L"))
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_what_counts_as_zero() -> None:
     """An atol of 0 is as none: only a greater one takes the place of the default."""
     rng = np.random.default_rng(1)
@@ -90,6 +93,7 @@ def test_what_counts_as_zero() -> None:
                                rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_least_squares_of_vectors() -> None:
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=(2, 5, 3)), rng.normal(size=(2, 5))
@@ -100,6 +104,7 @@ def test_least_squares_of_vectors() -> None:
         np.testing.assert_allclose(np.array(x), y.numpy(), rtol=1e-9)
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_condition_of_singular_matrices() -> None:
     x = np.array([[[0.0, 0], [0, 0]], [[1, 0], [0, 0]], [[1, 0], [0, 4]], [[np.nan, 1], [1, 1]]])
     np.testing.assert_array_equal(np.array(mlc.linalg.cond(mlc.tensor(x), 1)), [np.inf, np.inf, 4, np.nan])

@@ -17,11 +17,12 @@ import pytest
 from mlc.backends.executable import build
 from mlc.backends.target import host
 from mlc.dialects.builtin import Module
-from mlc.ir.core import Op
+from mlc.ir.core import REGISTRY, Op
 from mlc.ir.interp import run_function
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from tests import op_samples_linalg
 from tests.corpus import PROGRAMS
 from tests.op_samples import SAMPLES, Sample
 
@@ -31,7 +32,7 @@ count: Counter[str] = Counter()
 
 
 def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
-    """The first few samples of every operation; together with the programs, the corpus of the quick run."""
+    """The first few samples of every operation."""
     seen: Counter[str] = Counter()
     out = []
     for s in samples:
@@ -39,6 +40,27 @@ def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
         if seen[s.op] <= each:
             out.append(s)
     return out
+
+
+LOOPS = {s.op for s in op_samples_linalg.SAMPLES}
+"""What is loops in loops; the first samples are the smallest."""
+
+
+def quick(samples: Sequence[Sample]) -> list[Sample]:
+    """Two samples of every operation, of other shapes and element types; one of what is taken apart into others."""
+    groups: dict[str, list[Sample]] = {}
+    for s in samples:
+        groups.setdefault(s.op, []).append(s)
+    out = []
+    for op, group in groups.items():
+        n = 1 if hasattr(REGISTRY[op], "decompose") else 2
+        apart = sorted({(k + 1) * len(group) // (n + 1) for k in range(n)})
+        out += group[:n] if op in LOOPS else [group[i] for i in apart]
+    return out
+
+
+QUICK = quick(SAMPLES)
+"""Together with the programs, the corpus of the default run."""
 
 
 def check(module: Module, arguments: Sequence[Array]) -> None:
@@ -85,7 +107,7 @@ def close(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
             np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=relative, atol=relative / 4, err_msg=where)
 
 
-@pytest.mark.parametrize("sample", representative(SAMPLES), ids=str)
+@pytest.mark.parametrize("sample", QUICK, ids=str)
 def test_operations(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 
@@ -103,7 +125,7 @@ def test_programs(name: str) -> None:
 
 def test_manifest() -> None:
     """The corpus is as large as promised; `pytest -s tests/test_meaning.py` prints what was compared."""
-    modules = len(representative(SAMPLES)) + len(PROGRAMS)
+    modules = len(QUICK) + len(PROGRAMS)
     operations = len({s.op for s in SAMPLES})
     print(f"\n{modules} modules ({len(SAMPLES)} samples of {operations} operations in the slow run, "
           f"{len(PROGRAMS)} programs); comparisons: " + ", ".join(f"{k} {v}" for k, v in sorted(count.items())))

@@ -77,12 +77,12 @@ QUICK = [s for s in one_of_each(SAMPLES) if s.op not in _COMPOSITES or s.op in (
 LONG = ("mlp_gradient_of_symbolic_batch",)
 
 
-@pytest.mark.parametrize("name", thinned((name for name in PROGRAMS if name not in LONG), 2))
+@pytest.mark.parametrize("name", thinned((name for name in PROGRAMS if name not in LONG), 3))
 def test_programs(name: str) -> None:
     check(PROGRAMS[name], IN_TURN)
 
 
-@pytest.mark.parametrize("sample", thinned(QUICK, 3), ids=str)
+@pytest.mark.parametrize("sample", thinned(QUICK, 4), ids=str)
 def test_operations(sample: Sample) -> None:
     check(lambda: (sample.build()[0], sample.arguments()), IN_TURN)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from mlc.backends.emit_llvm import emit
 from mlc.backends.object_code import assembly
-from mlc.backends.target import LEVELS, host
+from mlc.backends.target import LEVELS, Target, host
 from mlc.dialects.llvm import Func, heap
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import Interpreter
@@ -21,8 +22,8 @@ from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from tests.arrays import difference
 from tests.low_corpus import PROGRAMS, stored
-from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation
-from tests.low_programs import Program, compiled, lowered, parsed
+from tests.low_ops import WIDTHS, Case, build_module, call_arguments, cases, operation, two_widths
+from tests.low_programs import ENDS, TARGETS, Program, compiled, lowered, parsed
 
 OPERATIONS = {op: list(group) for op, group in itertools.groupby(cases(), key=lambda c: operation(c[0]))}
 
@@ -39,7 +40,7 @@ def test_program(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program_however_optimised(name: str) -> None:
     text, calls = PROGRAMS[name]
-    program = Program(text, opt_levels=(0, 1, 3))
+    program = Program(text, TARGETS, opt_levels=(0, 1, 2, 3))
     for args in calls:
         program.check("main", args, slow=False)
 
@@ -57,21 +58,23 @@ def test_both_levels_print_and_parse(name: str) -> None:
             assert to_text(again) == pretty
 
 
-def _sweep(group: list[Case], count: int) -> None:
-    """Apply every operation of a group to special and random values, at every width."""
-    program = Program(build_module(group))
-    for case in group:
+def _sweep(group: list[Case], count: int, targets: Sequence[Target] = TARGETS,
+           widths: Callable[[int], Sequence[int]] = lambda i: WIDTHS) -> None:
+    """Apply every operation of a group to special and random values."""
+    program = Program(build_module(group, widths), targets)
+    for i, case in enumerate(group):
         n, *arrays = call_arguments(case)
         chosen = np.random.default_rng(1).permutation(n)[:count]
         args = [len(chosen), *(a[chosen] for a in arrays)]
-        for width in WIDTHS:
+        for width in widths(i):
             program.check(f"{case[0]}_{width}", args, slow=width in (0, 16))
 
 
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_operation(op: str) -> None:
     group = OPERATIONS[op]
-    _sweep(group[::6] if op in ("arith.cmpf", "arith.cmpi") else group, 24 if op == "arith.remf" else 80)
+    _sweep(group[::6] if op in ("arith.cmpf", "arith.cmpi") else group,
+           24 if op == "arith.remf" else 60, ENDS, two_widths)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ MODULES: dict[str, Callable[[], tuple[Any, Any]]] = dict(PROGRAMS)
 MODULES |= {f"{i}-{s}": s.build for i, s in enumerate(representative(SAMPLES, 1))}
 
 
-@pytest.mark.parametrize("name", thinned(MODULES, 2))
+@pytest.mark.parametrize("name", thinned(MODULES, 4))
 def test_every_dump_parses_and_verifies(name: str) -> None:
     levels = iter(level for level, _, _ in pipeline.ORDER)
 

@@ -16,13 +16,19 @@ def _registry() -> Any:
     return registry
 
 
-def verify_text(text: str, unregistered: bool = False) -> Any:
-    """Parse and verify a module; dialects that upstream does not have are allowed only if asked for."""
+@cache
+def _context(unregistered: bool) -> Any:
+    """Made once: loading the dialects takes longer than most texts."""
     context = ir.Context()
     context.append_dialect_registry(_registry())
     context.load_all_available_dialects()
     context.allow_unregistered_dialects = unregistered
-    with context:
+    return context
+
+
+def verify_text(text: str, unregistered: bool = False) -> Any:
+    """Parse and verify a module; dialects that upstream does not have are allowed only if asked for."""
+    with _context(unregistered):
         module = ir.Module.parse(text)
         module.operation.verify()
         return module

@@ -10,6 +10,7 @@ import mlc
 from mlc import nn
 from mlc.ir.diag import UserError
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 torch = pytest.importorskip("torch")
 N, L, S, E, H = 3, 5, 6, 8, 2
 rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import pytest
 import mlc
 from mlc import nn
 from mlc.frontend import tree
+from tests.public_case import thinned
 
 torch = pytest.importorskip("torch")
 Array = np.ndarray[Any, Any]
@@ -120,7 +121,18 @@ def close(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.usefixtures("interpreted")
 def test_values_and_gradients(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("case", thinned(CASES, 16), ids=str)
+def test_values_and_gradients_in_native_code(case: Case) -> None:
+    check(case)
+
+
+def check(case: Case) -> None:
+    """The value of a layer, and the gradients of its parameters and first input, are PyTorch's."""
     ours, theirs = pair(case)
     arrays = case.arrays()
     inputs = [torch.from_numpy(a.copy()) for a in arrays]
@@ -148,6 +160,7 @@ def test_values_and_gradients(case: Case) -> None:
         close(a, b)
 
 
+@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("case", [
     C("BatchNorm1d", 4, on=(LINE,)), C("BatchNorm2d", 4, momentum=None, on=(IMAGE,)), C("BatchNorm1d", 4, momentum=0.3),
     C("InstanceNorm2d", 4, track_running_stats=True, on=(IMAGE,))], ids=str)

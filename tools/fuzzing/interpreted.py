@@ -48,7 +48,7 @@ class Interpreted:
         return self
 
     def call(self, arrays: Sequence[Any]) -> list[Array]:
-        return [np.asarray(r) for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
+        return [np.asarray(r, order="C") for r in run_function(self.module, "main", [np.array(a) for a in arrays])]
 
 
 @contextmanager

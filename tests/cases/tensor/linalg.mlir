@@ -1,4 +1,4 @@
-// test: run
+// test: run interp
 
 // run: @cholesky([[4.0, 2.0], [2.0, 5.0]]) == [[2.0, 0.0], [1.0, 2.0]]
 func.func @cholesky(%x: tensor<2x2xf64>) -> tensor<2x2xf64> {

@@ -1,4 +1,4 @@
-// test: run
+// test: run interp
 // test: roundtrip
 
 // run: @windows([1, 2, 3, 4, 5]) == [[1, 3], [3, 5]]
