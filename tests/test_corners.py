@@ -221,9 +221,10 @@ def theirs(case: Corner) -> tuple[Array, list[Array]]:
     f = case.function(torch, lambda module, name: torch_function(name),
                       lambda v: torch.from_numpy(v) if isinstance(v, np.ndarray) else v)
     leaves = [torch.from_numpy(x.copy()).requires_grad_() for x in case.arrays]
-    with warnings.catch_warnings(), torch.backends.mkldnn.flags(enabled=False):      # it drops signs of zeros
-        warnings.simplefilter("ignore")
-        value = f(*leaves)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")                    # of setting flags
+        with torch.backends.mkldnn.flags(enabled=False):   # it drops signs of zeros
+            value = f(*leaves)
     if not value.requires_grad:
         return value.numpy(), [np.zeros_like(x) for x in case.arrays]
     gradients = torch.autograd.grad(value.sum(), leaves, allow_unused=True)
