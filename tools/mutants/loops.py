@@ -34,8 +34,6 @@ FAULTS: tuple[Fault, ...] = (
         "return result", ops="log"),
     fix("passes/fix_numerics.py", "def roundeven(self, a: Value) -> Value:\n        return math.RoundEven(a)",
         "def roundeven(self, a: Value) -> Value:\n        return math.Floor(a)", ops="exp sin"),
-    fix("passes/fix_numerics.py", "if op.name == \"tensor.stop_gradient\":", "if op.name == \"tensor.none\":",
-        ops="stop_gradient"),
     fix("passes/fix_numerics.py", "moved = tuple(a + (a > axis) for a in op.axes)",
         "moved = tuple(a for a in op.axes)", ops="reduce_sum"),
     fix("passes/fix_numerics.py", "outer = type(op)(inner.result, tuple(i for i, a in enumerate(kept) if a in axes))",
