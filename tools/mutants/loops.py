@@ -75,7 +75,6 @@ FAULTS: tuple[Fault, ...] = (
     alias("passes/bufferize/plan.py", "self.slots[i].needed = max(bytes, size)", "self.slots[i].needed = bytes"),
     alias("passes/bufferize/plan.py", "and s.free_after == step and self.life.fits_in_place(op, v, x)",
           "and self.life.fits_in_place(op, v, x)"),
-    alias("passes/bufferize/plan.py", "if wish is None or wish.place in used or (", "if wish is None or ("),
     alias("passes/bufferize/plan.py", "self.wish(yielded, result, arg)", "self.wish(yielded, result, None)"),
     alias("passes/bufferize/plan.py", "return (self.needed + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT",
           "return self.needed // ALIGNMENT * ALIGNMENT"),

@@ -39,4 +39,5 @@ if __name__ == "__main__":
     mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))
     # -2^31 / -1 traps where nothing prevents it; rounding carries a NaN all of whose bits are set to another number
     mlc.compile(divided)(np.array([-2**31, -7, 7, 5], np.int32), np.array([-1, -1, -1, 0], np.int32))
-    mlc.compile(lambda x: x.to(mlc.bfloat16))(np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000], np.uint32).view(np.float32))
+    full = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000], np.uint32)
+    mlc.compile(lambda x: x.to(mlc.bfloat16))(full.view(np.float32))
