@@ -141,7 +141,7 @@ def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, rever
         return None
     numbers, rows = range(len(leaves[0])), list[Any]()
     for i in reversed(numbers) if reverse else numbers:
-        pair = f(init, structure.unflatten([x[i] for x in leaves]))
+        pair: Any = f(init, structure.unflatten([x[i] for x in leaves]))
         if not (isinstance(pair, tuple) and len(pair) == 2) or not all(isinstance(y, Tensor) for y in tree.leaves(
                 pair[1])):
             return None
