@@ -9,16 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor import control
 from mlc.frontend import carries, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.carries import Rows, Site
 from mlc.frontend.derivatives import run_now
-from mlc.frontend.eager import strengthened
+from mlc.frontend.eager import is_watched, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
 from mlc.frontend.symint import plain_sizes
+from mlc.frontend.tensor import Tensor, wrap
 from mlc.frontend.trace import Tracer, as_user_error, captured, current, emit, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
@@ -93,6 +96,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
     Carries are as in `while_loop`. UserError if the lengths differ or nothing tells one.
     """
     if state.trace is None:
+        if is_watched() and (found_now := _scanned(f, init, xs, reverse)) is not None:
+            return found_now
         return run_now(lambda c, xs: scan(f, c, xs, length, reverse), (init, xs), {})  # type: ignore[no-any-return]
     body, site = captured(f), Site("mlc.scan", user_loc(), ("init",))
     leaves, structure = tree.flatten(xs)
@@ -124,6 +129,29 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
         bounds = control.as_index(0), control.as_index(n)
     (carry,), stacked = carries.for_(*bounds, step, [init], site)
     return carry, found[0].unflatten(stacked)
+
+
+def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, reverse: bool) -> tuple[Any, Any] | None:
+    """The same by a loop of Python's, so that what is recorded is compared with something else than itself.
+
+    None where it takes more: no rows, or rows of what is no tensor.
+    """
+    leaves, structure = tree.flatten(xs)
+    if not leaves or not all(isinstance(x, Tensor) and x.shape and len(x) == len(leaves[0]) for x in leaves):
+        return None
+    numbers, rows = range(len(leaves[0])), list[Any]()
+    for i in reversed(numbers) if reverse else numbers:
+        pair: Any = f(init, structure.unflatten([x[i] for x in leaves]))
+        if not (isinstance(pair, tuple) and len(pair) == 2) or not all(isinstance(y, Tensor) for y in tree.leaves(
+                pair[1])):
+            return None
+        init = pair[0]
+        rows.append(tree.flatten(pair[1]))
+    if not rows:
+        return None
+    columns = zip(*(ys for ys, _ in (rows[::-1] if reverse else rows)))
+    stacked = [wrap(np.stack([y.numpy() for y in column])) for column in columns]
+    return init, rows[0][1].unflatten(stacked)
 
 
 @coded

@@ -96,6 +96,11 @@ def watched(watch: Callable[[str, Sequence[Held], Any], None]) -> Iterator[None]
         _watching.remove(watch)
 
 
+def is_watched() -> bool:
+    """Whether the operations that run now are a plain run, which something recorded is compared with."""
+    return bool(_watching)
+
+
 @contextmanager
 def compiled_by(compile: Callable[[Module, str], Entry]) -> Iterator[None]:
     """Within, operations become callable by `compile`; the kernels that there are stay out of it, and as they are."""

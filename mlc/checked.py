@@ -110,11 +110,13 @@ def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
                     for x, is_tensor in zip(held, tensors)]
 
 
-def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any) -> None:
+def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any,
+                     donated: Sequence[int] = ()) -> None:
     """InternalError where an emitted wrapper takes a call and gives it other bits than the call through Python had.
 
     All are asked that were made for the function: one whose variables have changed since has to refuse. They are asked
-    with the arguments, with the same elements laid out otherwise in memory, and with others that they have to refuse.
+    with the arguments, with the same elements laid out otherwise in memory, and with others that they have to refuse:
+    among them a `donated` argument that is another one, too.
     """
     wanted = [np.asarray(x.numpy()) for x in tree.leaves(want) if isinstance(x, Tensor)]
     for wrapper in wrappers:
@@ -129,6 +131,15 @@ def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[],
                 if wrapper(*given) is not REFUSED:
                     raise InternalError(f"compiled {name}, by its emitted wrapper, takes an argument {i} of {what}",
                                         code="MLC0903", loc=user_loc())
+        for i in donated if taken else ():
+            for j, other in enumerate(given := arguments()):
+                if j == i or type(other) is not type(given[i]) or other.shape != given[i].shape or (
+                        other.dtype != given[i].dtype):
+                    continue
+                if wrapper(*(given[i] if k == j else x for k, x in enumerate(given))) is not REFUSED:
+                    raise InternalError(f"compiled {name}, by its emitted wrapper, takes donated argument {i} as "
+                                        f"argument {j}, too", code="MLC0903", loc=user_loc())
+                given = arguments()
 
 
 def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:

@@ -255,14 +255,15 @@ class Compiled:
         except Error as error:
             compiled.error = error
         if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
-                compiled.error, AssertionError) and compiled.error.code in UNRECORDED:
+                compiled.error, AssertionError) and compiled.error.code in UNRECORDED | {"MLC0329"}:
             raise compiled.error                           # it is refused, and not computed otherwise
         compiled.buffers = checked.buffers_of((args, keywords))
         checked.compare(name_of(self.f), plain, compiled, lambda: self._module(arguments, args, keywords), arrays)
         if compiled.error is not None:
             raise compiled.error
         if again is not None:
-            checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result)
+            donated = [i for i, name in enumerate(self.names[: len(args)]) if name in self.donate]
+            checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result, donated)
         return compiled.result
 
     def _module(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Op:

@@ -139,9 +139,7 @@ def run(module: Op, products: str = "fma") -> None:
 
 
 def _fix(op: Op, products: str) -> None:
-    if op.name == "tensor.stop_gradient":            # derivatives have been taken
-        op.replace_by(*op.operands)
-    elif isinstance(op, Reduce):
+    if isinstance(op, Reduce):
         if op.order is None:                         # one that is given is kept
             _reduce(op)
     elif isinstance(op, tn.Cumulative):

@@ -29,7 +29,7 @@ POINTWISE = (Elementwise, tn.Select, tn.Cast, tn.Map)
 _CHEAP = frozenset(f"tensor.{n}" for n in (
     "add", "sub", "mul", "neg", "abs", "compare", "select", "cast", "maximum", "minimum", "and", "or", "xor", "shl",
     "shr", "logical_not", "sign", "transpose", "slice", "pad", "concat", "reverse", "take", "take_along", "full",
-    "iota", "broadcast_to", "reshape", "size", "constant", "stop_gradient", "windows", "place", "pick",
+    "iota", "broadcast_to", "reshape", "size", "constant", "windows", "place", "pick",
     "dynamic_slice", "dynamic_update_slice"))
 
 _MOVING = frozenset(f"tensor.{n}" for n in (

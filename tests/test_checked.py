@@ -9,6 +9,7 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.frontend import carries
 from mlc.frontend.script import runtime
 from mlc.ir.diag import InternalError, UserError
 
@@ -70,3 +71,21 @@ def test_errors_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_refused_is_no_difference() -> None:
     with pytest.raises(UserError, match="MLC0350"):
         mlc.compile(lambda v: v * int(v.sum().item()), check=True)(V)
+
+
+def test_one_array_given_twice_is_refused_where_it_is_donated() -> None:
+    f, v = mlc.compile(lambda a, b: a + b, donate=("a",), check=True), mlc.tensor([1.0, 2.0])
+    with pytest.raises(UserError, match="MLC0329"):
+        f(v, v)
+
+
+def test_a_scan_is_compared_with_a_loop_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sums(x: Any) -> Any:
+        return mlc.scan(lambda total, row: (total + row, total * row), 0.0, x, reverse=True)
+
+    x = np.arange(1.0, 4.0)
+    mlc.compile(sums, check=True)(x)
+    monkeypatch.setattr(carries.Rows, "put", lambda self, block: [
+        block.add_arg(t.type.with_shape((self.length, *t.shape))) for t in self.now])
+    with pytest.raises(InternalError, match=r"result\[1\] is 0.0 in place of"):
+        mlc.compile(sums, check=True)(x)

@@ -82,7 +82,6 @@ FAULTS: tuple[Fault, ...] = (
               "ct"),
     transform("dialects/autodiff/reverse.py", "if operand_ct is not None and value in activity.active:",
               "if operand_ct is not None and value in activity.active and value not in forward.args[1:]:"),
-    transform("dialects/autodiff/operations.py", "tuple(sorted(op.wrt)), of), made", "tuple(op.wrt), of), made"),
     transform("dialects/autodiff/forward.py", "out[count:]))\n\n    def masked", "out[:count]))\n\n    def masked"),
     transform("dialects/autodiff/forward.py", "found[j] if j in found else full(0.0, op.results[j].type) for j in of)",
               "full(0.0, op.results[j].type) for j in of)"),

@@ -39,10 +39,10 @@ PROGRAMS = Path(__file__).parent / "programs"
 CASES = sorted(Path(__file__).resolve().parents[2].glob("tests/cases/canonicalize/*.mlir"))
 FIRST: dict[str, tuple[str, ...]] = {
     "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
-    "rule": ("moves", "numbers", "products"), "merging": ("moves", "training", "control"),
-    "numerics": ("functions", "numbers", "sizes"), "fusion": ("memory", "training", "functions"),
-    "aliasing": ("memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
-    "schedule": ("sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
+    "rule": ("identities", "moves", "numbers", "products"), "merging": ("identities", "moves", "training", "control"),
+    "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
+    "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
+    "schedule": ("reuse", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
     "cache key": ("calls", "moves"), "recorder": ("control",),
 }

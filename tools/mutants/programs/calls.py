@@ -38,3 +38,13 @@ if __name__ == "__main__":
         table = np.arange(6.0) ** k
         mlc.compile(lambda x, k=k, table=table: (x[k: k + 2] + table[::3], x.sum() * (k + 2.5), x + table))(
             np.arange(6.0))
+        mlc.compile(lambda x, k=k: x.cumsum(k % 2))(square)
+        mlc.compile(lambda x, k=k: x + np.array([1.0, 2.0 + k, 3.0]))(np.arange(3.0))
+    matrices = mlc.compile(lambda x: (x * 2, x.sum(1)), dynamic=True)
+    for n, m in ((3, 4), (4, 3), (3, 4)):
+        matrices(np.arange(float(n * m)).reshape(n, m))
+    second = mlc.compile(lambda x, y: x + y, donate=("y",))
+    first = mlc.compile(lambda x, y: x + y.flip(0), donate=("x",))
+    for _ in range(3):
+        second(mlc.tensor(np.arange(4.0)), mlc.tensor(np.arange(4.0)))
+        first(mlc.tensor(np.arange(4.0)), mlc.tensor(np.arange(4.0)))

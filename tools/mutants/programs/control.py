@@ -69,6 +69,20 @@ def scanned(x):
     return mlc.scan(lambda carry, row: (carry * 0.5 + row, carry * row), x[0], x)
 
 
+def stops(x):
+    total = x * 0
+    for _, v in (("a", 1.0), ("b", 5.0), ("c", 2.5)):      # a loop over Python's values, which a tensor ends
+        if total.sum() > 4:
+            break
+        total = total + x * v
+    return total
+
+
+def loops(x, y):
+    a, b = mlc.fori_loop(0, 3, lambda i, c: (c[1] * x, c[0] + mlc.sin(c[1]) * y), (x, y))
+    return (a * b).sum()
+
+
 if __name__ == "__main__":
     x = np.array([1.0, -2.0, 3.0, 0.5, 2.0])
     checked = mlc.compile(branches)
@@ -91,3 +105,6 @@ if __name__ == "__main__":
     mlc.compile(mlc.value_and_grad(turns))(x[:3])
     mlc.compile(lambda x, t: mlc.jvp(turns, (x,), (t,)))(x[:3], x[1:4])
     mlc.compile(scanned)(x.reshape(5, 1))
+    mlc.compile(stops)(x[2:4])
+    mlc.compile(stops)(x[3:])
+    mlc.compile(lambda x, y: mlc.jvp(loops, (x, y), (y, x)))(x[:2] * 0.3, x[3:])

@@ -34,3 +34,4 @@ if __name__ == "__main__":
     mlc.compile(moved)(x, y, i)
     mlc.compile(mlc.grad(summed, (0, 1)))(x, y, i)
     mlc.compile(moved, dynamic=True)(x, y, i)
+    mlc.compile(lambda x: (x[:, :4] * 2, x[:3] + 1))(x)      # from the first element on, of rows that are longer

@@ -29,7 +29,15 @@ def casts(x):
             (x.to(mlc.bfloat16) * 3 + 1), (x.to(mlc.float16) + 1).sum(0), x.to(mlc.bool), x.to(mlc.float64))
 
 
+def divided(i, j):
+    return i // j, i % j, mlc.fmod(i, j)
+
+
 if __name__ == "__main__":
     mlc.compile(floats)(FLOATS, FLOATS[::-1].copy())
     mlc.compile(integers)(INTS, INTS[::-1].copy())
     mlc.compile(casts)(np.concatenate([FLOATS, np.array([300.0, -129.0, 2.0**31, 1.00390625, 65520.0], np.float32)]))
+    # -2^31 / -1 traps where nothing prevents it; rounding carries a NaN all of whose bits are set to another number
+    mlc.compile(divided)(np.array([-2**31, -7, 7, 5], np.int32), np.array([-1, -1, -1, 0], np.int32))
+    full = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x3F800000], np.uint32)
+    mlc.compile(lambda x: x.to(mlc.bfloat16))(full.view(np.float32))

@@ -1,0 +1,60 @@
+"""Memory used again: what loops read from outside, views that live on, wider elements, results of several sweeps."""
+
+import numpy as np
+
+import mlc
+
+
+def viewed(x, i):
+    y = x @ x
+    return (y + y.reshape(-1)[i]) @ x
+
+
+def outlived(x):
+    y = x @ x
+    flat = y.reshape(-1)
+    a = x @ x.T
+    return mlc.tanh(a @ x) @ a, flat.cumsum(0)
+
+
+def outside(x):
+    w = x @ x
+    return mlc.fori_loop(0, 3, lambda i, c: mlc.tanh(w + c) @ c, x)
+
+
+def twice_read(x):
+    """What is carried is read by a value that the next one is made from."""
+    def body(i, c):
+        t = mlc.softmax(c, 1)
+        return t @ t.T
+    return mlc.fori_loop(0, 3, body, x) @ x
+
+
+def in_place(x, row):
+    """One row of factors, so that the two dimensions stay two."""
+    return mlc.fori_loop(0, 3, lambda i, c: mlc.tanh(c) * row + 1, x)
+
+
+def wider(x):
+    y = mlc.fori_loop(0, 2, lambda i, c: mlc.tanh(c) @ c, x.to(mlc.float32))
+    z = mlc.exp(y.to(mlc.float64) * 0.1)
+    return z @ z.T
+
+
+def swept(x, w):
+    """`e` is known, and can be stored, before `x` is read for the last time."""
+    x = mlc.fori_loop(0, 2, lambda i, c: mlc.tanh(c) @ w, x)
+    e = x - x.amax(1, keepdim=True)
+    return e @ w, (x * mlc.exp(e).sum(1, keepdim=True)) @ w
+
+
+rng = np.random.default_rng(0)
+
+
+if __name__ == "__main__":
+    x = rng.standard_normal((4, 4)) * 0.5
+    mlc.compile(viewed)(x, rng.integers(0, 16, (4, 4)))
+    for f in (outlived, outside, twice_read, wider):
+        mlc.compile(f)(x)
+    mlc.compile(in_place)(rng.standard_normal((3, 40)), rng.standard_normal(40))
+    mlc.compile(swept)(rng.standard_normal((9, 9)) * 0.5, rng.standard_normal((9, 9)))
