@@ -60,16 +60,16 @@ def test_modules_of_the_current_folder_are_not_imported(words: str, folder: Path
 
 
 def test_a_pass_that_a_file_asks_for_is_allowed_by_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "mine").mkdir()
-    (folder / "mine" / "nothing.py").write_text(
+    (folder / "ours").mkdir()
+    (folder / "ours" / "nothing.py").write_text(
         "from mlc.ir.passes import Pass\ndef run(module): pass\nPASS = Pass(run)\n")
-    write_reproducer(folder / "kept.mlir", MODEL_MLIR, "mine.nothing,cse")
+    write_reproducer(folder / "kept.mlir", MODEL_MLIR, "ours.nothing,cse")
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert cli.main(["opt", "kept.mlir", "--run-reproducer", "-o", "out.mlir"]) == 1
-    assert cli.main(["opt", "kept.mlir", "--run-reproducer", "-o", "out.mlir", "--allow-pass", "mine.nothing"]) == 0
-    with pytest.raises(UserError, match=r"(?s)MLC0454.*--allow-pass mine\.nothing"):
-        parse_pipeline("builtin.module(mine.nothing)", ())
-    assert allowances(parse_pipeline("cse,mine.nothing,mine.nothing")) == " --allow-pass mine.nothing"
+    assert cli.main(["opt", "kept.mlir", "--run-reproducer", "-o", "out.mlir", "--allow-pass", "ours.nothing"]) == 0
+    with pytest.raises(UserError, match=r"(?s)MLC0454.*--allow-pass ours\.nothing"):
+        parse_pipeline("builtin.module(ours.nothing)", ())
+    assert allowances(parse_pipeline("cse,ours.nothing,ours.nothing")) == " --allow-pass ours.nothing"
 
 
 # -- arrays and devices -----------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -212,8 +213,22 @@ def _found(search: Search, keys: Sequence[str], failed: str) -> list[str]:
 
 
 # -- a file -----------------------------------------------------------------------------------------------------------
+@contextmanager
+def _without_cache() -> Iterator[None]:
+    """What is kept was made with all changes, in no time."""
+    before = os.environ.get("MLC_CACHE")
+    os.environ["MLC_CACHE"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["MLC_CACHE"]
+        else:
+            os.environ["MLC_CACHE"] = before
+
+
+@_without_cache()
 def _file(options: argparse.Namespace, folder: Path) -> int:
-    os.environ["MLC_CACHE"] = "0"                          # what is kept was made with all changes, in no time
     trials.warm_up(options.timeout)
     path, name = run.named(options)
     if path.endswith(".py") and name is None:
@@ -422,4 +437,5 @@ def _source(loc: str) -> str:
     """The line of the model."""
     file, _, rest = loc.partition(":")
     line = rest.split(":")[0]
+    linecache.checkcache(file)
     return linecache.getline(file, int(line)).strip() if line.isdecimal() else ""
