@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import os
 import types
+from collections import UserDict
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -74,6 +77,26 @@ def with_default(x: Any, options: Any = OPTIONS) -> Any:
     return x * options.rate
 
 
+def stretched(x: Any, by: float = 2.0, *, then: float = 1.0) -> Any:
+    return x * by + then * stretched.offset  # type: ignore[attr-defined]
+
+
+stretched.offset = 1.0  # type: ignore[attr-defined]
+
+
+class Listed(list[float]):
+    rate = 2.0
+
+
+class Other(Options):
+    def apply(self, x: Any) -> Any:
+        return x * 11.0
+
+
+LISTED, TURNED, KEPT = Listed([1.0]), Options(), UserDict(a=2.0)
+CURRENT: ContextVar[float] = ContextVar("current", default=2.0)
+
+
 def changes_number() -> None:
     global NUMBER
     NUMBER += 1
@@ -110,13 +133,23 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "a method of a container": (lambda x: x * LOOK_UP("a"), lambda: TABLE.update(a=TABLE["a"] + 1)),
     "a global of a module's forward": (SCALED, changes_number),
     "an attribute of a module's class": (SCALED, lambda: setattr(Scaled, "scale", Scaled.scale + 1)),
+    "defaults": (lambda x: stretched(x), lambda: setattr(stretched, "__defaults__", (5.0,))),
+    "defaults of keywords": (lambda x: stretched(x), lambda: setattr(stretched, "__kwdefaults__", {"then": 7.0})),
+    "an attribute of a function": (lambda x: stretched(x), lambda: setattr(stretched, "offset", 3.0)),
+    "an attribute of a list": (lambda x: x * LISTED.rate, lambda: setattr(LISTED, "rate", 3.0)),
+    "the class of an object": (lambda x: TURNED.apply(x), lambda: setattr(TURNED, "__class__", Other)),
+    "a mapping": (lambda x: x * KEPT["a"], lambda: KEPT.update(a=KEPT["a"] + 1)),
+    "a variable of a context": (lambda x: x * CURRENT.get(), lambda: CURRENT.set(4.0)),
+    "the environment": (lambda x: x * float(os.environ.get("MLC_TEST_RATE", "2")),
+                        lambda: os.environ.update(MLC_TEST_RATE="5")),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_is_seen(name: str) -> None:
+def test_a_change_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLC_TEST_RATE", "2")
     f, change = CHANGES[name]
     compiled = mlc.compile(f)
     first = compiled(X)
