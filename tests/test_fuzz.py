@@ -132,7 +132,7 @@ def found(kind: str, seeds: range) -> list[str]:
 
 RARE = {"product_with_repeated", "take_of_repeated", "slice_at_known_start", "splat_to_the_right",
         "elementwise_of_splats"}
-"""Rules that random programs do not reach: they take what vmap leaves, several things at once, or what folding leaves."""
+"""Rules that random programs do not reach: they take what vmap leaves, several things, or what folding leaves."""
 
 
 def around_each_rule(seeds: Sequence[int], foldings: bool) -> list[str]:
