@@ -221,6 +221,28 @@ def test_the_way_of_running_that_is_wrong_is_named(plant: Callable[[pytest.Monke
     assert caught.value.code == "MLC0902" and message in caught.value.message
 
 
+def test_other_numbers_than_the_arguments_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """relu(-inf) is 0, and -inf * 0 is not; no argument is infinite."""
+    x = np.random.default_rng(0).uniform(-1, 1, (40, 40)).astype(np.float32)
+    module = mlc.lower(lambda x: mlc.relu(x) + 1, args=[x], level="trace").module
+    check.check(module.clone(), "main", [x], keep=False)
+    monkeypatch.setattr(tensor.Relu, "decompose", lambda self: tensor.Mul(self.x, tensor.Cast(tensor.Compare(
+        "gt", self.x, tensor.Full(0.0, (), self.x.type.dtype).result).result, self.x.type.dtype).result).result)
+    with pytest.raises(InternalError, match=r"pass decompose changes the answer of @main: .*nan"):
+        check.check(module, "main", [x], keep=False)
+
+
+def test_one_key_of_two_modules_is_found(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
+                                         capsys: pytest.CaptureFixture[str]) -> None:
+    from mlc.backends import canonical
+    Path("sums.py").write_text("import mlc\nx = mlc.ones(3, 3)\n"
+                               "for d in (0, 1):\n    mlc.compile(lambda x, d=d: x.cumsum(d), static='d')(x)\n")
+    assert cli.main(["run", "--check", "sums.py"]) == 0
+    monkeypatch.setattr(canonical, "_MESSAGES_ONLY", frozenset({"arg_names", "axis"}))
+    assert cli.main(["run", "--check", "sums.py"]) == 101
+    assert "error[MLC0904]" in capsys.readouterr().err
+
+
 def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = Path("checked.py")
     program.write_text("import mlc, numpy as np\nx = np.arange(4, dtype=np.float32)\n"

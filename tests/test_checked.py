@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc import nn
+from mlc import checked, nn
 from mlc.frontend import carries
 from mlc.frontend.script import runtime
 from mlc.ir.diag import InternalError, UserError
@@ -71,6 +71,14 @@ def test_errors_are_compared_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_refused_is_no_difference() -> None:
     with pytest.raises(UserError, match="MLC0350"):
         mlc.compile(lambda v: v * int(v.sum().item()), check=True)(V)
+
+
+def test_a_wrapper_that_does_not_look_at_strides_is_found() -> None:
+    def careless(x: Any) -> Any:
+        return mlc.from_numpy(np.lib.stride_tricks.as_strided(x, x.shape, (x.itemsize,)) * 2)
+
+    with pytest.raises(InternalError, match=r"emitted wrapper, of strided arguments: result 0 is"):
+        checked.compare_wrappers("f", [careless], lambda: [V.copy()], mlc.from_numpy(V * 2))
 
 
 def test_one_array_given_twice_is_refused_where_it_is_donated() -> None:

@@ -4,7 +4,7 @@ Above fix_numerics a pass may round differently, within what rounding can do; fr
 down to native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with what it was
 given, so small differences do not add up to a false alarm. All of it is lowered a second time, for narrower vectors and
 with every kernel shared out among threads however small it is, as other hardware and sizes would choose, and for other
-numbers: many of the arguments' are zeros of both signs, infinite, NaN, equal, or too large for a careless formula.
+numbers: many of the arguments' are zeros of both signs, infinite, NaN, or equal.
 """
 
 from __future__ import annotations

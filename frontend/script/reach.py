@@ -370,7 +370,7 @@ class Reached:
             for name in vars(f):
                 if not name.startswith("__"):
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
-            names = {n for code in _codes(f.__code__) for n in code.co_names}
+            names = {n for code in codes_of(f.__code__) for n in code.co_names}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
             if not names.isdisjoint(("environ", "getenv")):
                 self._work.append(("os.environ", os.environ))
@@ -442,12 +442,12 @@ def _same(a: Any, b: Any) -> bool:
                       and bool(tree.frozen_leaf(a) == tree.frozen_leaf(b)))
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
     """A code and those of the functions and classes within it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
+            yield from codes_of(inner)
 
 
 def _is_foreign(module: str) -> bool:

@@ -17,6 +17,7 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Unary
 from mlc.dialects.tensor.reduce import Reduce
+from mlc.frontend.script.reach import codes_of
 from mlc.ir.core import REGISTRY, Op, Value, at_end
 from mlc.ir.rewrite import RULES
 from mlc.ir.sizes import Dim, sym
@@ -70,19 +71,12 @@ def _named(f: Callable[..., Any]) -> Iterator[type[Op]]:
         if not isinstance(f, types.FunctionType) or f in seen:
             continue
         seen.add(f)
-        for name in (n for code in _codes(f.__code__) for n in code.co_names):
+        for name in (n for code in codes_of(f.__code__) for n in code.co_names):
             value = f.__globals__.get(name)
             if isinstance(value, type) and issubclass(value, Op):
                 yield from concrete(value)
             elif isinstance(value, types.FunctionType) and value.__module__ == f.__module__:
                 work.append(value)
-
-
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _codes(inner)
 
 
 class RewriteGenerator(Generator):
