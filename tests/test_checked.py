@@ -33,8 +33,8 @@ def test_what_is_right_passes() -> None:
 
 
 def test_a_training_step_with_state_passes() -> None:
-    mlc.manual_seed(0)                                     # Adam makes steps of a gradient that is rounding alone
-    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
+    mlc.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4, bias=False), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
     optimizer = mlc.optim.Adam(lr=1e-2)
 
     def step(model: Any, state: Any, x: Any) -> Any:
