@@ -157,14 +157,12 @@ def test_the_predictor_is_small(tmp_path: Path) -> None:
     assert main(["info", str(path)]) == 0
 
 
-def test_importing_is_quick(built: Path) -> None:
-    """Within 20 ms of numpy: of processor time, as other programs may run."""
-    program = (f"import sys, time, numpy\nsys.path.insert(0, {str(built.parent)!r})\nt = time.process_time()\n"
-               "import several\n"
-               "print(time.process_time() - t, *[n for n in sys.modules if n.startswith(('mlc', 'llvm'))])")
-    out = subprocess.run([sys.executable, "-I", "-c", program], check=True, capture_output=True,
-                         text=True).stdout.split()
-    assert len(out) == 1 and float(out[0]) < 0.02
+def test_importing_needs_only_numpy(built: Path) -> None:
+    """How long it takes is in tests/test_extension_alone.py."""
+    program = (f"import sys, numpy\nsys.path.insert(0, {str(built.parent)!r})\nbefore = set(sys.modules)\n"
+               "import several\nprint(*sorted(set(sys.modules) - before))")
+    out = subprocess.run([sys.executable, "-I", "-c", program], check=True, capture_output=True, text=True).stdout
+    assert out == "several\n"
 
 
 @pytest.mark.parametrize("told, wanted", [("1", 1), ("3", 3), (" ", processors()), ("0", processors()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from typing import Any
 
@@ -28,6 +27,7 @@ from mlc.passes.sweeps import Sweeps
 from mlc.tools.fuzzing.levels import same
 from mlc.tools.fuzzing.programs import Program, generate
 from tests.op_samples import t
+from tests.timing import seconds_by_count
 
 ABOVE = [s for s in pipeline.steps() if s.transform.name != "fuse"][: [
     s.transform.name for s in pipeline.steps()].index("fuse")]
@@ -92,13 +92,8 @@ def chain(n: int) -> Module:
 
 def test_time_grows_slower_than_the_cube_of_the_program() -> None:
     """Twice the operations take less than eight times as long."""
-    seconds = []
-    for n in (40, 80, 160):
-        inside = chain(n)
-        started = time.perf_counter()
-        fuse.run(inside)
-        seconds.append(time.perf_counter() - started)
-    assert seconds[2] < 8 * max(seconds[1], 0.02) and seconds[1] < 8 * max(seconds[0], 0.02), seconds
+    seconds = seconds_by_count(chain, fuse.run, (40, 80, 160))
+    assert seconds[160] < 8 * max(seconds[80], 0.02) and seconds[80] < 8 * max(seconds[40], 0.02), seconds
 
 
 def test_what_is_read_at_two_places_counts_twice() -> None:
