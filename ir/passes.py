@@ -43,7 +43,9 @@ class Form:
         """Raise IRError at the first operation that the form does not allow."""
         for op in module.walk():
             if op.name.split(".", 1)[0] not in self.dialects or op.name in self.without:
-                raise IRError(f"{op.name} is not allowed in the form '{self.name}'", code="MLC0140", loc=op.loc)
+                raise IRError(f"{op.name} is not allowed in the form '{self.name}'", code="MLC0140", loc=op.loc,
+                              hint=f"its dialects are {', '.join(sorted(self.dialects))}; "
+                                   "a module of a lower level is entered at a later pass")
         for invariant in self.invariants:
             invariant(module)
 

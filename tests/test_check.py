@@ -16,7 +16,7 @@ from mlc.backends.cpu import threads
 from mlc.backends.target import host
 from mlc.dialects import arith, tensor
 from mlc.ir.core import Op, Value
-from mlc.ir.diag import InternalError
+from mlc.ir.diag import InternalError, IRError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
@@ -124,6 +124,16 @@ def test_a_wrong_rule_is_named(planted: Plant, sample_folder: Path, capsys: pyte
     assert re.search(r"builtin.module\(canonicalize\{limit=\d\}\)", Path("mlc-wrong-canonicalize.mlir").read_text())
     status, again = replayed(err, capsys)
     assert status == 101 and "rule mul_is_add at many.mlir:5:3" in again
+
+
+def test_what_no_pass_made_is_blamed_on_none() -> None:
+    """A module that mixes levels is refused before the first pass runs."""
+    mixed = parse_module("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {\n"
+                         "  %0 = tensor.map %x : tensor<3xf32> {\n"
+                         "  ^bb0(%a: f32):\n    %1 = math.fma %a, %a, %a : f32\n    tensor.yield %1 : f32\n  }\n"
+                         "  func.return %0 : tensor<3xf32>\n}\n")
+    with pytest.raises(IRError, match=r"math\.fma is not allowed in the form"):
+        check.Check(mixed, "main", [np.ones(3, np.float32)]).run(parse_pipeline("grad"))
 
 
 def test_bisection_finds_the_firing(planted: Plant) -> None:

@@ -139,8 +139,12 @@ class Check:
     def run(self, steps: Sequence[Step], only: Sequence[str] | None = None) -> None:
         """Run passes, each checked; InternalError at the first that changes what the entry means.
 
+        IRError where the module has not the form that the first of them takes.
+
         only  names of the passes after which results are compared
         """
+        if steps and steps[0].transform.takes is not None:
+            steps[0].transform.takes.check(self.module)
         if only is not None:
             self.before = self.module.clone()
         for self.number, step in enumerate(steps, 1):

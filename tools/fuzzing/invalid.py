@@ -85,8 +85,14 @@ def lowered(module: Module, text: str) -> Failure | None:
     """A module of the tensor level goes down to kernels and means the same there, or is refused."""
     if not any(op.name.startswith("tensor.") for op in module.walk()) or pipeline.stage(module) > 0:
         return None
-    names = [step.transform.name for step in pipeline.steps("llvm")]
-    for step in pipeline.steps("llvm")[: names.index("collapse") + 1]:
+    steps = pipeline.steps("llvm")
+    names = [step.transform.name for step in steps]
+    try:
+        assert steps[0].transform.takes is not None
+        steps[0].transform.takes.check(module)
+    except Error:
+        return None                                        # operations of lower levels among those of this one
+    for step in steps[: names.index("collapse") + 1]:
         try:
             step.transform.run(module, **dict(step.options))
             verify(module)
