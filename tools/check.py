@@ -143,8 +143,9 @@ class Check:
 
         only  names of the passes after which results are compared
         """
-        if steps and steps[0].transform.takes is not None:
-            steps[0].transform.takes.check(self.module)
+        form = next((step.transform.takes for step in steps if step.transform.takes is not None), None)
+        if form is not None:
+            form.check(self.module)
         if only is not None:
             self.before = self.module.clone()
         for self.number, step in enumerate(steps, 1):

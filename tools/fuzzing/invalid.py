@@ -27,6 +27,7 @@ from mlc.ir.sizes import evaluate, sym, symbols
 from mlc.ir.types import TensorType, bf16, f32, f64, i1, i32, i64
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
+from mlc.passes.forms import TENSOR
 from mlc.tools.fuzzing import functions, language_texts, levels, programs, registry
 from mlc.tools.fuzzing.levels import Failure, key_of
 from mlc.tools.fuzzing.programs import Program, random_array
@@ -88,8 +89,7 @@ def lowered(module: Module, text: str) -> Failure | None:
     steps = pipeline.steps("llvm")
     names = [step.transform.name for step in steps]
     try:
-        assert steps[0].transform.takes is not None
-        steps[0].transform.takes.check(module)
+        TENSOR.check(module)
     except Error:
         return None                                        # operations of lower levels among those of this one
     for step in steps[: names.index("collapse") + 1]:
