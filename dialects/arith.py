@@ -91,7 +91,7 @@ class Constant(Op, name="arith.constant"):
     def infer(self) -> Type:
         type = self.results[0].type
         dtype, shape = getattr(type, "dtype", type), getattr(type, "shape", ())
-        given = np.shape(self.value)
+        given = () if isinstance(self.value, int | float) else np.shape(self.value)  # numpy takes 2 us for a number
         if not isinstance(dtype, ScalarType) or None in shape or given not in ((), (1,) * len(shape), shape):
             self.fail(f"the value does not fit {type}", code="MLC0109")
         if isinstance(dtype, IntType | IndexType) and not given and (

@@ -45,6 +45,11 @@ class Func(Op, name="func.func", isolated=True, pure=False):
     def verify_op(self) -> None:
         if tuple(a.type for a in self.args) != self.function_type.inputs:
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
+        donated = self.attrs.get("donate", ())
+        if not isinstance(donated, tuple) or len(set(donated)) < len(donated) or not set(donated) <= set(
+                range(len(self.args))):
+            self.fail(f"donate = {donated} does not number some of its {len(self.args)} arguments", code="MLC0116",
+                      hint="name each argument that the function may overwrite once, from 0")
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:
         return super().attr_text(name, str(value) if name == "sym_name" else value, generic)

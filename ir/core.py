@@ -197,11 +197,14 @@ class Op:
         self.results: tuple[OpResult, ...] = ()
         if types is not None:
             self.results = tuple([OpResult(t, self, i) for i, t in enumerate(types)])
-        self._check_counts()
+        self.check_counts()
+        for value in operands:
+            if not isinstance(value, Value):
+                raise TypeError(f"{self.name}: operand {value!r} is not an IR value")
         for region in regions:
             assert region.parent is None, "the region already belongs to an operation"
             region.parent = self
-        inferred = self._infer()
+        inferred = self.inferred()
         if types is None:
             self.results = tuple([OpResult(t, self, i) for i, t in enumerate(inferred)])
         elif types != inferred and not self._declares_types:
@@ -210,7 +213,8 @@ class Op:
         for i, value in enumerate(operands):
             value.uses[(self, i)] = None
 
-    def _check_counts(self) -> None:
+    def check_counts(self) -> None:
+        """Raise IRError unless the operands are as many as the class declares."""
         expected = len(self.operand_fields)
         if self.segments is None:
             if len(self.operands) != expected:
@@ -219,11 +223,9 @@ class Op:
               or any(n < 0 or (f.shape == "one" and n != 1) or (f.shape == "optional" and n > 1)
                      for f, n in zip(self.operand_fields, self.segments))):
             self.fail(f"operand groups {self.segments} do not fit {len(self.operands)} operands", code="MLC0101")
-        for value in self.operands:
-            if not isinstance(value, Value):
-                raise TypeError(f"{self.name}: operand {value!r} is not an IR value")
 
-    def _infer(self) -> tuple[Type, ...]:
+    def inferred(self) -> tuple[Type, ...]:
+        """The types of the results that `infer` gives."""
         try:
             out = self.infer()
         except Error as error:                             # arithmetic of sizes knows only who called it

@@ -47,17 +47,23 @@ class Attribute(Field):
     def __set__(self, op: Op, value: Any) -> None:
         op.attrs[self.name] = value
 
-    def read(self, op: Op) -> Any:
-        return op.attrs.get(self.name, None if self.default is MISSING else self.default)
+    def __get__(self, op: Op | None, owner: type | None = None) -> Any:
+        if op is not None:                       # most of what is read: no further call
+            return op.attrs.get(self.name, None if self.default is MISSING else self.default)
+        return self if self.default is MISSING else self.default
 
 
 class Operand(Field):
     __slots__ = ()
     kind = "operand"
 
-    def read(self, op: Op) -> Any:
-        if op.segments is None:
+    def __get__(self, op: Op | None, owner: type | None = None) -> Any:
+        if op is not None and op.segments is None:
             return op.operands[self.index]
+        return super().__get__(op, owner)
+
+    def read(self, op: Op) -> Any:
+        assert op.segments is not None
         start = sum(op.segments[: self.index])
         group = op.operands[start: start + op.segments[self.index]]
         return tuple(group) if self.shape == "many" else group[0] if group else None

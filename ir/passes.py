@@ -149,6 +149,7 @@ class Pipeline:
 
     def __init__(self, steps: Iterable[Step | Pass | str], start: Form | None = None) -> None:
         self.steps = [s if isinstance(s, Step) else Step(find_pass(s) if isinstance(s, str) else s) for s in steps]
+        self.takes = next((s.transform.takes for s in self.steps if s.transform.takes is not None), None)
         form, giver = start, "the start"
         for step in self.steps:
             needs = step.transform.takes
@@ -165,8 +166,8 @@ class Pipeline:
         """Run every pass on `module` in place, and return it."""
         ins = instruments or Instruments()
         _dump(ins, 0, "input", module)
-        if ins.verify_each and self.steps and self.steps[0].transform.takes is not None:
-            self.steps[0].transform.takes.check(module)
+        if ins.verify_each and self.takes is not None:
+            self.takes.check(module)
         with no_collection():
             self._run(module, ins)
         return module

@@ -2,97 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from mlc.ir.core import Block, Op, Region, Symbol, Value
 
 
 def verify(root: Op) -> None:
     """Raise IRError at the first rule that is broken: types, dominance, terminators, symbols, and each op's own."""
-    _symbols(root)
-    _op(root, set())
+    _op(root, set(), frozenset())
 
 
-def _symbols(root: Op) -> None:
-    """Names in one symbol table are unique, and every reference finds its function or global."""
-    tables = [op for op in root.walk() if op.symbol_table]
-    for table in tables:
-        seen: set[str] = set()
-        for op in table.regions[0].block:
-            name = op.attrs.get("sym_name")
-            if name is None:
-                continue
-            if name in seen:
-                op.fail(f"@{name} is defined twice", code="MLC0105")
-            seen.add(name)
-            if op.symbol_table:
-                seen |= {f"{name}::{inner.attrs['sym_name']}" for inner in op.regions[0].block
-                         if "sym_name" in inner.attrs}
-        for op in _below(table):
-            for value in op.attrs.values():
-                if isinstance(value, Symbol) and value not in seen:
-                    op.fail(f"@{value} is not defined", code="MLC0106")
+def _symbols(table: Op) -> frozenset[str]:
+    """The names that operations of a symbol table may refer to, each of which is defined once."""
+    names: set[str] = set()
+    for op in table.regions[0].block:
+        name = op.attrs.get("sym_name")
+        if name is None:
+            continue
+        if name in names:
+            op.fail(f"@{name} is defined twice", code="MLC0105")
+        names.add(name)
+        if op.symbol_table:
+            names |= {f"{name}::{inner.attrs['sym_name']}" for inner in op.regions[0].block
+                      if "sym_name" in inner.attrs}
+    return frozenset(names)
 
 
-def _below(table: Op) -> Iterator[Op]:
-    """The operations for which `table` is the nearest symbol table."""
-    work = [op for region in table.regions for block in region.blocks for op in block]
-    while work:
-        op = work.pop()
-        if not op.symbol_table:
-            yield op
-            work += [inner for region in op.regions for block in region.blocks for inner in block]
-
-
-def _op(op: Op, visible: set[Value]) -> None:
+def _op(op: Op, visible: set[Value], symbols: frozenset[str]) -> None:
+    """Check an operation where the values `visible` reach, in the table of `symbols`."""
     for i, value in enumerate(op.operands):
         if value not in visible:
             op.fail(f"operand {i} is used where its definition does not reach", code="MLC0103")
         if (op, i) not in value.uses:
             op.fail(f"operand {i} does not know of this use", code="MLC0107")
-    op._check_counts()
-    inferred = op._infer()
-    declared = tuple(r.type for r in op.results)
+    op.check_counts()
+    inferred = op.inferred()
+    declared = tuple([r.type for r in op.results])
     if inferred != declared:
         op.fail(f"result types {', '.join(map(str, declared))} are not the {', '.join(map(str, inferred))} "
                 "that the operands give", code="MLC0102")
+    if op.symbol_table:
+        symbols = _symbols(op)
+    else:
+        for attr in op.attrs.values():
+            if isinstance(attr, Symbol) and attr not in symbols:
+                op.fail(f"@{attr} is not defined", code="MLC0106")
     for region in op.regions:
         if region.parent is not op:
             op.fail("a region belongs to another operation", code="MLC0107")
-        _region(op, region, set() if op.isolated else visible)
+        _region(op, region, set() if op.isolated else visible, symbols)
     op.verify_op()
-    visible.update(op.results)
 
 
-def _region(op: Op, region: Region, visible: set[Value]) -> None:
+def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str]) -> None:
+    """Check the blocks of a region; `visible` is afterwards what it was before."""
     if len(region.blocks) <= 1:
         for block in region.blocks:
-            _block(op, block, set(visible))
+            visible.difference_update(_block(op, block, visible, symbols))
         return
+    dominated: dict[Block | None, list[Block]] = {}
     dominators = immediate_dominators(region)
-    defined: dict[Block, set[Value]] = {}
-    for block in dominators:                        # in reverse postorder: a dominator comes first
-        parent = dominators[block]
-        scope = set(visible) if parent is None else set(defined[parent])
-        _block(op, block, scope)
-        defined[block] = scope
+    for block, dominator in dominators.items():
+        dominated.setdefault(dominator, []).append(block)
+    work: list[Block | list[Value]] = [region.blocks[0]]     # a block to enter, or what one that is left defined
+    while work:
+        at = work.pop()
+        if isinstance(at, list):
+            visible.difference_update(at)
+        else:
+            work.append(_block(op, at, visible, symbols))
+            work += reversed(dominated.get(at, []))
     for block in region.blocks:
         if block not in dominators:
             op.fail("a block cannot be reached", code="MLC0104")
 
 
-def _block(parent: Op, block: Block, scope: set[Value]) -> None:
-    scope.update(block.args)
+def _block(parent: Op, block: Block, visible: set[Value], symbols: frozenset[str]) -> list[Value]:
+    """Check a block; what it defines is returned, and visible from here on."""
+    defined: list[Value] = list(block.args)
+    visible.update(defined)
     for op in block:
         if op.parent is not block:
             op.fail("the block does not own this operation", code="MLC0107")
         if op.terminator and op.next is not None:
             op.fail("a terminator stands before the end of its block", code="MLC0104")
-        _op(op, scope)
+        _op(op, visible, symbols)
+        visible.update(op.results)
+        defined += op.results
     assert block.region is not None
     needs_terminator = len(block.region.blocks) > 1 or (not parent.symbol_table and parent.regions)
     if needs_terminator and (block.last is None or not block.last.terminator):
         parent.fail("a block does not end in a terminator", code="MLC0104")
+    return defined
 
 
 def immediate_dominators(region: Region) -> dict[Block, Block | None]:

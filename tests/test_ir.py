@@ -616,6 +616,13 @@ def test_a_function_type_that_lies_is_refused() -> None:
     assert broken(returns).code == "MLC0108"
 
 
+@pytest.mark.parametrize("donated", [(1,), (-1,), (0, 0), 0])
+def test_donated_arguments_that_there_are_not_are_refused(donated: object) -> None:
+    def change(module: Module, f: Func) -> None:
+        f.attrs["donate"] = donated
+    assert broken(change).code == "MLC0116"
+
+
 @pytest.mark.parametrize("inputs, results", [((f32,), (i32,)), ((), (i32,)), ((i32,), (f32,)), ((i32,), ())])
 def test_a_call_with_other_types_is_refused(inputs: tuple[Type, ...], results: tuple[Type, ...]) -> None:
     module, _ = chain(1)

@@ -21,7 +21,7 @@ from mlc.ir import rewrite
 from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
 from mlc.ir.interp import MAX_STEPS, bind_sizes, run_function
-from mlc.ir.passes import Form, Step, allowances, parse_pipeline
+from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
@@ -143,8 +143,7 @@ class Check:
 
         only  names of the passes after which results are compared
         """
-        form = next((step.transform.takes for step in steps if step.transform.takes is not None), None)
-        if form is not None:
+        if (form := Pipeline(steps).takes) is not None:
             form.check(self.module)
         if only is not None:
             self.before = self.module.clone()

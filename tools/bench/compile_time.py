@@ -1,10 +1,11 @@
-"""What compiling costs: every pass by itself, per operation, and the whole of it cold, from recording to native code.
+"""The cost of compiling: every pass by itself, per operation, and the whole of it cold, from recording to native code.
 
 Run `python -m mlc.tools.bench.compile_time [PROGRAM ...]`. Programs: `mlp` (the training step of bench.startup) and
 `forward-N`, `training-N`: a pre-norm transformer of N layers, 768 wide with 12 heads, on 128 tokens, the latter with
 gradient and AdamW. Nothing is run. Passes are measured in the processor's time, so that a busy machine measures about
 the same; LLVM, which may run in several processes, by the clock. Operations are those before a pass or after it,
-whichever are more; above 20 us for each a pass is marked.
+whichever are more; above 20 us for each a pass is marked. What `--verify-each` would add is measured beside it, and is
+not part of the total.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from mlc import nn, optim
 from mlc.backends.executable import build
 from mlc.backends.target import host
 from mlc.ir.core import Op
-from mlc.ir.passes import Pipeline
+from mlc.ir.passes import Form, Pipeline, no_collection
+from mlc.ir.verify import verify
 from mlc.nn import functional
 from mlc.passes import pipeline
 
@@ -91,6 +93,7 @@ class Report:
 
     rows: list[tuple[str, int, float]] = field(default_factory=list)
     others: dict[str, float] = field(default_factory=dict)
+    verifying: float = 0.0
 
     @property
     def total(self) -> float:
@@ -105,12 +108,19 @@ def measure(name: str) -> Report:
     module = mlc.lower(f, args, level="trace").module
     report.others["recording"] = time.process_time() - start
     count = operations(module)
+    form: Form | None = None
     for step in pipeline.steps("llvm", host().vector_bits):
         before, start = count, time.process_time()
         Pipeline([step]).run(module)
         seconds = time.process_time() - start
         count = operations(module)
         report.rows.append((str(step), max(before, count), seconds))
+        form, start = step.transform.gives or form, time.process_time()
+        with no_collection():                            # as within a pipeline
+            verify(module)
+            if form is not None:
+                form.check(module)
+        report.verifying += time.process_time() - start
     start = time.perf_counter()
     build(module, host())
     report.others["LLVM, linking, loading"] = time.perf_counter() - start
@@ -130,7 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     measure("mlp")                                       # what is imported on first use is no part of the cost
     for name in options.programs:
         report = measure(name)
-        print(f"{name}: {report.total:.2f} s")
+        print(f"{name}: {report.total:.2f} s; --verify-each adds {report.verifying:.2f} s "
+              f"({report.verifying / report.total:.0%})")
         if options.brief:
             continue
         for step, count, seconds in report.rows:

@@ -21,6 +21,7 @@ from mlc.frontend.language import ProgramError, load
 from mlc.ir.core import REGISTRY, at_end
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.files import write_text
+from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import evaluate, sym, symbols
@@ -102,7 +103,18 @@ def lowered(module: Module, text: str) -> Failure | None:
             return None
         except Exception as error:                         # whatever a pass dies of is a finding
             return Failure(key_of(error, f"pass {step.transform.name}"), f"{type(error).__name__}: {error}", text)
-    return levels.examine(program, "fuse") if (program := called(text)) is not None else None
+    program = called(text)
+    found = levels.examine(program, "fuse") if program is not None else None
+    return found if found is None or can_run(program) else None
+
+
+def can_run(program: Program) -> bool:
+    """Whether a program means anything for its arguments: it has no step of 0 and no index outside."""
+    try:
+        run_function(program.module(), "main", program.arguments)
+    except Error as error:
+        return isinstance(error, InternalError) or not error.code
+    return True
 
 
 def called(text: str) -> Program | None:
