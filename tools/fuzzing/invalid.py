@@ -104,8 +104,9 @@ def lowered(module: Module, text: str) -> Failure | None:
         except Exception as error:                         # whatever a pass dies of is a finding
             return Failure(key_of(error, f"pass {step.transform.name}"), f"{type(error).__name__}: {error}", text)
     program = called(text)
-    found = levels.examine(program, "fuse") if program is not None else None
-    return found if found is None or can_run(program) else None
+    if program is None or (found := levels.examine(program, "fuse")) is None:
+        return None
+    return found if can_run(program) else None
 
 
 def can_run(program: Program) -> bool:
