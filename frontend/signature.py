@@ -118,9 +118,11 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
         return x.held, False
     if isinstance(x, np.ndarray):
         return (x if x.dtype.isnative else as_array(x)), False
-    if type(x) is int or type(x) is float:
-        if wanted is not None:
+    if isinstance(x, int | float) and not isinstance(x, np.generic):
+        if wanted is not None and type(x) is not bool:
             return _number(x, wanted), False
+        if type(x) is not int and type(x) is not float:
+            return None, False                             # True, and the members of an IntEnum, which `is` tells apart
         if type(x) is int and not -2**63 <= x < 2**63:
             raise UserError(f"{x} does not fit in 64 bits", code="MLC0348", loc=user_loc())
         return np.array(x), True
@@ -129,9 +131,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
     if isinstance(x, Tracer):
         raise UserError(f"a {x.type} is used after the function it belongs to has been recorded", code="MLC0351",
                         loc=user_loc(), hint="return it from the function instead of storing it")
-    if not isinstance(x, bool) and is_operand(x):
-        return as_held(x), False
-    return None, False
+    return (as_held(x), False) if is_operand(x) else (None, False)
 
 
 def _number(x: int | float, wanted: Spec) -> Array:

@@ -11,7 +11,9 @@ buffers: layers share a weight so.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+import types
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,9 +75,71 @@ class Static:
         return repr(self.value)
 
 
+class Same:
+    """Stands for one object, whatever the object itself says that it is equal to."""
+
+    __slots__ = ("x",)
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.x is other.x
+
+    def __hash__(self) -> int:
+        return id(self.x)
+
+
+_BY_VALUE = frozenset({int, bool, str, bytes, type(None), types.MethodType})
+_OURS = ("mlc", "numpy")
+
+
 def frozen_leaf(x: Any) -> Any:
-    """A stand-in that is equal only for the same leaf: 1, 1.0 and True differ, and 0.0 and -0.0."""
-    return type(x), x.hex() if type(x) is float else plain(x) if type(x) is SymInt else x
+    """A stand-in that is equal only for leaves that no program tells apart: 1, 1.0 and True differ, and 0.0 and -0.0.
+
+    What a class of the program says about equality is not asked, as it may leave out what a recording has read: its
+    objects are each equal to itself alone. What cannot be hashed, and so may change, has a stand-in that cannot either.
+    """
+    kind = type(x)
+    if kind in _BY_VALUE:
+        return kind, x
+    if kind is float:
+        return kind, x.hex()
+    if kind is SymInt:
+        return kind, plain(x)
+    if kind is complex:
+        return kind, x.real.hex(), x.imag.hex()
+    if kind is slice or kind is range:
+        return kind, frozen_leaf(x.start), frozen_leaf(x.stop), frozen_leaf(x.step)
+    if kind is frozenset:
+        return kind, frozenset([frozen_leaf(item) for item in x])
+    package = kind.__module__.partition(".")[0]
+    if package in _OURS or kind.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
+        return kind, x
+    if package in sys.stdlib_module_names:                 # Decimal("0.0") == Decimal("0.00")
+        return kind, x, repr(x)
+    return kind, Same(x) if isinstance(x, Hashable) else x
+
+
+class Keys(tuple[Any, ...]):
+    """The keys of a dict, in order: those that are equal and of two types, as 1 and True, are not the same."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Keys) and list(self) == list(other) and (
+            [frozen_leaf(key) for key in self] == [frozen_leaf(key) for key in other])
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+
+def _keys(x: dict[Any, Any]) -> tuple[Any, ...]:
+    """The keys of a dict as part of a token."""
+    names = tuple(x)
+    return names if all(type(name) is str for name in names) else Keys(names)
 
 
 class _LeafToken:
@@ -199,7 +263,7 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
     if kind is list or kind is tuple:
         return (kind, len(x), None), x
     if kind is dict:
-        return (dict, len(x), tuple(x)), list(x.values())
+        return (dict, len(x), _keys(x)), list(x.values())
     if x is None:
         return (kind, 0, None), ()
     if isinstance(x, AttributeTree):
@@ -210,7 +274,7 @@ def _children(x: Any) -> tuple[Token, Sequence[Any]] | None:
         names = tuple(f.name for f in dataclasses.fields(x))
         return (kind, len(names), names), [getattr(x, name) for name in names]
     if isinstance(x, dict):                                     # OrderedDict, defaultdict
-        return (dict, len(x), tuple(x)), list(x.values())
+        return (dict, len(x), _keys(x)), list(x.values())
     return None
 
 
@@ -338,7 +402,7 @@ def _shown(token: Token | None) -> str:
     """A container as errors speak of it: `dict of 'a', 'b'`, `list of 3`."""
     if token is None:
         return "a leaf"
-    return f"{token[0].__name__} of {', '.join(map(repr, token[2])) if token[0] is dict else token[1]}"
+    return f"{token[0].__name__} of {', '.join([repr(key) for key in token[2]]) if token[0] is dict else token[1]}"
 
 
 def _steps(token: Token) -> list[str]:

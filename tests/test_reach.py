@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import os
 import types
 from collections import UserDict
 from collections.abc import Callable
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -250,3 +252,37 @@ def test_a_function_that_changes_what_was_there_is_refused(f: Any, args: Any, wh
         mlc.compile(f)(*args)
     assert info.value.code == "MLC0615"
     assert calls == COUNTER.calls and np.array_equal(array, ARRAY) and seen == SEEN
+
+
+class Mode(enum.IntEnum):
+    SLOW = 1
+    FAST = 2
+
+
+class Named:
+    """Equal to others of its name, whatever they hold."""
+
+    def __init__(self, name: str, rate: float) -> None:
+        self.name, self.rate = name, rate
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@pytest.mark.parametrize(("read", "values"), [
+    (lambda v: v.rate, (Named("a", 2.0), Named("a", 3.0))),
+    (lambda v: 7 if v is Mode.FAST else 8, (Mode.SLOW, Mode.FAST, 2)),
+    (lambda v: 7 if isinstance(next(iter(v)), bool) else 8, ({1: X}, {True: X}, {1.0: X})),
+    (lambda v: 7 if isinstance(next(iter(v)), bool) else 8, (frozenset({1}), frozenset({True}))),
+    (lambda v: v.start, (range(0), range(1, 1), slice(0, 2), slice(True, 2))),
+    (lambda v: 7 if str(v.real) == "0.0" else 8, (complex(0.0, 1.0), complex(-0.0, 1.0))),
+    (lambda v: len(str(v)), (Decimal("0.0"), Decimal("-0.0"), Decimal("0.00"))),
+])
+def test_arguments_that_are_equal_and_not_the_same_share_nothing(read: Callable[[Any], Any],
+                                                                 values: tuple[Any, ...]) -> None:
+    f = mlc.compile(lambda x, v: x * read(v))
+    for v in values * 2:
+        assert np.array_equal(f(X, v), X * np.float32(read(v))), v
