@@ -124,10 +124,26 @@ class Tracer(Tensor):
         return super().__len__()
 
     def __repr__(self) -> str:
-        return f"tensor(<{self.type}, being recorded>)"
+        return self._text(sys._getframe(1).f_globals)
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        return self._text(sys._getframe(1).f_globals)
+
+    def _text(self, asks: dict[str, Any]) -> str:
+        """Its type, for messages, loggers and debuggers; the program itself would take that for its numbers."""
+        module = str(asks.get("__name__", ""))
+        if not (is_ours(module) or module.partition(".")[0] in sys.stdlib_module_names or texts.of_types):
+            self._unknown("its text is", "print(x) shows its type; return it to see its numbers")
+        return f"tensor(<{self.type}, being recorded>)"
+
+
+class _Texts(threading.local):
+    """Whether the program may have a tensor's type for its text: in the message of an `assert`."""
+
+    of_types = False
+
+
+texts = _Texts()
 
 
 def refusal(message: str, **more: Any) -> UserError:

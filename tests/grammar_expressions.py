@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import random
 import time
+import uuid
 from dataclasses import dataclass
 from typing import Any
 
@@ -263,3 +265,48 @@ def a_counter_outside(v: Any) -> Any:
 
 
 CALLS: list[int] = []
+
+
+@program("MLC0616")
+def an_identifier_nobody_else_has(v: Any) -> Any:
+    return v + uuid.uuid4().int % 1000
+
+
+@program("MLC0616")
+def a_file(v: Any) -> Any:
+    with open(__file__) as source:
+        return v * len(source.read())
+
+
+TICKS, LETTERS = itertools.count(), (letter for letter in "abcdefgh")
+
+
+@program("MLC0615")
+def a_count_outside(v: Any) -> Any:
+    return v * next(TICKS)
+
+
+@program("MLC0615")
+def a_generator_outside(v: Any) -> Any:
+    return v * ord(next(LETTERS))
+
+
+@program("MLC0350")
+def the_text_of_a_tensor(v: Any) -> Any:
+    return v * len(f"{v.sum()}")
+
+
+@program()
+def its_type(v: Any) -> Any:
+    return v * (2 if type(v) is mlc.Tensor else 3)
+
+
+@program()
+def an_iterator_is_gone_through_once(v: Any) -> Any:
+    pairs, rows = zip(v, v * 2), enumerate(v)
+    _, total = next(rows)
+    for a, b in pairs:
+        total = total + a * b
+    for i, a in rows:
+        total = total + i * a
+    return total + len(list(pairs)) + len(list(reversed(v)))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import builtins
 import datetime
 import random
+import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,31 +27,46 @@ from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size
 
 
-@dataclass(frozen=True)
+@dataclass
 class Steps:
     """What a loop on tensors goes through: `item(i)` for i in range(length), where length is a number or a tensor.
 
     known   the items one by one, where it is known how many there are
+    once    whether it is an iterator, as enumerate(x) is: gone through once
     """
 
     length: Any
     item: Callable[[Any], Any]
     known: Callable[[], Iterable[Any]] | None = None
+    once: bool = True
+    begun: Iterator[Any] | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        if self.known is not None:
+        if self.known is None:
+            raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
+                          code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
+        if not self.once:
             return iter(self.known())
-        raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
-                      code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
+        if self.begun is None:
+            self.begun = iter(self.known())
+        return self.begun
 
-    def __len__(self) -> int:
-        return len(list(self))
+    def __next__(self) -> Any:
+        return next(iter(self))
 
 
 def steps(x: Any) -> Steps | None:
-    """An iterable as steps of a loop on tensors; None if Python goes through it."""
+    """An iterable as steps of a loop on tensors; None if Python goes through it.
+
+    What is an iterator has no steps left afterwards.
+    """
     if isinstance(x, Steps):
-        return x
+        if not x.once:
+            return x
+        if x.begun is not None:
+            return None                                    # Python goes on where it stands
+        x.begun = iter(())
+        return replace(x, begun=None)
     if not isinstance(x, Tracer):
         return None
     if not x.shape:
@@ -66,13 +82,13 @@ def _rows(x: Tensor) -> Steps:
             return x[i]
         with located(user_loc()):
             return functions.row(tracer(x), tracer(i), n)
-    return Steps(n, item, (lambda: iter(x)) if isinstance(n, int) else None)
+    return Steps(n, item, (lambda: iter(x)) if isinstance(n, int) else None, once=False)
 
 
 def counted(numbers: Sequence[int]) -> Steps:
     """What is left of a range, at least two numbers."""
     first, step = numbers[0], numbers[1] - numbers[0]
-    return Steps(len(numbers), lambda i: first + i * step)
+    return Steps(len(numbers), lambda i: first + i * step, once=False)
 
 
 def bounds(s: Steps, site: Site) -> tuple[Value, Value]:
@@ -91,8 +107,9 @@ def replaced(f: Any) -> Any:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")
         return None
-    if isinstance(f, types.BuiltinFunctionType | types.MethodType) and _differs_each_time(f):
-        name = f"{getattr(f.__self__, '__name__', type(f.__self__).__name__)}.{f.__name__}"
+    if isinstance(f, types.BuiltinFunctionType | types.MethodType | types.FunctionType) and _differs_each_time(f):
+        owner = getattr(f, "__self__", None) or sys.modules[f.__module__]
+        name = f"{getattr(owner, '__name__', type(owner).__name__)}.{f.__name__}"
         raise refusal(f"{name}() is called while the function is recorded: what it gives now would be the same in "
                       "every call", code="MLC0616", loc=user_loc(),
                       hint="call it outside and pass what it gives; for random numbers pass a key to mlc.random")
@@ -104,17 +121,25 @@ def replaced(f: Any) -> Any:
         return None
 
 
-def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType) -> bool:
-    """Whether a function of Python or numpy is asked for what it does not know from its arguments: time or chance."""
+def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.FunctionType) -> bool:
+    """Whether a function of Python or numpy is asked for what it does not know from its arguments: time, chance, files.
+    """
+    if isinstance(f, types.FunctionType):
+        return f.__name__ in _OUTSIDE.get(f.__module__, ())
     owner = f.__self__
     if isinstance(owner, types.ModuleType):
-        return (owner.__name__ == "time" and f.__name__.removesuffix("_ns") in _CLOCKS) or f is input
+        return f.__name__.removesuffix("_ns") in _OUTSIDE.get(owner.__name__, ())
     if isinstance(owner, type):
         return issubclass(owner, datetime.date) and f.__name__ in ("now", "today", "utcnow")
     return isinstance(owner, random.Random | np.random.RandomState | np.random.Generator)
 
 
-_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time")
+_OUTSIDE = {
+    "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time"), "builtins": ("input",),
+    "io": ("open",), "_io": ("open",), "posix": ("urandom", "getrandom", "times"),
+    "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
+    "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
+"""By module, the functions of Python that tell something of the world outside the program."""
 
 
 def replaced_method(f: Any, x: Any) -> Any:
@@ -135,8 +160,8 @@ def _isinstance(x: Any, kind: Any) -> bool:
 
 
 def _type(x: Any, *rest: Any) -> Any:
-    """The type of a value; that of a size is int, as it is in a plain run."""
-    return type(x, *rest) if rest else int if isinstance(x, Size) else type(x)
+    """The type of a value; that of a size is int and that of a tensor Tensor, as in a plain run."""
+    return type(x, *rest) if rest else int if isinstance(x, Size) else Tensor if isinstance(x, Tracer) else type(x)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -160,11 +185,11 @@ def _range(*given: Any) -> Any:
             raise UserTypeError(f"a bound of range() is a tensor of {x.dtype}, not of integers", code="MLC0605",
                                 loc=user_loc())
     if type(start) is int and start == 0 and type(step) is int and step == 1:
-        return Steps(stop, lambda i: i)
+        return Steps(stop, lambda i: i, once=False)
     start, stop, step = (x if type(x) is int else _REPLACED[int](_tensor(x)) for x in (start, stop, step))
     if type(step) is int and step == 1:
-        return Steps(stop - start, lambda i: start + i)
-    return Steps(-((start - stop) // step), lambda i: start + i * step)
+        return Steps(stop - start, lambda i: start + i, once=False)
+    return Steps(-((start - stop) // step), lambda i: start + i * step, once=False)
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
@@ -213,7 +238,7 @@ def _print(*args: Any, **keywords: Any) -> None:
     if current().in_region:
         raise UserError("print() in a loop or branch that depends on a tensor would print once, while it is recorded",
                         code="MLC0608", loc=user_loc(), hint="return what you want to see")
-    print(*(plain_sizes(x) for x in args), **keywords)
+    print(*(repr(x) if isinstance(x, Tracer) else plain_sizes(x) for x in args), **keywords)
 
 
 def _converted(plain: Any, dtype: str) -> Callable[..., Any]:

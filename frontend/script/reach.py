@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import operator
 import os
 import sys
@@ -244,8 +245,17 @@ class Progress(Place):
     __slots__ = ()
 
     def contents(self) -> Contents:
-        frame = getattr(self.x, "gi_frame", None)
-        return (operator.length_hint(self.x, -1), frame.f_lasti if frame is not None else -1), ()
+        if isinstance(self.x, itertools.count):
+            return repr(self.x), ()
+        if isinstance(self.x, types.GeneratorType):
+            frame = self.x.gi_frame
+            return ((), ()) if frame is None else ((frame.f_lasti, *frame.f_locals), frame.f_locals.values())
+        if isinstance(self.x, enumerate | zip | map | filter):
+            return (), self.x.__reduce__()[1]              # the iterators that they go through
+        return operator.length_hint(self.x, -1), ()
+
+    def inside(self) -> Iterator[tuple[str, Any]]:
+        return ((self.path, value) for value in self.values)
 
     def restore(self) -> None:
         pass
@@ -337,6 +347,7 @@ class Reached:
             self._work.append((path, x.__self__))          # a method of a container, maybe
         elif isinstance(x, Iterator):
             self._add(Progress(path, x))
+            self._object(path, x)
         elif isinstance(x, bytearray) or (isinstance(x, np.ndarray) and _may_be_written(x)):
             self._add(Elements(path, x))
         elif isinstance(x, type):

@@ -21,7 +21,7 @@ from mlc.frontend.script.jumps import VALUE
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
-from mlc.frontend.trace import Tracer, attempt, current, note, refusal, state
+from mlc.frontend.trace import Tracer, attempt, current, note, refusal, state, texts
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
@@ -371,11 +371,20 @@ def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
         site = _site("the `assert`", (), guarded)
         note("assert", site.what)
         bad = carries.condition(not_(test), site)
+        said = "assertion failed" if message is None else str(_message(message))
         with located(site.loc):
-            T.FailIf(bad, "assertion failed" if message is None else str(message()))
+            T.FailIf(bad, said)
         return
     if not test:
-        raise AssertionError(*([message()] if message is not None else []))
+        raise AssertionError(*([_message(message)] if message is not None else []))
+
+
+def _message(message: Thunk) -> Any:
+    texts.of_types = True
+    try:
+        return message()
+    finally:
+        texts.of_types = False
 
 
 capture.Runtime.cell.cell_contents = sys.modules[__name__]
