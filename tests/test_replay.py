@@ -1,0 +1,30 @@
+"""What the compiler emits, written down and held against what it emits later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlc.passes import fix_numerics
+from mlc.tools.replay.__main__ import main
+
+SOME = ["--only", "sample softmax-7xf64|sample add-7xf64-7xf64", "--targets", "x86-64-v3,cuda:sm_90"]
+
+
+def test_a_change_of_what_is_emitted_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                              capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["record", str(tmp_path), *SOME]) == 0
+    assert main(["compare", str(tmp_path), *SOME]) == 0
+    assert "4 compared, 0 differ" in capsys.readouterr().out
+    monkeypatch.setitem(fix_numerics.EXPANSIONS, "tensor.exp", fix_numerics.EXPANSIONS["tensor.tanh"])
+    assert main(["compare", str(tmp_path), *SOME]) == 1
+    out = capsys.readouterr().out
+    assert "4 compared, 2 differ" in out and "sample softmax-7xf64 on x86-64-v3: " in out and "code" in out
+    assert "+++ now" in out
+
+
+def test_what_is_not_written_down_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["record", str(tmp_path), *SOME, "--shard", "0/2"])
+    main(["compare", str(tmp_path), *SOME])
+    assert "2 are not in the record" in capsys.readouterr().out
