@@ -9,7 +9,7 @@ import pytest
 from mlc.passes import fix_numerics
 from mlc.tools.replay.__main__ import main
 
-SOME = ["--only", "sample softmax-7xf64|sample add-7xf64-7xf64", "--targets", "x86-64-v3,cuda:sm_90"]
+SOME = ["--only", "sample (log_)?softmax-7xf64$", "--targets", "x86-64-v3,cuda:sm_90"]
 
 
 def test_a_change_of_what_is_emitted_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -20,7 +20,7 @@ def test_a_change_of_what_is_emitted_is_found(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(fix_numerics.EXPANSIONS, "tensor.exp", fix_numerics.EXPANSIONS["tensor.tanh"])
     assert main(["compare", str(tmp_path), *SOME]) == 1
     out = capsys.readouterr().out
-    assert "4 compared, 2 differ" in out and "sample softmax-7xf64 on x86-64-v3: " in out and "code" in out
+    assert "4 compared, 4 differ" in out and "sample softmax-7xf64 on x86-64-v3: " in out and "code" in out
     assert "+++ now" in out
 
 

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlc.backends.target import Target
-from mlc.tools.replay.records import Records, observed
 from mlc.tools.replay.comparison import Comparison
+from mlc.tools.replay.records import Records, observed
 from mlc.tools.replay.subjects import subjects
 
 TARGETS = ("x86-64-v3", "x86-64-v4", "cuda:sm_80", "cuda:sm_90")

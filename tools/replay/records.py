@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mlc.backends.cuda import ptx
@@ -15,9 +14,11 @@ from mlc.backends.object_code import compile_object
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError
+from mlc.ir.files import write_whole
 from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.passes import pipeline
+from mlc.tools.fuzzing.journal import Journal
 
 
 @dataclass
@@ -70,26 +71,23 @@ class Records:
     def __init__(self, folder: Path, shard: str) -> None:
         self.texts = folder / "texts"
         self.texts.mkdir(parents=True, exist_ok=True)
-        self.file = folder / f"{shard.replace('/', '-of-')}.jsonl"
+        self.journal = Journal(folder / f"{shard.replace('/', '-of-')}.jsonl")
         self.known: dict[tuple[str, str], Observed] = {}
         for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                row = json.loads(line)
+            for row in Journal(path).entries():
                 key = row.pop("subject"), row.pop("target")
                 self.known[key] = Observed(**row)
 
     def add(self, subject: str, target: str, found: Observed) -> None:
         """Keep what was observed; its texts become their digests."""
-        row = {"subject": subject, "target": target, **asdict(found)}
-        row["texts"] = {level: self._keep(text) for level, text in found.texts.items()}
-        with self.file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        kept = {level: self._keep(text) for level, text in found.texts.items()}
+        self.journal.add(subject=subject, target=target, **asdict(replace(found, texts=kept)))
 
     def _keep(self, text: str) -> str:
         name = digest(text)
         path = self.texts / f"{name}.gz"
         if not path.exists():
-            path.write_bytes(gzip.compress(text.encode(), mtime=0))
+            write_whole(path, [gzip.compress(text.encode(), mtime=0)])
         return name
 
     def text(self, name: str) -> str:
