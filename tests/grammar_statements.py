@@ -68,7 +68,7 @@ def for_over_a_tensor(v: Any) -> Any:
 def for_else_and_break(v: Any) -> Any:
     for i in range(5):
         v = v + i
-        if v.sum() > 15:
+        if v.sum() > 40:
             break
     else:
         v = -v
@@ -139,13 +139,15 @@ def try_finally(v: Any) -> Any:
 
 @program()
 def try_that_python_raises_in(v: Any) -> Any:
-    try:
-        x = v.reshape(2, 5)
-    except mlc.UserError:
-        x = v
-    else:
-        x = x + 1
-    return x if x.sum() > 3 else -x
+    for shape in ((2, 5), (3, 1)):
+        try:
+            x = v.reshape(shape)
+        except mlc.UserError:
+            x = v
+        else:
+            x = x + 1
+        v = x if x.sum() > 3 else -x
+    return v
 
 
 @program("MLC0350")
@@ -228,15 +230,17 @@ def match_with_a_guard(v: Any) -> Any:
 
 @program()
 def match_of_a_structure(v: Any) -> Any:
-    match {"kind": "vector", "x": [v, v * 2], "n": 3}:
-        case {"kind": "scalar"}:
-            y = v * 0
-        case {"kind": "vector" | "list", "x": [first, *others], **rest}:
-            y = first + sum(others) if v.sum() > 3 else first * rest["n"]
-        case Box(x=z) as box:
-            y = z + box.x
-        case None:
-            y = v
+    y = v
+    for structure in ({"kind": "vector", "x": [v, v * 2], "n": 3}, {"kind": "scalar"}, Box(v), None):
+        match structure:
+            case {"kind": "scalar"}:
+                y = y * 7
+            case {"kind": "vector" | "list", "x": [first, *others], **rest}:
+                y = first + sum(others) if v.sum() > 3 else first * rest["n"]
+            case Box(x=z) as box:
+                y = y + z + box.x
+            case None:
+                y = y * v
     return y
 
 
@@ -254,10 +258,11 @@ def a_with_that_suppresses_a_return(v: Any) -> Any:
 
 @program()
 def a_with_that_suppresses_a_continue(v: Any) -> Any:
-    for i in range(2):
-        if i == 0:
+    for i in range(3):
+        if i < 2:
             with contextlib.suppress(ValueError):
-                raises(v)
+                if i == 0:
+                    raises(v)
                 continue
         v = v * 5
     return v

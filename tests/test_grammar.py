@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import pytest
 
 import mlc
 from mlc.frontend import tree
+from mlc.frontend.script.reach import codes_of
 from mlc.ir.diag import UserError
 from mlc.ir.interp import run_function
 from tests import grammar_expressions, grammar_programs, grammar_statements
@@ -22,7 +25,8 @@ from tests.grammar_programs import PROGRAMS
 
 MODULES = (grammar_programs, grammar_statements, grammar_expressions)
 """Importing them fills PROGRAMS."""
-INPUTS = [np.array(v, np.float32) for v in ([0, 1, 2], [3, 4, 1], [1, 0, 0.5], [2, 3, 5])]
+INPUTS = [np.array(v, np.float32) for v in (
+    [0, 1, 2], [3, 4, 1], [1, 0, 0.5], [2, 3, 5], [0, 1, 0], [8, 8, 8])]
 LEFT_OUT = {
     "Interactive": "a mode of the parser", "Expression": "a mode of the parser", "FunctionType": "a mode of the parser",
     "Module": "files", "AsyncFor": "only coroutines have it", "AsyncWith": "only coroutines have it",
@@ -54,6 +58,27 @@ def test_as_in_python_or_refused(name: str) -> None:
         for a, b in zip(got, want):
             np.testing.assert_allclose(a.astype(np.float64), b.astype(np.float64), rtol=1e-6)
     grammar_programs.COUNTER = before
+
+
+@pytest.mark.parametrize("name", [name for name, (_, becomes) in PROGRAMS.items() if becomes == "compiled"])
+def test_the_inputs_reach_every_line(name: str) -> None:
+    f = PROGRAMS[name][0]
+    codes, reached = set(codes_of(f.__code__)), set[int]()
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code in codes and event == "line":
+            reached.add(frame.f_lineno)
+        return trace
+
+    for v in INPUTS:
+        around = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            f(mlc.tensor(v))
+        finally:
+            sys.settrace(around)
+    lines = {line for code in codes for _, _, line in code.co_lines() if line is not None}
+    assert not lines - reached - {code.co_firstlineno for code in codes}
 
 
 def nodes(name: str) -> set[str]:
