@@ -397,18 +397,22 @@ def _greater(input: Operand, other: Operand, wins: str) -> Tensor:
 @operation()
 def logaddexp(input: Operand, other: Operand) -> Tensor:
     """log(e ** input + e ** other)"""
-    a, b = together(input, other, floating=True)
-    most = maximum(a, b)
-    same = a == b                                          # also where both are the same infinity
-    distance = where(same, 0.0, -abs(a - b))
+    most, distance = _greater_and_distance(input, other)
     return most + log1p(exp(distance))
 
 
 @operation()
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
     """log2(2 ** input + 2 ** other)"""
-    scale = math.log(2)
-    return logaddexp(mul(input, scale), mul(other, scale)) / scale
+    most, distance = _greater_and_distance(input, other)
+    return most + log1p(exp2(distance)) / math.log(2)
+
+
+def _greater_and_distance(input: Operand, other: Operand) -> tuple[Tensor, Tensor]:
+    """The greater of two, as floats, and -|input - other|"""
+    a, b = together(input, other, floating=True)
+    same = a == b                                          # also where both are the same infinity
+    return maximum(a, b), where(same, 0.0, -abs(a - b))
 
 
 @operation()
@@ -638,8 +642,19 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operan
 
 @operation()
 def ldexp(input: Operand, other: Operand) -> Tensor:
-    """input * 2 ** other"""
-    return mul(input, exp2(other))
+    """input * 2 ** other, also where 2 ** other alone has no place in the element type"""
+    e = tracer(other)
+    x = together(input, e)[0] if e.type.dtype.is_float else floating(input)
+    dtype, weak = x.type.dtype, x.weak
+    wide = f64 if dtype == f64 else f32                    # narrow types hold too few powers of two, and exponents
+    x, e = cast(x, wide), cast(e, wide)
+    down, up = (-969, 1023) if wide == f64 else (-102, 127)    # no step down rounds what a later one leaves above 0
+    out: Operand = x
+    for _ in range(2):
+        step = clamp(e, down, up)
+        out, e = mul(out, exp2(step)), tracer(e - step)
+    last = mul(out, exp2(clamp(e, down, up)))
+    return cast(tracer(last), dtype, weak)
 
 
 def ones_where(condition: Tensor, like: Tracer) -> Tensor:
