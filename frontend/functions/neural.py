@@ -297,8 +297,10 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
     rows: Tensor = rows_of(table, at)
     if per_sample_weights is not None:
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
+    if mode == "sum" and padding_idx is None or at.shape[1] == 0:
+        return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
     if padding_idx is None:
-        return {"sum": R.sum, "mean": R.mean, "max": R.amax}[mode](rows, 1)
+        return R.amax(rows, 1) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], rows), 1)
     pad, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
     if isinstance(n, int) and not -n <= pad < n:
         raise UserError(f"padding_idx = {pad} is no row of {n}", code="MLC0356")
