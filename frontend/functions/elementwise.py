@@ -653,9 +653,11 @@ def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operan
 
 @operation()
 def ldexp(input: Operand, other: Operand) -> Tensor:
-    """input * 2 ** other, also where 2 ** other alone has no place in the element type"""
+    """input * 2 ** other, for an integer `other` also where 2 ** other alone is 0 or infinite"""
     e = tracer(other)
-    x = together(input, e)[0] if e.type.dtype.is_float else floating(input)
+    if e.type.dtype.is_float:
+        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, e))
+    x = floating(input)
     power = cast(e, f64 if x.type.dtype == f64 else f32)   # narrower types do not hold every exponent
     return rounded_once(lambda x: _in_steps(x, power), x)
 
@@ -663,11 +665,10 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
 def _in_steps(x: Tracer, e: Tracer) -> Tensor:
     """x * 2 ** e, by factors that are no infinities, and of which none rounds what a later one leaves above 0."""
     down, up = (-969, 1023) if e.type.dtype == f64 else (-102, 127)
-    out, rest = x, e
     for _ in range(2):
-        step = clamp(rest, down, up)
-        out, rest = tracer(mul(out, exp2(step))), tracer(rest - step)
-    return mul(out, exp2(where(isinf(rest), rest, clamp(rest, down, up))))
+        step = clamp(e, down, up)
+        x, e = tracer(mul(x, exp2(step))), tracer(e - step)
+    return mul(x, exp2(clamp(e, down, up)))
 
 
 def ones_where(condition: Tensor, like: Tracer) -> Tensor:
