@@ -270,6 +270,16 @@ def test_division_of_the_smallest_integers(dtype: str, a: Any, b: Any) -> None:
         assert found.numpy().tolist() == wrapped
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("row", "value", "at"), [
+    ([math.nan] * 3, math.nan, 2), ([math.nan, 1, math.nan], math.nan, 2), ([math.nan, math.nan, 1, 1], 1, 3),
+    ([2, math.nan, 1], 1, 2),
+])
+def test_mode_takes_every_nan_for_the_same(row: list[float], value: float, at: int) -> None:
+    values, indices = mlc.mode(np.array(row))
+    np.testing.assert_equal([values.item(), indices.item()], [value, at])
+
+
 @pytest.mark.parametrize("label", [-1, 3])
 def test_one_hot_of_what_is_no_class(label: int) -> None:
     """An error, as in PyTorch, and no row of zeros; also in code for all sizes."""

@@ -603,7 +603,7 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
     """min(max(input, min), max); NaN stays"""
     if min is None and max is None:
         raise UserError("needs min, max or both", code="MLC0353")
-    out = tracer(input)
+    out = together(input, *(limit for limit in (min, max) if limit is not None))[0]
     if min is not None:
         out = _limited(out, min, "lt")
     return out if max is None else _limited(out, max, "gt")
