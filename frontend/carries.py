@@ -237,7 +237,7 @@ def branch(where: Value, then: Callable[[], Trees], otherwise: Callable[[], Tree
     buffers, parts, assigned = Buffers.in_progress(), list[list[Any]](), list[dict[int, Any]]()
     try:
         for block, part in zip(blocks, (then, otherwise)):
-            with trace.region(block):
+            with trace.region(block, site.loc):
                 parts.append([*part()])
                 assigned.append(buffers.take())
         which = sorted({*assigned[0], *assigned[1]})
@@ -252,7 +252,7 @@ def branch(where: Value, then: Callable[[], Trees], otherwise: Callable[[], Tree
         patterns = _joined(site, [pattern_of(x, lazily) for x in first], second, lazily, differ)
         patterns = [_passed(p, x, y) for p, x, y in zip(patterns, first, second)]
         for block, trees in zip(blocks, (first, second)):
-            with trace.region(block), located(site.loc):
+            with trace.region(block, site.loc), located(site.loc):
                 scf.Yield(tuple(_values(patterns, trees)))
     except BaseException:
         for block in blocks:
@@ -373,19 +373,19 @@ def _while(going: Callable[[Trees], Any], body: Callable[[Trees], Trees], init: 
 
     def record(patterns: Patterns) -> tuple[list[Block], Trees, Value]:
         before, after = Block(_types(patterns)), Block(_types(patterns))
-        with trace.region(before):
+        with trace.region(before, site.loc):
             goes_on = condition(going(_trees(patterns, before.args, trace)), site)
         try:
-            with trace.region(after):
+            with trace.region(after, site.loc):
                 return [before, after], body(_trees(patterns, after.args, trace)), goes_on
         except BaseException:
             discard(before)
             raise
 
     patterns, (before, after), out, goes_on = _settled(init, site, lazily, record)
-    with trace.region(after), located(site.loc):
+    with trace.region(after, site.loc), located(site.loc):
         scf.Yield(tuple(_values(patterns, out)))
-    with trace.region(before), located(site.loc):
+    with trace.region(before, site.loc), located(site.loc):
         scf.Condition(goes_on, tuple(before.args))
     with located(site.loc):
         values = tuple(_values(patterns, init))
@@ -410,13 +410,13 @@ def _for(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees,
 
     def record(patterns: Patterns) -> tuple[list[Block], Trees, Rows | None]:
         block = Block([index, *_types(patterns)])
-        with trace.region(block):
+        with trace.region(block, site.loc):
             out, rows = body(block.args[0], _trees(patterns, block.args[1:], trace))
         return [block], out, rows
 
     patterns, (block,), out, rows = _settled(init, site, lazily, record)
     with located(site.loc):
-        with trace.region(block):
+        with trace.region(block, site.loc):
             values = _values(patterns, out)
             if rows is not None:
                 values += rows.put(block)

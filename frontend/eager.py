@@ -125,7 +125,14 @@ def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         with compiling:
             kernel = _find(call)
     try:
-        result = kernel.run(call.arrays, call.given)
+        try:
+            result = kernel.run(call.arrays, call.given)
+        except UserError as error:
+            if error.code != "MLC0328" or not call.sizes:  # a slice, say, that is cut off at these sizes alone
+                raise
+            with compiling:
+                kernel = _by_shape[call.key] = _build(call, [a.shape for a in call.arrays])
+            result = kernel.run(call.arrays, call.given)
         for watch in _watching:
             watch(op.name, call.arrays, result)
         return result

@@ -6,7 +6,7 @@ dimensions, and after it a Python number, counts only if it is of a higher kind 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -20,7 +20,7 @@ from mlc.frontend.trace import Tracer, as_tracer, current, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
 from mlc.ir.sizes import Dim, Size
-from mlc.ir.types import FloatType, IntType, ScalarType, f32, f64, i1, i64
+from mlc.ir.types import FloatType, IntType, ScalarType, bf16, f16, f32, f64, i1, i64
 
 NUMBER = (bool, int, float)
 MAX_ELEMENTS = 1 << 58
@@ -134,6 +134,16 @@ def floating(x: Operand, dtype: DTypeLike = None) -> Tracer:
     if dtype is not None:
         return cast(out, as_ir(dtype))
     return out if out.type.dtype.is_float else cast(out, f64 if out.weak else f32, out.weak)
+
+
+def rounded_once(f: Callable[..., Operand], *xs: Tracer) -> Tensor:
+    """f(*xs) of operands of one type, in float32 until the end where theirs is a narrower float.
+
+    Steps of 8 or 11 digits add up, and x * x overflows in float16 above 256.
+    """
+    dtype, weak = xs[0].type.dtype, xs[0].weak
+    wide = f32 if dtype in (f16, bf16) else dtype
+    return cast(tracer(f(*(cast(x, wide, x.weak) for x in xs))), dtype, weak)
 
 
 def boolean(x: Operand) -> Tracer:

@@ -339,6 +339,8 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
         array = from_dlpack(x)
     else:
         array = _from_python(x, narrow=dtype is None)
+        if dtype is not None and array.dtype.kind in "iu":
+            _check_fits(array, to_numpy(as_dtype(dtype).ir))
     try:
         from_numpy(array.dtype)
     except Exception as error:
@@ -347,6 +349,18 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
     if dtype is not None:
         return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _check_fits(array: Array, wanted: np.dtype[Any]) -> None:
+    """UserError if Python's integers are beyond an integer type; those below 0 count from the end of unsigned ones."""
+    if wanted.kind not in "iu" or not array.size:
+        return
+    ends = np.iinfo(wanted)
+    least, most = int(array.min()), int(array.max())
+    if most > ends.max or least < (ends.min or -int(ends.max)):
+        wide = most if most > ends.max else least
+        raise UserError(f"{wide} does not fit in {wanted}", code="MLC0348", loc=user_loc(),
+                        hint="cast an array of a wider type to have it wrap around")
 
 
 def as_held(x: Any) -> Held:

@@ -249,7 +249,7 @@ class Trace:
             state.trace, state.in_operation = saved, inside
 
     @contextmanager
-    def region(self, block: Block) -> Iterator[None]:
+    def region(self, block: Block, loc: Loc) -> Iterator[None]:
         """Within, operations are recorded in `block`, that of a loop or condition which is made when it is complete.
 
         It may use what stands around it. Nothing outside may use what it holds.
@@ -258,8 +258,11 @@ class Trace:
         try:
             with at_end(block):
                 yield
-        except BaseException:
+        except BaseException as error:
             discard(block)
+            if isinstance(error, RecursionError) and len(self.regions) == 1 and not self._around_in_region:
+                raise UserError("functions call each other without end from here: which call is the last one, only "
+                                "tensors say", code="MLC0613", loc=loc, hint="write a loop") from None
             raise
         finally:
             self.regions.pop()
@@ -267,7 +270,11 @@ class Trace:
     @property
     def in_region(self) -> bool:
         """Whether what is recorded now may run never, or often."""
-        return bool(self.regions) or (self.parent is not None and self.parent.in_region)
+        return bool(self.regions) or self._around_in_region
+
+    @property
+    def _around_in_region(self) -> bool:
+        return self.parent is not None and self.parent.in_region
 
     def local(self, tracer: Tracer) -> Value:
         """The value of this function that a tracer of it, or of one around it, stands for."""

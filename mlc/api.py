@@ -84,7 +84,8 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
             (strings, bools, None, functions) is part of what is compiled. Without it, what is returned decorates:
             `@mlc.compile(dynamic=True)`
     donate  parameters, by name or position, whose memory the results may take: afterwards a donated mlc.Tensor cannot
-            be used, and a donated numpy array holds anything. Both must be writable and contiguous
+            be used, and a donated numpy array holds anything, as does what x.numpy() gave of a donated tensor x.
+            Both must be writable and contiguous
     static  parameters whose numbers are part of what is compiled
     args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
             annotation `def f(x: mlc.spec("B", 64))` gives too

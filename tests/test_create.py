@@ -33,6 +33,25 @@ def test_what_is_no_array(data: Any, text: str) -> None:
         mlc.tensor(deep)
 
 
+@pytest.mark.parametrize("make", [
+    lambda: mlc.full((2,), 300, dtype="uint8"), lambda: mlc.full_like(np.zeros(2, np.int8), -129),
+    lambda: mlc.tensor([1, 300], dtype="int8"), lambda: mlc.full((2,), 2**63), lambda: mlc.full((2,), 10**400),
+    lambda: mlc.arange(2**63, 2**63 + 3), lambda: mlc.linspace(0, 10**400, 3),
+])
+def test_integers_beyond_their_type_are_refused(make: Any) -> None:
+    """None is cut to size, and none reaches numpy; recorded it is the same."""
+    for f in (make, mlc.compile(lambda x: make() + x)):
+        with pytest.raises(UserError, match=r"MLC0348.* does not fit in"):
+            f(*[] if f is make else [np.ones(1, np.float32)])
+
+
+def test_full_is_the_same_recorded_or_not() -> None:
+    for value, dtype in ((-1, "uint8"), (2.7, "int32"), (0.1, "bfloat16"), (2**64 - 1, "uint64")):
+        def make(value: Any = value, dtype: str = dtype) -> Any:
+            return mlc.full((2,), value, dtype=dtype)
+        assert make().tolist() == mlc.compile(lambda x, make=make: (make(), x))(np.ones(1))[0].tolist()
+
+
 def test_lists_of_tensors_are_one_tensor_recorded_or_not() -> None:
     def matrix(x: Any) -> Any:
         return mlc.tensor([[x[0], 2], [x[2], x[0] * 3]])

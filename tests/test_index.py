@@ -29,3 +29,14 @@ def test_an_array_of_no_dimension_stands_for_an_integer(interpreted: None) -> No
                 (zero, zero), (rows, None, zero), (zero - 2, slice(None), rows)]:
         theirs = torch.tensor(x)[tuple(torch.tensor(k) if isinstance(k, np.ndarray) else k for k in key)]
         np.testing.assert_array_equal(mlc.tensor(x)[key].numpy(), theirs.numpy(), err_msg=str(key))
+
+
+@pytest.mark.parametrize("key", [
+    (np.array([1, 2]), slice(1, 9)), (slice(-9, 2), np.array([0])), (slice(7, 9), [0, 1]), (slice(-1, 1), [0]),
+    (np.array([True, False, True, False, True]), slice(0, 9)), (0, [1, 1], slice(-9, 9, 2)),
+])
+def test_slices_that_are_cut_off_beside_arrays(key: Any) -> None:
+    """The kernel for all sizes does not fit here, but another one does."""
+    x = np.arange(60, dtype=np.float32).reshape(5, 3, 4)
+    assert mlc.tensor(x)[:, :, :3][key].numpy().tolist() == x[:, :, :3][key].tolist()
+    assert mlc.tensor(x)[key].numpy().tolist() == x[key].tolist()

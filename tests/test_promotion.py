@@ -13,8 +13,32 @@ torch = pytest.importorskip("torch")
 
 SMALL, WIDE = np.array([100, -128], np.int8), np.array([1, 2])
 HALF = np.array([1e4, -6e4, 0.1, 2, 0.01, 0], np.float16)
+FAR, STEPS = np.array([0, 1e-30, 1e30, np.inf, 1], np.float32), np.array([200, 200, -200, -200, -149])
 CUBES, ROWS = np.linspace(-2, 1, 8).reshape(1, 1, 8), np.arange(12.0).reshape(4, 3)
 BAGS = np.array([[0, 3, 1], [3, 3, 3]])
+
+LARGE = np.array([[300, -40, 1000, 3], [0.5, 700, -600, 2]], np.float16)
+FINE = np.array([1.0625, -0.921875, 3, -2.5], np.float16)
+
+HALVES: dict[str, Callable[..., Any]] = {
+    "norm": lambda m, f: m.norm(f(LARGE)),
+    "norm of p = 3": lambda m, f: m.linalg.vector_norm(f(LARGE / 50), 3),
+    "normalize": lambda m, f: m.nn.functional.normalize(f(LARGE)),
+    "dist": lambda m, f: m.dist(f(LARGE), -f(LARGE)),
+    "pairwise_distance": lambda m, f: m.pairwise_distance(f(LARGE), -f(LARGE)),
+    "cosine_similarity": lambda m, f: m.cosine_similarity(f(LARGE), f(LARGE + 1), 1),
+    "rms_norm": lambda m, f: m.nn.functional.rms_norm(f(LARGE), (4,), f(FINE)),
+    "rms_norm of little": lambda m, f: m.nn.functional.rms_norm(f(FINE / 100), (4,)),
+    "lp_pool1d": lambda m, f: m.nn.functional.lp_pool1d(f(LARGE)[None], 2, 2),
+    "logaddexp": lambda m, f: m.logaddexp(f(FINE / 3), f(FINE - 2)),
+    "logaddexp2": lambda m, f: m.logaddexp2(f(FINE / 3), f(FINE - 2)),
+    "lerp": lambda m, f: m.lerp(f(FINE), f(FINE - 2), f(FINE / 7)),
+    "addcmul": lambda m, f: m.addcmul(-f(FINE), f(FINE), f(FINE / 3), value=0.9),
+    "addcdiv": lambda m, f: m.addcdiv(-f(FINE), f(FINE), f(FINE + 0.1), value=0.9),
+    "glu": lambda m, f: m.nn.functional.glu(f(FINE)),
+    **{name: (lambda m, f, name=name: getattr(m.nn.functional, name)(f(FINE)))
+       for name in ("mish", "selu", "hardsigmoid", "hardswish")},
+}
 
 CASES: dict[str, Callable[..., Any]] = {
     "add": lambda m, f: m.add(f(WIDE), f(SMALL), alpha=2),
@@ -22,6 +46,11 @@ CASES: dict[str, Callable[..., Any]] = {
     "add bool": lambda m, f: m.add(f(WIDE) > 1, f(SMALL) > 1, alpha=2),
     "addcmul": lambda m, f: m.addcmul(f(WIDE), f(SMALL), f(SMALL)),
     "lerp": lambda m, f: m.lerp(f(np.array([1e20])), f(np.array([1.0])), 1.0),
+    "logaddexp2": lambda m, f: m.logaddexp2(f(WIDE), f(np.array([0.5, 1e-9]))),
+    "logaddexp2 bfloat16": lambda m, f: m.logaddexp2(f(WIDE), f(HALF[2:4]).bfloat16()).float(),
+    "ldexp": lambda m, f: m.ldexp(f(FAR), f(STEPS)),
+    "ldexp float64": lambda m, f: m.ldexp(f(np.array([2.0**-1000, np.inf, 3])), f(np.array([2000, -2000, 200]))),
+    "ldexp float16": lambda m, f: m.ldexp(f(HALF), f(np.array([-13, -32, 40, 3, -20, 17]))),
     "sinc": lambda m, f: m.sinc(f(HALF)),
     "any": lambda m, f: m.any(f(ROWS) > 2, dim=()),
     "all": lambda m, f: m.all(f(ROWS) > 2, dim=()),
@@ -37,3 +66,15 @@ def test_as_in_pytorch(name: str, interpreted: None) -> None:
     ours, theirs = f(mlc, mlc.tensor).numpy(), f(torch, torch.tensor).numpy()
     assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(ours, theirs, rtol=2e-3 if ours.dtype == np.float16 else 1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", HALVES)
+def test_narrow_floats_are_rounded_once(name: str, dtype: str, interpreted: None) -> None:
+    """Functions of several steps take them in float32: squares do not overflow, and errors do not add up."""
+    def ours(x: Any) -> Any:
+        return mlc.tensor(x).to(dtype)
+    found = HALVES[name](mlc, ours)
+    wanted = HALVES[name](torch, lambda x: torch.tensor(ours(x).double().numpy()))
+    assert found.dtype.name == dtype
+    np.testing.assert_allclose(found.double().numpy(), wanted.numpy(), 2.0 ** -10 if dtype == "float16" else 2.0 ** -7)

@@ -270,6 +270,34 @@ def test_division_of_the_smallest_integers(dtype: str, a: Any, b: Any) -> None:
         assert found.numpy().tolist() == wrapped
 
 
+@pytest.mark.usefixtures("interpreted")
+@pytest.mark.parametrize(("row", "value", "at"), [
+    ([math.nan] * 3, math.nan, 2), ([math.nan, 1, math.nan], math.nan, 2), ([math.nan, math.nan, 1, 1], 1, 3),
+    ([2, math.nan, 1], 1, 2),
+])
+def test_mode_takes_every_nan_for_the_same(row: list[float], value: float, at: int) -> None:
+    values, indices = mlc.mode(np.array(row))
+    np.testing.assert_equal([values.item(), indices.item()], [value, at])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_that_hold_nothing(mode: str) -> None:
+    """They are 0 in code for one size and for all, and so is the derivative, a scatter of no rows."""
+    def bags(at: Any, table: Any) -> Any:
+        return mlc.nn.functional.embedding_bag(at, table, mode=mode)
+    at, table = np.zeros((2, 0), np.int64), np.ones((5, 3))
+    assert not bags(at, table).numpy().any()
+    assert not mlc.compile(bags, dynamic=True)(at, table).numpy().any()
+    assert not mlc.grad(lambda table: bags(at, table).sum())(table).numpy().any()
+
+
+def test_limits_and_weights() -> None:
+    """clamp promotes by both of its limits, and rms_norm takes weights of the shape that is normalised."""
+    assert mlc.clamp(np.array([True]), mlc.tensor(0.5, dtype="bfloat16"), np.array(1.5)).dtype == mlc.float64
+    with pytest.raises(ValueError, match=r"MLC0367.*the weight has shape \[1\], expected \[3\]"):
+        mlc.nn.functional.rms_norm(np.ones((2, 3), np.float32), (3,), np.ones(1, np.float32))
+
+
 @pytest.mark.parametrize("label", [-1, 3])
 def test_one_hot_of_what_is_no_class(label: int) -> None:
     """An error, as in PyTorch, and no row of zeros; also in code for all sizes."""

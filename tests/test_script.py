@@ -229,6 +229,10 @@ REFUSALS = [
     def f(x, n):
         return x if n <= 1 else n * f(x, n - 1)  #!
     """),
+    ("MLC0613", "functions call each other without end", "write a loop", """
+    def f(x, n):
+        return mlc.cond(n <= 1, lambda: x, lambda: n * f(x, n - 1))  #!
+    """),
     ("MLC0601", "the `for` loop carries s, which begins as tensor<f32> and is tensor<2xf32> after", "begin with", """
     def f(x, n):
         s = x

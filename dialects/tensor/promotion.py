@@ -2,6 +2,9 @@
 
 Two tensors meet in the least type of the higher of their kinds (bool < int < float) that holds both; a Python number
 raises a tensor's kind but never its width. PyTorch has no rule for ui16, ui32 and ui64 with other integers.
+
+The number is rounded to that type before anything is computed, and so is an array of no dimensions: float16 * 70000.0
+is infinite. PyTorch keeps it in float32 in some operations.
 """
 
 from __future__ import annotations

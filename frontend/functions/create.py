@@ -20,6 +20,7 @@ from mlc.frontend.eager import strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import (
     MAX_ELEMENTS,
+    NUMBER,
     broadcast_to,
     cast,
     count_of,
@@ -96,12 +97,20 @@ def _sizes(size: tuple[Any, ...]) -> tuple[Dim, ...]:
 
 
 def _filled(shape: tuple[Dim, ...], value: Number, dtype: ScalarType) -> Tensor:
+    if isinstance(value, NUMBER):
+        value = as_array(value, as_dtype(dtype)).item()    # as `tensor` makes it of a number
     if state.trace is not None:
         return broadcast_to(number(value, dtype), shape)
     if not all(isinstance(d, int) for d in shape):
         raise UserError(f"shape [{', '.join(map(str, shape))}] has no numbers outside a recorded function",
                         code="MLC0365")
     return wrap(np.full(shape, value, to_numpy(dtype)))
+
+
+def _in_64_bits(*numbers: Any) -> None:
+    for x in numbers:
+        if isinstance(x, int) and not -2**63 <= x < 2**63:
+            raise UserError(f"{x} does not fit in 64 bits"[-200:], code="MLC0348")
 
 
 def _of(value: Any) -> DType:
@@ -180,6 +189,7 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
             raise UserError("a symbolic end needs step = 1", code="MLC0365")
         counted: Tracer = emit(T.Iota, (last - first,), 0, i64)
         return cast(tracer(counted + first), as_ir(int64 if dtype is None else dtype))
+    _in_64_bits(first, last, step)
     for what, x in (("start", first), ("end", last), ("step", step)):
         if not isinstance(x, int | float | np.integer | np.floating) or not math.isfinite(x):
             raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected a finite number"[:200], code="MLC0421")
@@ -195,7 +205,10 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 @creation
 def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
     """`steps` numbers from start to end, both included"""
-    first, last = 1.0 * start, 1.0 * end                   # numpy has no integers of more than 64 bits
+    try:
+        first, last = 1.0 * start, 1.0 * end               # numpy has no integers of more than 64 bits
+    except OverflowError:
+        raise UserError("an integer does not fit in a float64", code="MLC0348") from None
     return _known(np.linspace(first, last, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
 
 

@@ -9,7 +9,19 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.operands import boolean, cast, floating, full, kind, number, plain_int, signed, together, tracer
+from mlc.frontend.operands import (
+    boolean,
+    cast,
+    floating,
+    full,
+    kind,
+    number,
+    plain_int,
+    rounded_once,
+    signed,
+    together,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -397,18 +409,20 @@ def _greater(input: Operand, other: Operand, wins: str) -> Tensor:
 @operation()
 def logaddexp(input: Operand, other: Operand) -> Tensor:
     """log(e ** input + e ** other)"""
-    a, b = together(input, other, floating=True)
-    most = maximum(a, b)
-    same = a == b                                          # also where both are the same infinity
-    distance = where(same, 0.0, -abs(a - b))
-    return most + log1p(exp(distance))
+    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))),
+                        *together(input, other, floating=True))
 
 
 @operation()
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
     """log2(2 ** input + 2 ** other)"""
-    scale = math.log(2)
-    return logaddexp(mul(input, scale), mul(other, scale)) / scale
+    return rounded_once(lambda a, b: maximum(a, b) + log1p(exp2(_minus_distance(a, b))) / math.log(2),
+                        *together(input, other, floating=True))
+
+
+def _minus_distance(a: Tracer, b: Tracer) -> Tensor:
+    """-|a - b|, 0 also where both are the same infinity"""
+    return where(a == b, 0.0, -abs(a - b))
 
 
 @operation()
@@ -589,7 +603,7 @@ def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
     """min(max(input, min), max); NaN stays"""
     if min is None and max is None:
         raise UserError("needs min, max or both", code="MLC0353")
-    out = tracer(input)
+    out = together(input, *(limit for limit in (min, max) if limit is not None))[0]
     if min is not None:
         out = _limited(out, min, "lt")
     return out if max is None else _limited(out, max, "gt")
@@ -619,27 +633,42 @@ def clamp_max(input: Operand, max: Operand) -> Tensor:
 @operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
     """input + weight * (end - input)"""
-    a, b, t = together(input, end, weight, floating=True)
-    return where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a))   # exact at both ends
+    return rounded_once(
+        lambda a, b, t: where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a)),    # exact at both ends
+        *together(input, end, weight, floating=True))
 
 
 @operation()
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """input + value * tensor1 * tensor2"""
-    x, a, b = together(input, tensor1, tensor2)
-    return add(x, mul(mul(a, b), value))
+    return rounded_once(lambda x, a, b: add(x, mul(mul(a, b), value)), *together(input, tensor1, tensor2))
 
 
 @operation()
 def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
     """input + value * tensor1 / tensor2"""
-    return add(input, mul(div(tensor1, tensor2), value))
+    return rounded_once(lambda x, a, b: add(x, mul(div(a, b), value)),
+                        *together(input, tensor1, tensor2, floating=True))
 
 
 @operation()
 def ldexp(input: Operand, other: Operand) -> Tensor:
-    """input * 2 ** other"""
-    return mul(input, exp2(other))
+    """input * 2 ** other, for an integer `other` also where 2 ** other alone is 0 or infinite"""
+    e = tracer(other)
+    if e.type.dtype.is_float:
+        return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, e))
+    x = floating(input)
+    power = cast(e, f64 if x.type.dtype == f64 else f32)   # narrower types do not hold every exponent
+    return rounded_once(lambda x: _in_steps(x, power), x)
+
+
+def _in_steps(x: Tracer, e: Tracer) -> Tensor:
+    """x * 2 ** e, by factors that are no infinities, and of which none rounds what a later one leaves above 0."""
+    down, up = (-969, 1023) if e.type.dtype == f64 else (-102, 127)
+    for _ in range(2):
+        step = clamp(e, down, up)
+        x, e = tracer(mul(x, exp2(step))), tracer(e - step)
+    return mul(x, exp2(clamp(e, down, up)))
 
 
 def ones_where(condition: Tensor, like: Tracer) -> Tensor:

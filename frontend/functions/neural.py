@@ -25,6 +25,7 @@ from mlc.frontend.operands import (
     parameter,
     plain_int,
     reshape,
+    rounded_once,
     together,
     tracer,
 )
@@ -33,6 +34,7 @@ from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
+from mlc.ir.types import f64
 
 
 @operation()
@@ -78,15 +80,13 @@ def elu(input: Operand, alpha: float = 1.0) -> Tensor:
 @operation()
 def selu(input: Operand) -> Tensor:
     """elu, scaled so that activations keep mean 0 and variance 1"""
-    return 1.0507009873554805 * elu(input, 1.6732632423543772)
+    return rounded_once(lambda x: 1.0507009873554805 * elu(x, 1.6732632423543772), floating(input))
 
 
 @operation()
 def celu(input: Operand, alpha: float = 1.0) -> Tensor:
     """input above 0, alpha * (e ** (input / alpha) - 1) below"""
-    x = floating(input)
-    positive = x > 0
-    return E.where(positive, x, alpha * E.expm1(E.where(positive, 0.0, x) / alpha))
+    return rounded_once(lambda x: E.where(x > 0, x, alpha * E.expm1(E.where(x > 0, 0.0, x) / alpha)), floating(input))
 
 
 @operation()
@@ -106,8 +106,7 @@ def silu(input: Operand) -> Tensor:
 @operation()
 def mish(input: Operand) -> Tensor:
     """input * tanh(softplus(input))"""
-    x = floating(input)
-    return x * tanh(softplus(x))
+    return rounded_once(lambda x: x * tanh(softplus(x)), floating(input))
 
 
 @operation()
@@ -165,16 +164,16 @@ def hardtanh(input: Operand, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 @operation()
 def hardsigmoid(input: Operand) -> Tensor:
     """min(max(input / 6 + 1 / 2, 0), 1)"""
-    x = floating(input)
-    return E.where(x <= -3, 0.0, E.where(x >= 3, 1.0, x / 6 + 0.5))
+    return rounded_once(lambda x: E.where(x <= -3, 0.0, E.where(x >= 3, 1.0, x / 6 + 0.5)), floating(input))
 
 
 @operation()
 def hardswish(input: Operand) -> Tensor:
     """input * hardsigmoid(input)"""
-    x = floating(input)
-    between = E.where(E.abs(x) < 3, x, 0.0)                # no infinity where it is not taken
-    return E.where(x <= -3, 0.0, E.where(x >= 3, x, E.where(E.isnan(x), x, between * (between + 3) / 6)))
+    def steps(x: Tracer) -> Tensor:
+        between = E.where(E.abs(x) < 3, x, 0.0)            # no infinity where it is not taken
+        return E.where(x <= -3, 0.0, E.where(x >= 3, x, E.where(E.isnan(x), x, between * (between + 3) / 6)))
+    return rounded_once(steps, floating(input))
 
 
 @operation()
@@ -192,7 +191,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     n = x.shape[at]
     if n % 2 != 0:
         raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")
-    return S.sliced(x, at, 0, n // 2) * E.sigmoid(S.sliced(x, at, n // 2, n))
+    return rounded_once(lambda a, b: a * E.sigmoid(b), S.sliced(x, at, 0, n // 2), S.sliced(x, at, n // 2, n))
 
 
 @operation()
@@ -220,12 +219,7 @@ def layer_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand 
                eps: float = 1e-5) -> Tensor:
     """(input - mean) / sqrt(var + eps) * weight + bias over the last dimensions, which have normalized_shape"""
     x, shape = _last_dimensions(input, normalized_shape)
-    extra: list[Tracer | None] = []
-    for name, p in (("weight", weight), ("bias", bias)):
-        p = None if p is None else parameter(p, x, name)
-        if p is not None and p.shape != shape:
-            raise UserError(f"the {name} has shape {list(p.shape)}, expected {list(shape)}", code="MLC0367")
-        extra.append(p)
+    extra = [_of_shape(p, x, shape, name) for name, p in (("weight", weight), ("bias", bias))]
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     return typed(Tensor, emit(T.LayerNorm, x, extra[0], extra[1], axes, eps))
 
@@ -244,17 +238,27 @@ def rms_norm(input: Operand, normalized_shape: Sequence[Dim], weight: Operand = 
     """input / sqrt(mean(input ** 2) + eps) * weight over the last dimensions"""
     x, shape = _last_dimensions(input, normalized_shape)
     if eps is None:
-        eps = {"f32": 2.0 ** -23, "f64": 2.0 ** -52, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}[str(x.type.dtype)]
-    power = R.mean(x * x, tuple(range(x.ndim - len(shape), x.ndim)), keepdim=True)
-    out = x * E.rsqrt(power + eps)
-    return out if weight is None else out * parameter(weight, x, "weight")
+        eps = 2.0 ** -52 if x.type.dtype == f64 else 2.0 ** -23    # that of the type it is computed in
+    scale = _of_shape(weight, x, shape, "weight")
+
+    def normalized(x: Tracer, *scale: Tracer) -> Tensor:
+        power = R.mean(x * x, tuple(range(x.ndim - len(shape), x.ndim)), keepdim=True)
+        return math.prod(scale, start=x * E.rsqrt(power + eps))
+    return rounded_once(normalized, x, *([] if scale is None else [scale]))
+
+
+def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Tracer | None:
+    """A parameter of the dimensions that are normalised, in the element type of x; None of None."""
+    out = None if p is None else parameter(p, x, name)
+    if out is not None and out.shape != shape:
+        raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367")
+    return out
 
 
 @operation()
 def normalize(input: Operand, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """input / max(norm(input, p), eps) along `dim`"""
-    x = floating(input)
-    return x / E.maximum(R.norm(x, p, dim, True), eps)
+    return rounded_once(lambda x: x / E.maximum(R.norm(x, p, dim, True), eps), floating(input))
 
 
 @operation()
@@ -297,8 +301,10 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
     rows: Tensor = rows_of(table, at)
     if per_sample_weights is not None:
         rows = rows * reshape(tracer(per_sample_weights), [*at.shape, 1])
+    if at.shape[1] == 0 or (mode == "sum" and padding_idx is None):
+        return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
     if padding_idx is None:
-        return {"sum": R.sum, "mean": R.mean, "max": R.amax}[mode](rows, 1)
+        return R.amax(rows, 1) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], table), 1)
     pad, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
     if isinstance(n, int) and not -n <= pad < n:
         raise UserError(f"padding_idx = {pad} is no row of {n}", code="MLC0356")
@@ -315,9 +321,12 @@ def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8)
     """x1 . x2 / (max(|x1|, eps) * max(|x2|, eps)) along `dim`"""
     a, b = together(x1, x2, floating=True)
     a, b = (tracer(x) for x in S.broadcast_tensors(a, b))
-    left = E.maximum(R.norm(a, 2, dim, True), eps)
-    right = E.maximum(R.norm(b, 2, dim, True), eps)
-    return R.sum((a / left) * (b / right), dim)
+
+    def cosine(a: Tracer, b: Tracer) -> Tensor:
+        left = E.maximum(R.norm(a, 2, dim, True), eps)
+        right = E.maximum(R.norm(b, 2, dim, True), eps)
+        return R.sum((a / left) * (b / right), dim)
+    return rounded_once(cosine, a, b)
 
 
 @operation()

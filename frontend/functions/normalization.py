@@ -20,6 +20,7 @@ from mlc.frontend.operands import (
     parameter,
     plain_int,
     reshape,
+    rounded_once,
     tracer,
 )
 from mlc.frontend.operation import operation
@@ -110,9 +111,12 @@ def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: fl
     if n < 1:
         raise UserError(f"size = {size}, expected at least 1", code="MLC0360")
     rest = (0,) * (x.ndim - 2)
-    square = padded(tracer(x * x), (n // 2, *rest), ((n - 1) // 2, *rest))
-    total = emit(T.ReduceSum, emit(T.Windows, square, 1, n), (2,))
-    return x / E.pow(total * (alpha / n) + k, beta)
+
+    def normalized(x: Tracer) -> Tensor:
+        square = padded(tracer(x * x), (n // 2, *rest), ((n - 1) // 2, *rest))
+        total = emit(T.ReduceSum, emit(T.Windows, square, 1, n), (2,))
+        return x / E.pow(total * (alpha / n) + k, beta)
+    return rounded_once(normalized, x)
 
 
 # -- attention --------------------------------------------------------------------------------------------------------

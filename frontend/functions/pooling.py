@@ -12,7 +12,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.operands import cast, count_of, floating, number, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, count_of, floating, number, plain_int, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -159,12 +159,15 @@ def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 
 def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
     x, was_added = batched(R.float_only(tracer(input), "lp_pool"), geometry.spatial, "the input")
-    total: Any = _sums(tracer(E.pow(x, p)), geometry)
-    if geometry.ceil_mode:                         # a window that sticks out counts as a whole one of the same mean
-        counts = cast(tracer(_counts(x.shape[2:], total.shape[2:], geometry, False)), x.type.dtype)
-        total = total * (int(np.prod(geometry.kernel)) / counts)
-    zero = total == 0                              # the root's derivative at 0 is infinite; that of relu before it is 0
-    return unbatched(E.where(zero, 0.0, E.pow(E.where(zero, 1.0, total), 1 / p)), was_added)
+
+    def norms(x: Tracer) -> Tensor:
+        total: Any = _sums(tracer(E.pow(x, p)), geometry)
+        if geometry.ceil_mode:                     # a window that sticks out counts as a whole one of the same mean
+            counts = cast(tracer(_counts(x.shape[2:], total.shape[2:], geometry, False)), x.type.dtype)
+            total = total * (int(np.prod(geometry.kernel)) / counts)
+        zero = total == 0                          # the root's derivative at 0 is infinite; that of relu before it is 0
+        return E.where(zero, 0.0, E.pow(E.where(zero, 1.0, total), 1 / p))
+    return unbatched(rounded_once(norms, x), was_added)
 
 
 @operation()

@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import axes, axis, boolean, cast, floating, is_tensor, kind, need, reshape, tracer
+from mlc.frontend.operands import (
+    axes,
+    axis,
+    boolean,
+    cast,
+    floating,
+    is_tensor,
+    kind,
+    need,
+    reshape,
+    rounded_once,
+    tracer,
+)
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -262,6 +274,11 @@ def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) ->
         return (amax if p > 0 else amin)(E.abs(x), dim, keepdim)
     if p == 0:
         return cast(tracer(sum(x != 0, dim, keepdim)), x.type.dtype)
+    return rounded_once(lambda x: _norm(x, p, dim, keepdim), x)
+
+
+def _norm(x: Tracer, p: float, dim: Dims, keepdim: bool) -> Tensor:
+    """The norm for p that is neither 0 nor infinite."""
     if p == 1:
         return sum(E.abs(x), dim, keepdim)
     if p == 2:

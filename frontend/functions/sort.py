@@ -191,13 +191,19 @@ def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: boo
 
 @operation()
 def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
-    """(values, indices) of the most frequent element along `dim`, or the smallest of them; the last index it has"""
+    """(values, indices) of the most frequent element along `dim`, or the smallest of them; the last index it has
+
+    All NaN are one element, and greater than any other.
+    """
     x, at = _line(tracer(input), dim)
     need(x.shape[at] - 1, "the mode of no elements is not defined")
     values, order = sort(x, at)
     here = reshape(tracer(values), [*x.shape[: at + 1], 1, *x.shape[at + 1:]])
     there = reshape(tracer(values), [*x.shape[:at], 1, *x.shape[at:]])
-    count = R.sum(here == there, at + 1)
+    same = here == there
+    if R.is_float(x):
+        same = E.logical_or(same, E.logical_and(E.isnan(here), E.isnan(there)))
+    count = R.sum(same, at + 1)
     best = tracer(R.argmax(count, at, keepdim=True))
     most = emit(T.TakeAlong, tracer(count), best, at)
     found = _one(x, tracer(best + most - 1), at, keepdim and tracer(input).ndim > 0, tracer(order))

@@ -15,7 +15,6 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, refusal, state
-from mlc.ir.diag import UserError
 
 CONTAINERS = (list, dict, set, bytearray, deque)
 MUTATORS = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",
@@ -51,9 +50,6 @@ class region:
             raise refusal(f"{path} is changed in a loop or branch that depends on a tensor: while it is recorded that "
                           "happens once, not as often as it will run", code="MLC0608", loc=self.loc,
                           hint="carry what changes in variables of the function, and assign the object after the loop")
-        if kind is not None and issubclass(kind, RecursionError) and not _around.functions:
-            raise UserError("functions call each other without end from here: which call is the last one, only "
-                            "tensors say", code="MLC0613", loc=self.loc, hint="write a loop") from None
 
 
 def check(x: Any, how: str) -> None:

@@ -35,10 +35,10 @@ def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
 
 
 def delinear(position: Dim, shape: Sequence[Dim]) -> Index:
-    """The index at a row-major position of a shape."""
+    """The index at a row-major position of a shape, which is read nowhere if the shape holds nothing."""
     out: list[Dim] = []
     for axis, n in reversed(list(enumerate(shape))):
-        out.insert(0, position if axis == 0 else 0 if n == 1 else sizes.modulo(position, n))
+        out.insert(0, position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n))
         position = sizes.divide(position, n) if n != 0 else 0
     return tuple(out)
 

@@ -149,7 +149,7 @@ example python:
     mlc.compile(lambda x: 1)({1, 2})
 fix: pass a tuple, a string, a number or an array.
 
-MLC0348 A Python integer does not fit in 64 bits.
+MLC0348 A Python integer does not fit in 64 bits, or in the element type that it is to have.
 example python:
     import mlc
     mlc.add(mlc.zeros(3), 2**70)
