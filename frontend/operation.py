@@ -9,16 +9,20 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
 
 from mlc.frontend import eager
 from mlc.frontend.arguments import FAILURES, as_coded, check_arguments, with_one_name
 from mlc.frontend.location import user_loc
 from mlc.frontend.symint import plain_sizes, symbolic_sizes
-from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.tensor import OPERATIONS, Tensor, check_fits
 from mlc.frontend.trace import as_user_error, state
 from mlc.ir.core import builder
 from mlc.ir.diag import Error
+from mlc.ir.types import to_numpy
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,14 +32,18 @@ class Operation:
     """A public function: its body, and which of its parameters are arrays.
 
     literal   operands whose Python numbers are part of what is compiled: `x ** 2` is not `x ** y`
+    stored    operands whose Python integers have to fit in the element type of another: what is put there as it is,
+              and computed with nothing, would be another number there
 
     Its parameters are looked at when it is first called: a program uses few of the functions that it imports.
     """
 
-    def __init__(self, body: Callable[..., Any], literal: Iterable[str], name: str) -> None:
+    def __init__(self, body: Callable[..., Any], literal: Iterable[str], stored: Mapping[str, str],
+                 name: str) -> None:
         self.body = body
         self.name = name
         self.literal = frozenset(literal)
+        self.stored = stored
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -61,6 +69,14 @@ class Operation:
     def _before_rest(self) -> int:
         names = list(self.parameters)
         return names.index(self.rest) if self.rest else len(names)
+
+    def check_stored(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """UserError if an integer that is to be stored does not fit where it goes."""
+        given = {**{self.parameter(i): x for i, x in enumerate(args)}, **with_one_name(self.parameters, keywords)}
+        for name, into in self.stored.items():
+            x, where = given.get(name), given.get(into)
+            if type(x) is int and isinstance(where, Tensor | np.ndarray):
+                check_fits(x, where.dtype if isinstance(where, np.ndarray) else to_numpy(where.dtype.ir))
 
     def record(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Run the body on tracers, at the user's line."""
@@ -88,16 +104,19 @@ class Operation:
                 yield from x if isinstance(x, tuple | list) and any(isinstance(t, Tensor) for t in x) else (x,)
 
 
-def operation(*, literal: Iterable[str] = (), name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def operation(*, literal: Iterable[str] = (), stored: Mapping[str, str] = MappingProxyType({}),
+              name: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function on tracers public, under its own name in `OPERATIONS`."""
 
     def decorate(body: Callable[P, R]) -> Callable[P, R]:
-        op = Operation(body, literal, name or body.__name__)
+        op = Operation(body, literal, stored, name or body.__name__)
 
         @functools.wraps(body)
         def public(*args: P.args, **keywords: P.kwargs) -> R:
             if state.in_operation:
                 return body(*args, **keywords)
+            if op.stored:
+                op.check_stored(args, keywords)
             if state.trace is not None:
                 return op.record(args, keywords)  # type: ignore[no-any-return]
             return eager.run(op, args, keywords)  # type: ignore[no-any-return]

@@ -340,7 +340,7 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
     else:
         array = _from_python(x, narrow=dtype is None)
         if dtype is not None and array.dtype.kind in "iu":
-            _check_fits(array, to_numpy(as_dtype(dtype).ir))
+            check_fits(array, to_numpy(as_dtype(dtype).ir))
     try:
         from_numpy(array.dtype)
     except Exception as error:
@@ -351,12 +351,12 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def _check_fits(array: Array, wanted: np.dtype[Any]) -> None:
+def check_fits(given: Array | int, wanted: np.dtype[Any]) -> None:
     """UserError if Python's integers are beyond an integer type; those below 0 count from the end of unsigned ones."""
-    if wanted.kind not in "iu" or not array.size:
+    if wanted.kind not in "iu" or (isinstance(given, np.ndarray) and not given.size):
         return
     ends = np.iinfo(wanted)
-    least, most = int(array.min()), int(array.max())
+    least, most = (given, given) if isinstance(given, int) else (int(given.min()), int(given.max()))
     if most > ends.max or least < (ends.min or -int(ends.max)):
         wide = most if most > ends.max else least
         raise UserError(f"{wide} does not fit in {wanted}", code="MLC0348", loc=user_loc(),

@@ -78,3 +78,16 @@ def test_narrow_floats_are_rounded_once(name: str, dtype: str, interpreted: None
     wanted = HALVES[name](torch, lambda x: torch.tensor(ours(x).double().numpy()))
     assert found.dtype.name == dtype
     np.testing.assert_allclose(found.double().numpy(), wanted.numpy(), 2.0 ** -10 if dtype == "float16" else 2.0 ** -7)
+
+
+@pytest.mark.parametrize("store", [
+    lambda x, n: mlc.clamp(x, max=n), lambda x, n: x.clamp(n), lambda x, n: mlc.masked_fill(x, x > 1, n),
+    lambda x, n: mlc.where(x > 1, x, n), lambda x, n: mlc.where(x > 1, n, x), lambda x, n: mlc.index_fill(x, 0, [0], n),
+    lambda x, n: mlc.scatter(x, 0, np.zeros(1, np.int64), n), lambda x, n: mlc.pad(x, (1, 1), value=n)])
+def test_an_integer_that_is_stored_has_to_fit(store: Any) -> None:
+    """Of those that are computed with, the last bits count, as in PyTorch."""
+    for run in (store, mlc.compile(store, static="n")):
+        for dtype, n in ((np.uint8, 300), (np.int8, -129)):
+            with pytest.raises(mlc.UserError, match=f"{n} does not fit in {np.dtype(dtype)}"):
+                run(mlc.tensor(np.ones(3, dtype)), n)
+    assert (mlc.tensor(np.ones(1, np.uint8)) + 300).item() == 45

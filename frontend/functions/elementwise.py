@@ -589,7 +589,7 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
     return emit(T.Select, c, a, b, weak=a.weak)  # type: ignore[no-any-return]
 
 
-@operation()
+@operation(stored={"value": "input"})
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     """value where the mask holds, input elsewhere; in the element type of input"""
     x, v = tracer(input), tracer(value)
@@ -598,7 +598,7 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
     return where(mask, cast(v, x.type.dtype), x)
 
 
-@operation()
+@operation(stored={"min": "input", "max": "input"})
 def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
     """min(max(input, min), max); NaN stays"""
     if min is None and max is None:
@@ -618,13 +618,13 @@ def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
     return tracer(where(outside, b, a))
 
 
-@operation()
+@operation(stored={"min": "input"})
 def clamp_min(input: Operand, min: Operand) -> Tensor:
     """max(input, min); NaN stays"""
     return clamp(input, min)
 
 
-@operation()
+@operation(stored={"max": "input"})
 def clamp_max(input: Operand, max: Operand) -> Tensor:
     """min(input, max); NaN stays"""
     return clamp(input, None, max)

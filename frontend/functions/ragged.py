@@ -96,7 +96,7 @@ def argwhere(input: Operand) -> Tensor:
     return nonzero(input)  # type: ignore[no-any-return]
 
 
-@operation()
+@operation(stored={"input": "other", "other": "input"})
 def where(condition: Operand, input: Operand = None, other: Operand = None) -> Any:
     """input where the condition holds, other elsewhere; of a condition alone, the indices where it holds, by axes"""
     if input is None and other is None:

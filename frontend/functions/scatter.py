@@ -45,7 +45,7 @@ def cut(x: Tracer, shape: tuple[Dim, ...], what: str) -> Tracer:
     return x if x.shape == shape else emit(T.Slice, x, zeros, tuple(shape), ones)
 
 
-@operation()
+@operation(stored={"src": "input"})
 def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
     """result[index[i, j], j] = src[i, j] for dim = 0, and so on; input elsewhere. Of several, the last one counts.
 
@@ -138,7 +138,7 @@ def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Ten
     return _rows(input, dim, index, source, "set")
 
 
-@operation()
+@operation(stored={"value": "input"})
 def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tensor:
     """input with the slices of `dim` that the index names filled with one number"""
     x, v = tracer(input), tracer(value)

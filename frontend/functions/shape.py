@@ -390,7 +390,7 @@ def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
     return emit(T.Take, x, source, at)  # type: ignore[no-any-return]
 
 
-@operation(literal=("value",))
+@operation(literal=("value",), stored={"value": "input"})
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
     """input with more around it; (left, right) of the last dimension first, negative amounts cut off
 
