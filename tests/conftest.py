@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,12 @@ _folder = tempfile.TemporaryDirectory(prefix="mlc-tests-")
 os.environ.pop("COLUMNS", None)                            # what a terminal says of itself: tests have none
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
+
+# Processes that tests start share what the first one compiles, also where Python is told to write no bytecode: it then
+# lies outside of the tree. With -n the workers have the folder of the process that starts them.
+if sys.dont_write_bytecode and os.environ.get("PYTHONDONTWRITEBYTECODE"):
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
+    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 
 # PyTorch computes small things here: its threads would wait for each other, and take the cores from other tests.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -59,6 +66,34 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the output of file cases into their CHECK lines")
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Whether slow tests need not even be made: there are more of them than of others."""
+    return config.option.markexpr == "not slow" and not any("::" in argument for argument in config.args)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    marks = getattr(obj, "pytestmark", ()) if name.startswith("test_") else ()
+    return [] if any(mark.name == "slow" for mark in marks) and leaves_out_slow(collector.config) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if leaves_out_slow(metafunc.config):
+        marks = metafunc.definition.own_markers
+        marks[:] = [without_slow(mark) if mark.name == "parametrize" else mark for mark in marks]
+
+
+def without_slow(mark: pytest.Mark) -> pytest.Mark:
+    """A parametrization without its slow parameters."""
+    names, values, *others = mark.args
+    values = list(values)
+    kept = [not any(m.name == "slow" for m in getattr(value, "marks", ())) for value in values]
+    keywords: dict[str, Any] = {k: list(itertools.compress(v, kept)) if k == "ids" and isinstance(v, Sequence) else v
+                for k, v in mark.kwargs.items()}
+    return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
 
 
 def pytest_collection_finish() -> None:
