@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def example(name: str) -> ModuleType:
 
 def run(name: str, *arguments: str) -> str:
     done = subprocess.run([sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments], capture_output=True,
-                          text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}, timeout=300)
+                          text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": ""}, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def test_as_in_python_or_refused(name: str) -> None:
     grammar_programs.COUNTER = before
 
 
+@cache
 def nodes(name: str) -> set[str]:
     """The kinds of nodes in a program."""
     text = textwrap.dedent(inspect.getsource(PROGRAMS[name][0]))
