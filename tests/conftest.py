@@ -28,12 +28,6 @@ os.environ.pop("COLUMNS", None)                            # what a terminal say
 os.environ |= {"MLC_CACHE_DIR": os.path.join(_folder.name, "cache"), "MLC_CACHE": "1",
                "MLC_CACHE_KEY": os.path.join(_folder.name, "config", "cache-key")}
 
-# Processes that tests start share what the first one compiles, also where Python is told to write no bytecode: it then
-# lies outside of the tree. With -n the workers have the folder of the process that starts them.
-if sys.dont_write_bytecode and os.environ.get("PYTHONDONTWRITEBYTECODE"):
-    del os.environ["PYTHONDONTWRITEBYTECODE"]
-    os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
-
 # PyTorch computes small things here: its threads would wait for each other, and take the cores from other tests.
 os.environ["OMP_NUM_THREADS"] = "1"
 
@@ -94,6 +88,17 @@ def without_slow(mark: pytest.Mark) -> pytest.Mark:
     keywords: dict[str, Any] = {k: list(itertools.compress(v, kept)) if k == "ids" and isinstance(v, Sequence) else v
                 for k, v in mark.kwargs.items()}
     return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have processes that tests start read what the first of them has compiled, where Python is told to keep nothing.
+
+    Each worker of -n says so for itself: had it been started so, it would compile all packages that it imports.
+    """
+    starts_workers = getattr(session.config.option, "numprocesses", None) and not hasattr(session.config, "workerinput")
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") and not starts_workers:
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 
 
 def pytest_collection_finish() -> None:
