@@ -131,7 +131,7 @@ def test_the_gpt_program(tmp_path: Path) -> None:
 
 
 # -- BERT -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("width, heads, length", [(32, 4, 12), (48, 6, 7)])
+@pytest.mark.parametrize("width, heads, length", [(32, 4, 12), pytest.param(48, 6, 7, marks=pytest.mark.slow)])
 def test_a_bert_layer_is_that_of_torch(width: int, heads: int, length: int) -> None:
     """The loss and every gradient, with padding."""
     bert = example("bert_layer")

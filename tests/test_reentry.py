@@ -77,7 +77,7 @@ QUICK = [s for s in one_of_each(SAMPLES) if s.op not in _COMPOSITES or s.op in (
 LONG = ("mlp_gradient", "mlp_gradient_of_symbolic_batch")
 
 
-@pytest.mark.parametrize("name", thinned((name for name in PROGRAMS if name not in LONG), 3))
+@pytest.mark.parametrize("name", thinned((name for name in PROGRAMS if name not in LONG), 5))
 def test_programs(name: str) -> None:
     check(PROGRAMS[name], IN_TURN)
 

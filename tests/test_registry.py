@@ -157,8 +157,8 @@ def test_text_reads_back(name: str) -> None:
             assert isinstance(again, Module)
             verify(again)
             assert to_text(again, generic) == text
-            for a, b in zip(run(again, sample.arguments()), wanted, strict=True):
-                assert difference(a, b, "bits") is None, str(sample)
+        for a, b in zip(run(again, sample.arguments()), wanted, strict=True):
+            assert difference(a, b, "bits") is None, str(sample)
 
 
 # -- fold -------------------------------------------------------------------------------------------------------------
