@@ -60,6 +60,23 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the output of file cases into their CHECK lines")
+    parser.addoption("--shard", type=shard, default=(0, 1), metavar="I/N", help="of the tests one in N, from I = 0 on")
+
+
+def shard(text: str) -> tuple[int, int]:
+    number, count = map(int, text.split("/"))
+    if not 0 <= number < count:
+        raise ValueError
+    return number, count
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After -m and -k have chosen: tests of a file go to different shards, so that these take about as long."""
+    number, count = config.getoption("shard")
+    if count > 1:
+        config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % count != number])
+        items[:] = items[number::count]
 
 
 def leaves_out_slow(config: pytest.Config) -> bool:
