@@ -102,8 +102,9 @@ def without_slow(mark: pytest.Mark) -> pytest.Mark:
     names, values, *others = mark.args
     values = list(values)
     kept = [not any(m.name == "slow" for m in getattr(value, "marks", ())) for value in values]
-    keywords: dict[str, Any] = {k: list(itertools.compress(v, kept)) if k == "ids" and isinstance(v, Sequence) else v
-                for k, v in mark.kwargs.items()}
+    keywords = dict[str, Any](mark.kwargs)
+    if isinstance(ids := keywords.get("ids"), Sequence):
+        keywords["ids"] = list(itertools.compress(ids, kept))
     return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
 
 
