@@ -122,6 +122,7 @@ def test_the_gpt_writes_the_same_text_every_time() -> None:
     assert first == second and len(first) == 21 and first[0] == "O" and model.training
 
 
+@pytest.mark.slow
 def test_the_gpt_program(tmp_path: Path) -> None:
     file = tmp_path / "gpt.safetensors"
     out = run("gpt", "--steps", "30", "--context", "16", "--layers", "1", "--width", "32", "--batch", "8", "--dropout",
