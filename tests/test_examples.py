@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def example(name: str) -> ModuleType:
 
 def run(name: str, *arguments: str) -> str:
     done = subprocess.run([sys.executable, str(ROOT / "examples" / f"{name}.py"), *arguments], capture_output=True,
-                          text=True, cwd=ROOT, env={"PYTHONPATH": str(ROOT), "PATH": ""}, timeout=300)
+                          text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT), "PATH": ""}, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -121,6 +122,7 @@ def test_the_gpt_writes_the_same_text_every_time() -> None:
     assert first == second and len(first) == 21 and first[0] == "O" and model.training
 
 
+@pytest.mark.slow
 def test_the_gpt_program(tmp_path: Path) -> None:
     file = tmp_path / "gpt.safetensors"
     out = run("gpt", "--steps", "30", "--context", "16", "--layers", "1", "--width", "32", "--batch", "8", "--dropout",
@@ -130,7 +132,7 @@ def test_the_gpt_program(tmp_path: Path) -> None:
 
 
 # -- BERT -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("width, heads, length", [(32, 4, 12), (48, 6, 7)])
+@pytest.mark.parametrize("width, heads, length", [(32, 4, 12), pytest.param(48, 6, 7, marks=pytest.mark.slow)])
 def test_a_bert_layer_is_that_of_torch(width: int, heads: int, length: int) -> None:
     """The loss and every gradient, with padding."""
     bert = example("bert_layer")

@@ -357,11 +357,11 @@ def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(code, "_cache", {})
     monkeypatch.setattr(code, "RECENT", 3)
     before = None
-    for i in range(12):                                      # each has a signature of its own, so a wrapper, too
-        f, x = mlc.compile(lambda x, i=i: mlc.tanh(x) * i), np.ones((300, 300 + i), np.float32)
-        np.testing.assert_allclose(f(x).numpy(), np.tanh(x) * i, rtol=1e-6)
+    for i in range(8):                                       # each has a signature of its own, so a wrapper, too
+        f, x = mlc.compile(lambda x, i=i: x * i), np.ones((300, 300 + i), np.float32)
+        np.testing.assert_array_equal(f(x).numpy(), x * i)
         gc.collect()
-        if i == 5:
+        if i == 4:
             before = mapped()
     assert mapped() == before and len(code._cache) == 3
     mlc.set_num_threads(mlc.get_num_threads())               # tells only libraries that are still there

@@ -434,9 +434,10 @@ def test_operation_counts(name: str, limit: int) -> None:
     assert native(name, 32)[1] <= limit
 
 
-def chunks(size: int = 2**22) -> Iterator[Array]:
-    for start in range(0, 2**32, size):
-        yield np.arange(start, start + size, dtype=np.uint32).view(np.float32)
+def chunks(size: int = 2**22, step: int = 61) -> Iterator[Array]:
+    """One in so many floats, of every exponent and with all ends of mantissas; all of them (1) take hours."""
+    for start in range(0, 2**32, size * step):
+        yield (np.arange(start, start + size * step, step) % 2**32).astype(np.uint32).view(np.float32)
 
 
 CHUNK = 2**22
@@ -467,7 +468,7 @@ def test_levels_give_the_same_bits(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNARY)
-def test_f32_error_over_all_floats(name: str) -> None:
+def test_f32_error_over_floats_of_every_size(name: str) -> None:
     """The error, and the same bits at every level; `pytest -s` prints it."""
     worst = 0.0
     for x in chunks(CHUNK):
@@ -475,7 +476,7 @@ def test_f32_error_over_all_floats(name: str) -> None:
         assert all(same(r, results[0]) for r in results)
         with np.errstate(all="ignore"):
             worst = max(worst, ulp_error32(results[0], FLOAT64[name](x.astype(np.float64))))
-    print(f"{name}: {worst:.4f} ULP over all 2^32 floats; the same bits at {', '.join(RUNNABLE)}")
+    print(f"{name}: {worst:.4f} ULP over one in 61 of all floats; the same bits at {', '.join(RUNNABLE)}")
     assert worst <= BOUND32[name]
 
 

@@ -9,6 +9,7 @@ import ast
 import inspect
 import sys
 import textwrap
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -81,6 +82,7 @@ def test_the_inputs_reach_every_line(name: str) -> None:
     assert not lines - reached - {code.co_firstlineno for code in codes}
 
 
+@cache
 def nodes(name: str) -> set[str]:
     """The kinds of nodes in a program."""
     text = textwrap.dedent(inspect.getsource(PROGRAMS[name][0]))

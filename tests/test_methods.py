@@ -54,6 +54,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.usefixtures("interpreted")
 def test_values(case: Case) -> None:
     rng = np.random.default_rng(1)
     args = [made(x, rng) for x in case.args]

@@ -45,6 +45,13 @@ def test_numpy_functions_take_tensors() -> None:
         a += mlc.ones(2)
 
 
+def test_a_number_has_no_dimension_to_divide() -> None:
+    with pytest.raises(UserError, match="MLC0364"):
+        mlc.narrow(0.0, -1, 0, 1)
+    with pytest.raises(UserError, match="MLC0364"):
+        mlc.unflatten(mlc.tensor(1.5), 0, (1,))
+
+
 def test_numbers_of_any_length_and_tensors_of_one_element() -> None:
     assert mlc.linspace(1 << 70, -(1 << 63), 2).tolist() == [2.0**70, -2.0**63]
     assert mlc.roll(mlc.tensor(1.5), 3, 0).item() == 1.5

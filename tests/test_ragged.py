@@ -172,7 +172,7 @@ STEPS: list[Callable[[Any], Any]] = [
     lambda y: y.softmax(0) + y, lambda y: y[(y * 3).floor() != 0]]
 
 
-@pytest.mark.parametrize("seed", thinned(range(12), 3))
+@pytest.mark.parametrize("seed", thinned(range(12), 6))
 def test_random_programs(seed: int) -> None:
     """Five steps one after the other, on what the first of them picks; and the gradient of the sum."""
     rng = np.random.default_rng(seed)
@@ -245,7 +245,7 @@ def branch(x: Any) -> Any:
     return out
 
 
-@pytest.mark.parametrize("f", thinned([for_loop, carried, carried_while, while_loop, branch], 2))
+@pytest.mark.parametrize("f", thinned([for_loop, carried, carried_while, while_loop, branch], 3))
 def test_loops_and_conditions(f: Callable[[Any], Any]) -> None:
     for sign in (1, -1):
         x = sign * np.random.default_rng(0).normal(size=7).astype(np.float32)

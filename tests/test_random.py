@@ -13,6 +13,7 @@ from mlc import random
 from mlc.dialects.tensor.random import threefry_arrays
 from mlc.ir.diag import UserError
 from tests.fake_device import FakeDevice
+from tests.public_case import thinned
 
 KEY = mlc.random.key(2024)
 COUNT = 20_000
@@ -61,6 +62,7 @@ def test_eager_and_compiled_give_the_same_bits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.usefixtures("interpreted")
 def test_every_lane_and_every_turn_has_the_bits_that_its_key_has_alone(name: str) -> None:
     keys = mlc.random.split(KEY, 3)
     alone = np.stack([DRAWS[name](key).numpy() for key in keys])
@@ -68,7 +70,7 @@ def test_every_lane_and_every_turn_has_the_bits_that_its_key_has_alone(name: str
         assert mlc.compile(many)(keys).numpy().tobytes() == alone.tobytes()
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize("name", thinned(DRAWS, 2))
 def test_a_gpu_draws_the_same_bits(name: str, device: FakeDevice) -> None:
     assert mlc.compile(DRAWS[name], target="cuda")(KEY).numpy().tobytes() == DRAWS[name](KEY).numpy().tobytes()
 
@@ -92,6 +94,7 @@ CONTINUOUS: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", CONTINUOUS)
+@pytest.mark.usefixtures("interpreted")
 def test_distribution(name: str, dtype: str) -> None:
     """Kolmogorov and Smirnov: the empirical distribution is nowhere farther off than in one of a million runs."""
     draw, distribution = CONTINUOUS[name]
@@ -111,6 +114,7 @@ def test_uniform_digits() -> None:
         assert y.max() < 1 and (y * 2.0 ** digits % 1 == 0).all()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_moments_and_independence() -> None:
     a, b = (mlc.random.normal(k, (COUNT,)).numpy() for k in mlc.random.split(KEY).numpy())
     error = 5 / math.sqrt(COUNT)
@@ -118,6 +122,7 @@ def test_moments_and_independence() -> None:
     assert abs((a * b).mean()) < error and abs((a[1:] * a[:-1]).mean()) < error
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_discrete() -> None:
     error = 5 / math.sqrt(COUNT)
     assert abs(mlc.random.bernoulli(KEY, 0.3, (COUNT,)).numpy().mean() - 0.3) < error
@@ -133,6 +138,7 @@ def test_discrete() -> None:
     assert set(mlc.random.choice(KEY, np.array([3, 5], np.float32), (50,)).tolist()) == {3.0, 5.0}
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_dropout() -> None:
     x = np.ones(COUNT, np.float32)
     y = mlc.random.dropout(KEY, x, 0.25).numpy()
@@ -160,6 +166,7 @@ def test_refused(wrong: Callable[[], Any]) -> None:
         wrong()
 
 
+@pytest.mark.usefixtures("interpreted")
 def test_names_of_pytorch() -> None:
     key, x = random.key(3), mlc.zeros(2, 3, dtype="float64")
     same = {"rand": (random.rand(key, 2, 3), random.uniform(key, (2, 3))),

@@ -154,11 +154,11 @@ def test_text_reads_back(name: str) -> None:
         for generic in (False, True):
             text = to_text(inside, generic)
             again = parse_module(text)
-            assert isinstance(again, Module)
             verify(again)
             assert to_text(again, generic) == text
-            for a, b in zip(run(again, sample.arguments()), wanted, strict=True):
-                assert difference(a, b, "bits") is None, str(sample)
+        assert isinstance(again, Module)
+        for a, b in zip(run(again, sample.arguments()), wanted, strict=True):
+            assert difference(a, b, "bits") is None, str(sample)
 
 
 # -- fold -------------------------------------------------------------------------------------------------------------
@@ -280,12 +280,12 @@ DIFFERENTIABLE = [s for s in SAMPLES if isinstance(s.build()[1].results[0].type,
 """What differences can check; test_tensor_ops has the rest: kinks, and what stop_gradient stops."""
 
 
-@pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 2), ids=ids(DIFFERENTIABLE))
+@pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 3), ids=ids(DIFFERENTIABLE))
 def test_vjp_against_differences(sample: Sample) -> None:
     check_gradient(sample, 1)
 
 
-@pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 3), ids=ids(DIFFERENTIABLE))
+@pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 5), ids=ids(DIFFERENTIABLE))
 def test_second_derivative_against_differences(sample: Sample) -> None:
     check_gradient(sample, 2)
 
@@ -326,14 +326,13 @@ def subsets(count: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["vmap"]])
 def test_vmap_is_a_loop_over_lanes(name: str) -> None:
-    """Every operation, with each choice of operands that lanes have of their own, is what it is for each lane.
+    """Every operation, with operands of which each lane has its own, is what it is for each lane.
 
-    Any number of lanes is met with some sample and choice.
+    Of samples and choices of operands every second, with the numbers of lanes in turn.
     """
-    turn = itertools.cycle(LANES)
-    for sample in samples_of(name):
-        for batched, (lanes, count) in zip(subsets(len(sample.types)), turn):
-            check_vmap(sample, batched, lanes, count)
+    chosen = [(sample, batched) for sample in samples_of(name) for batched in subsets(len(sample.types))][::2]
+    for (sample, batched), (lanes, count) in zip(chosen, itertools.cycle(LANES)):
+        check_vmap(sample, batched, lanes, count)
 
 
 @pytest.mark.slow
@@ -381,7 +380,7 @@ def taken_apart(sample: Sample) -> Module:
     return inside
 
 
-@pytest.mark.parametrize("sample", COMPOSITES, ids=ids(COMPOSITES))
+@pytest.mark.parametrize("sample", thinned_by(operation, COMPOSITES, 2), ids=ids(COMPOSITES))
 def test_decomposition_is_the_meaning(sample: Sample) -> None:
     args = sample.arguments()
     for want, got in zip(run(sample.build()[0], args), run(taken_apart(sample), args), strict=True):

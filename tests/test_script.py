@@ -106,7 +106,7 @@ def defined(source: str, name: str = "f") -> Callable[..., Any]:
     return namespace[name]  # type: ignore[no-any-return]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(body=blocks(2, False), calls=st.lists(st.tuples(*[st.integers(-9, 9)] * 3), min_size=3, max_size=3))
 def test_random_programs(body: list[str], calls: list[tuple[int, int, int]]) -> None:
     f = defined("\n".join(["def f(a, b, c):", *_indented(body), "    return a, b + c", ""]))

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import mlc
+import mlc.nn.functional as F
+from mlc.ir.diag import UserError
 from tests import size_sweep
 from tests.public_case import Case, Input, look_up
 from tests.test_public_functions import CASES as OWN
@@ -38,6 +40,28 @@ def check(case: Case) -> None:
 @pytest.mark.usefixtures("interpreted")
 def test_some(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("args, f, message", [
+    ([(3, 0, 8)], lambda x: F.interpolate(x[None], size=(4, 4)), "an image of size"),
+    ([(2, 4, 5, 8), (2, 0, 5, 8)], lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
+     "do not share"),
+    ([(3, 2)], lambda x: x.unfold(1, 3, 1), "windows of 3"),
+], ids=["image", "heads", "windows"])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.usefixtures("interpreted")
+def test_what_has_no_size_for_it_is_refused(args: Any, f: Any, message: str, dynamic: bool) -> None:
+    with pytest.raises(UserError, match=message):
+        mlc.compile(f, dynamic=dynamic)(*(np.ones(shape, np.float32) for shape in args))
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_one_row_and_no_row() -> None:
+    """Of one row the covariance is a number; a size that is kept may be 0."""
+    calls = [[np.ones(shape, np.float32)] for shape in ((2, 3), (1, 3), (1, 1))]
+    assert not list(size_sweep.difference(lambda x: mlc.cov(x), calls))
+    calls = [[np.ones(shape, np.float32)] for shape in ((3, 4, 8), (3, 0, 8))]
+    assert not list(size_sweep.difference(lambda x: F.adaptive_avg_pool2d(x, (None, 4)), calls))
 
 
 @pytest.mark.slow

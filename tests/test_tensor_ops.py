@@ -421,7 +421,7 @@ def test_runs_are_as_defined(count: int, run: int, length: int) -> None:
 @pytest.mark.parametrize("kind", ["normal", "uniform"])
 def test_sums_are_as_exact_as_those_of_numpy(length: int, kind: str) -> None:
     rng = np.random.default_rng(length)
-    count = max(32, 2 ** 21 // length)
+    count = max(24, 2 ** 20 // length)
     made = [getattr(rng, kind)(size=length).astype(np.float32) for _ in range(count)]
     exact = [math.fsum(x) for x in made]
     ours = [reduce_in_order(x, (0,), "lanes<64, 32>", np.add, 0.0) - e for x, e in zip(made, exact)]

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
@@ -54,9 +55,13 @@ def check(entry: Any, m: int, n: int, k: int, turn_left: bool, turn_right: bool,
 TURNS = [(False, False), (False, True), (True, False), (True, True)]
 
 
-@pytest.mark.parametrize("turns", TURNS)
-@pytest.mark.parametrize("shape", [(1, 100, 33), (1, 2000, 40), (3, 70, 1030), (7, 5, 3), (37, 70, 21), (64, 64, 64),
-                                   (100, 130, 64), (90, 200, 300), (130, 65, 801), (250, 9, 20)])
+SHAPES = [(1, 100, 33), (1, 2000, 40), (3, 70, 1030), (7, 5, 3), (37, 70, 21), (64, 64, 64), (100, 130, 64),
+          (90, 200, 300), (130, 65, 801), (250, 9, 20)]
+
+
+@pytest.mark.parametrize("shape, turns", [
+    pytest.param(*case, marks=[pytest.mark.slow] if i % 3 else [])
+    for i, case in enumerate(itertools.product(SHAPES, TURNS))])
 def test_known_sizes(shape: tuple[int, int, int], turns: tuple[bool, bool]) -> None:
     check(product(*shape, *turns)[0], *shape, *turns)
 

@@ -267,7 +267,7 @@ def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, awei
         raise UserError(f"cov takes at most 2 dimensions, found {x.ndim}", code="MLC0364")
     x = x if x.ndim == 2 else reshape(x, [1, sizes.product(x.shape)])
     found = tracer(_covariances(x, correction, fweights, aweights))
-    return reshape(found, []) if x.shape[0] == 1 else found
+    return reshape(found, []) if sizes.is_equal(x.shape[0], 1) else found
 
 
 def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Operand) -> Tensor:

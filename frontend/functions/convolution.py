@@ -194,8 +194,10 @@ def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Te
         return reshape(tracer(only), [size])
     at, k, s = axis(dimension, x.ndim, "dimension"), plain_int(size, "size"), plain_int(step, "step")
     n = x.shape[at]
+    message = f"windows of {k}, one every {s}, in a dimension of {n}"
     if k < 1 or s < 1 or (isinstance(n, int) and k > n):
-        raise UserError(f"windows of {k}, one every {s}, in a dimension of {n}", code="MLC0366")
+        raise UserError(message, code="MLC0366")
+    need(n - k, message)
     spread = emit(T.Windows, x, at, k, s)
     return permute(spread, [*(a for a in range(spread.ndim) if a != at + 1), at + 1])
 

@@ -160,7 +160,7 @@ def _heads(q: Tracer, k: Tracer, v: Tracer, grouped: bool) -> tuple[Tracer, Trac
     """The operands with the same batch dimensions; heads of queries that share keys as a dimension of their own."""
     heads = 0
     if grouped and q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
-        if k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3] != 0:
+        if k.shape[-3] != v.shape[-3] or k.shape[-3] == 0 or q.shape[-3] % k.shape[-3] != 0:
             raise UserError(f"{q.shape[-3]} heads of queries do not share {k.shape[-3]} heads of keys and "
                             f"{v.shape[-3]} of values", code="MLC0367")
         heads = q.shape[-3] // k.shape[-3]

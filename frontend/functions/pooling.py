@@ -210,9 +210,11 @@ def _divided(x: Tracer, out: Sequence[Dim], fill: float | int) -> tuple[Tracer, 
     total: Any = number(1, i64)
     for i, (n, o) in enumerate(zip(x.shape[2:], out)):
         at = 2 + 2 * i
-        if o == 0:
+        if n == o:                                         # also of 0 elements: None keeps what is there
+            x = reshape(x, [*x.shape[:at], n, 1, *x.shape[at + 1:]])
+        elif o == 0:
             raise UserError("output_size = 0", code="MLC0360")
-        if n % o == 0:
+        elif n % o == 0:
             x = reshape(x, [*x.shape[:at], o, n // o, *x.shape[at + 1:]])
             total = total * (n // o if isinstance(n, int) else tracer(n // o))
         elif isinstance(n, int) and isinstance(o, int):

@@ -59,6 +59,8 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
 def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int], list[float]]:
     """The sizes of the result, and how many pixels of the input one of its pixels stands for."""
     spatial = x.ndim - 2
+    if 0 in x.shape[2:]:
+        raise UserError(f"an image of size {list(x.shape[2:])}", code="MLC0358")
     if (size is None) == (factor is None):
         raise UserError("interpolate needs either size or scale_factor", code="MLC0353")
     given = size if factor is None else factor

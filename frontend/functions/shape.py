@@ -130,7 +130,7 @@ def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
     """One dimension made several; one size may be -1."""
     x = tracer(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     return reshape(x, [*x.shape[:at], *resolved(shape_of(sizes), x.shape[at]), *x.shape[at + 1:]])
 
 
@@ -272,7 +272,7 @@ def select(input: Operand, dim: int, index: int) -> Tensor:
 def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
     """input[start : start + length] along `dim`"""
     x = tracer(input)
-    at = axis(dim, x.ndim)
+    at = axis(dim, x.ndim, scalar=False)
     n, first, count = x.shape[at], size(start, "start"), size(length, "length")
     if isinstance(first, int) and first < 0:
         first = n + first
