@@ -23,7 +23,7 @@ from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
 from mlc.passes import pipeline
-from mlc.tools import check, cli, derivatives, inputs, redzones
+from mlc.tools import check, cli, derivatives, inputs, otherwise, redzones
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -175,7 +175,7 @@ def planted_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def emit_wrong(*args: Any) -> str:
         text = str(emit(*args))
-        return text.replace(" fadd ", " fsub ") if check.narrow_target() in args else text
+        return text.replace(" fadd ", " fsub ") if otherwise.narrow_target() in args else text
 
     monkeypatch.setattr(units, "emit_part", emit_wrong)
 
@@ -203,7 +203,7 @@ def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WIDE = host().vector_bits
-NARROW = check.narrow_target().vector_bits
+NARROW = otherwise.narrow_target().vector_bits
 
 
 @pytest.mark.parametrize("plant, message", [
