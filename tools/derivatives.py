@@ -39,7 +39,7 @@ LARGEST, REPEATS = 1 << 14, 2
 
 def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] | None:
     """What is wrong with a derivative that `entry` takes, and where; None if nothing is, or if there is none."""
-    if not any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk()):
+    if not are_taken(module):
         return None
     wide = in_f64(module)
     try:
@@ -49,6 +49,11 @@ def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] 
     except Error:                                          # it needs the types that it has, or raises by itself
         return None
     return watching.found
+
+
+def are_taken(module: Op) -> bool:
+    """Whether a module holds derivatives as operations."""
+    return any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk())
 
 
 def _is_float(x: Array) -> bool:

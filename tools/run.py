@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from mlc.ir import changes
 from mlc.ir.core import Op
-from mlc.ir.diag import InternalError, UserError
+from mlc.ir.diag import Error, InternalError, UserError
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproducer_pipeline
 from mlc.ir.verify import verify
@@ -262,9 +263,22 @@ def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
 
 
 def name_the_pass(module: Any) -> None:
-    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is."""
+    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is; of fuse,
+    if what a later one refuses is a kernel that fuse need not have made."""
     from mlc.backends.target import host
-    pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+    from mlc.tools.check import DECIDE, FAILURES
+    given = module.clone()
+    try:
+        pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+    except InternalError as error:
+        try:
+            for number, step in enumerate(pipeline.steps("llvm", host().vector_bits), 1):
+                with changes.chosen(changes.Choice(()) if step.transform.name == "fuse" else changes.choice()):
+                    step.apply(given, number)
+        except (Error, *FAILURES):
+            raise error from None
+        raise InternalError(f"pass fuse makes what another one refuses: {error.message}", code="MLC0901",
+                            loc=error.loc, notes=(f"all is well where fuse {DECIDE['fuse']}",)) from error
 
 
 def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:
