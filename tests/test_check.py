@@ -1,8 +1,11 @@
 """mlc run --check: a planted mistake is found, the pass and the rule are named, and what is left replays it."""
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +18,7 @@ import mlc
 from mlc.backends.cpu import threads
 from mlc.backends.target import host
 from mlc.dialects import arith, tensor
+from mlc.dialects.tensor.composite import sum_kept
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import InternalError
 from mlc.ir.interp import run_function
@@ -22,8 +26,8 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
-from mlc.passes import pipeline
-from mlc.tools import check, cli, derivatives, inputs, otherwise, redzones
+from mlc.passes import fix_numerics, pipeline, sweeps
+from mlc.tools import check, cli, derivatives, expansions, inputs, otherwise, redzones
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -434,3 +438,101 @@ def test_reproducers_hold_arrays_of_every_type() -> None:
         assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     module: Op = parse_module(text)              # MLIR's resources do not disturb the parser
     assert run_function(module, "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)])
+
+# -- other numbers ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(), (3,), (40, 5)])
+def test_every_argument_gets_every_peculiar_number(shape: tuple[int, ...]) -> None:
+    """Zeros by their sign; in the first rounds nothing is infinite."""
+    x, i = np.linspace(5.0, 6.0, int(np.prod(shape))).reshape(shape), np.arange(7)
+    tried = [*otherwise.rounds([x, x, i])]
+    for k in (0, 1):
+        seen = {str(float(n)) for given in tried for n in given[k].reshape(-1)}
+        assert {str(n) for group in otherwise.PECULIAR for n in group} <= seen
+        assert np.isfinite(tried[0][k]).all() and tried[0][k].shape == shape
+    assert -2**31 in tried[-2][2] and all((given[2] == i).all() for given in tried[:-2])
+
+
+SOFTMAX = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.softmax %x {axis = 1} : tensor<2x3xf32>
+  func.return %0 : tensor<2x3xf32>
+}
+"""
+
+
+def test_a_softmax_that_overflows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's numbers are small, and a whole program of numbers that are not is excused."""
+    def run() -> None:
+        check.Check(parse_module(SOFTMAX, "softmax.mlir"), "main", [np.zeros((2, 3), np.float32)], keep=False).run(
+            parse_pipeline("decompose"))
+
+    run()
+
+    def decompose(self: tensor.Softmax) -> Value:
+        e = tensor.Exp(self.x).result
+        return e / sum_kept(e, (self.axis,))
+
+    monkeypatch.setattr(tensor.Softmax, "decompose", decompose)
+    with pytest.raises(InternalError, match=r"decompose: tensor\.softmax becomes what gives nan in place of") as caught:
+        run()
+    assert caught.value.code == "MLC0663" and caught.value.loc.line == 2
+
+
+def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five units of the last place: five parts in ten million."""
+    right = fix_numerics.EXPANSIONS["tensor.tanh"]
+    module = parse_module("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = tensor.tanh %x : tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}""", "tanh.mlir")
+    step, = parse_pipeline("fix_numerics")
+    assert expansions.mistake(module, step, {}) is None
+    monkeypatch.setitem(fix_numerics.EXPANSIONS, "tensor.tanh", lambda b, x: b.mul(right(b, x), b.const(1 + 5e-7, x)))
+    found = expansions.mistake(module, step, {})
+    assert found is not None and re.search(r"tensor\.tanh of .* units of the last place off", found[0])
+    assert found[1].line == 2
+
+
+# -- what ends the process --------------------------------------------------------------------------------------------
+def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = redzones.FencedEntry.call
+
+    def call_wrong(self: redzones.FencedEntry, arrays: Any, sizes: Any = None) -> Any:
+        if threads.get_num_threads() == 2:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return call(self, arrays, sizes)
+
+    monkeypatch.setattr(redzones.FencedEntry, "call", call_wrong)
+    with pytest.raises(InternalError, match="and 2 threads ends the process by SIGSEGV") as caught:
+        check.check(parse_module(MODEL_MLIR), "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)],
+                    keep=False)
+    assert caught.value.code == "MLC0905"
+
+
+def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads there changes nothing, so only a page that may not be read shows it."""
+    call = vars(redzones.FencedEntry)["_run"]
+
+    def run_wrong(self: redzones.FencedEntry, inputs: Any, *more: Any) -> Any:
+        ctypes.string_at(inputs[0], 2 * 16 * 4 + 1)
+        return call(self, inputs, *more)
+
+    monkeypatch.setattr(redzones.FencedEntry, "_run", run_wrong)
+    with pytest.raises(InternalError, match="its memory at the end of a page ends the process by SIG"):
+        check.check(parse_module(MODEL_MLIR), "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)],
+                    keep=False)
+
+
+# -- who decided ------------------------------------------------------------------------------------------------------
+def test_who_writes_over_an_operand_that_is_read_again_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter copies the operands of a kernel; what comes of it shows only where kernels have become loops."""
+    def f(x: Any) -> Any:
+        a = x @ x
+        return (a.flip(0) + a) @ x
+
+    x = np.random.default_rng(0).standard_normal((5, 5))
+    module = mlc.lower(f, args=[x], level="trace").module
+    check.check(module.clone(), "main", [x], keep=False)
+    monkeypatch.setattr(sweeps.Sweeps, "may_overwrite", lambda self, argument, result: True)
+    with pytest.raises(InternalError, match="pass bufferize changes the answer of @main") as caught:
+        check.check(module, "main", [x], keep=False)
+    assert "goes right where bufferize lets no two values share memory" in caught.value.notes[0]
