@@ -92,9 +92,11 @@ class Checks:
 
     every_call  whether they are compared with plain Python: what `mlc run --check` asks for
     anomaly     what is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly
+    apart       runs what may end the process; what that raises it raises
     """
 
     every_call = False
+    apart: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
     anomaly: Callable[[Sequence[Any], Callable[[], Op], Sequence[Any]], None] | None = None
 
 
@@ -263,7 +265,8 @@ class Compiled:
             raise compiled.error
         if again is not None:
             donated = [i for i, name in enumerate(self.names[: len(args)]) if name in self.donate]
-            checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result, donated)
+            Checks.apart(lambda: checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result,
+                                                          donated))
         return compiled.result
 
     def _module(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Op:

@@ -6,7 +6,7 @@ import argparse
 import os
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -18,6 +18,7 @@ from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproduce
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, report
+from mlc.tools.child import asked
 
 EXAMPLES = """examples:
   mlc run model.mlir --seed 1
@@ -29,6 +30,8 @@ EXAMPLES = """examples:
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
 """Options that say something about the call of one function, and nothing about a Python program."""
+SECONDS_APART = 60
+"""How long calls of the wrappers of one function may take."""
 OF_RANDOM_ARRAYS = ("args", "sizes", "seed")
 
 
@@ -237,12 +240,33 @@ def checking() -> Iterator[list[CheckedExecutable]]:
         return made[-1]
 
     code.executable = executable
+    saved, Checks.apart = Checks.apart, staticmethod(apart)
     Checks.every_call = True
     try:
         yield made
     finally:
         code.executable = original
+        Checks.apart = saved
         Checks.every_call = False
+
+
+def apart(work: Callable[[], None]) -> None:
+    """Do some work, of which only what it raises counts, in a process of its own; InternalError if it ends that."""
+    from mlc.frontend.location import user_loc
+
+    def question() -> tuple[str, str | None]:
+        try:
+            work()
+        except InternalError as error:
+            return error.message, error.code
+        return "", None
+
+    answer, died = asked(question, SECONDS_APART)
+    if answer is None:
+        raise InternalError(f"an emitted wrapper ends its process: {died or 'an exception'}", code="MLC0905",
+                            loc=user_loc())
+    if answer[1] is not None:
+        raise InternalError(answer[0], code=answer[1], loc=user_loc())
 
 
 def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
