@@ -28,6 +28,7 @@ from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
 from mlc.passes import fix_numerics, pipeline, sweeps
 from mlc.tools import check, cli, derivatives, expansions, inputs, otherwise, redzones
+from tests.op_samples import samples_of
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -490,6 +491,19 @@ def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch:
     found = expansions.mistake(module, step, {})
     assert found is not None and re.search(r"tensor\.tanh of .* units of the last place off", found[0])
     assert found[1].line == 2
+
+
+def test_what_operations_become_is_what_they_mean() -> None:
+    """All composites and elementary functions, in each float type that one of their samples has."""
+    classes = [c for c in vars(tensor).values() if isinstance(c, type) and issubclass(c, Op) and (
+        hasattr(c, "decompose") or c.name in fix_numerics.EXPANSIONS)]
+    assert len(classes) > 60
+    for cls in classes:
+        samples = {str(sample.types[:1] and sample.types[0].dtype): sample for sample in samples_of(cls.name)}
+        for sample in samples.values():
+            module, _ = sample.build()
+            for step in parse_pipeline("decompose,fix_numerics"):
+                assert (str(sample), expansions.mistake(module, step, {})) == (str(sample), None)
 
 
 # -- what ends the process --------------------------------------------------------------------------------------------

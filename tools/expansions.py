@@ -19,6 +19,8 @@ import numpy as np
 from mlc import rounding
 from mlc.dialects import func
 from mlc.dialects.builtin import module as new_module
+from mlc.dialects.tensor import linalg
+from mlc.dialects.tensor.along_axis import AlongAxis
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.ir import sizes
 from mlc.ir.core import Op, at_end
@@ -44,6 +46,10 @@ MORE = 4.0
 """Units of the last place that float64 may be off more: it is compared with numpy, which is not exact either."""
 
 
+SORTED = "tensor.search_sorted"
+"""Means something for numbers in order only. Left out is linear algebra, too, where any rounding may be magnified."""
+
+
 def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] | None:
     """What a pass makes of an operation of `module` that differs from what it means, and where that operation is.
 
@@ -57,7 +63,8 @@ def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] 
             continue
         seen.add(key)
         message = None
-        if step.transform.name == "decompose" and is_composite(op):
+        if step.transform.name == "decompose" and is_composite(op) and not (
+                op.name == SORTED or type(op).__module__.startswith(linalg.__name__)):
             message = _of_composite(op, step, numbers)
         elif step.transform.name == "fix_numerics" and op.name in EXPANSIONS and isinstance(
                 op.results[0].type.dtype, FloatType):
@@ -76,6 +83,8 @@ FILLS: tuple[Callable[[np.random.Generator, tuple[int, ...]], Array], ...] = (
     lambda rng, shape: np.full(shape, -np.inf),
 )
 """Numbers for the operands of a composite, one way after the other."""
+FINITE = 3
+"""So many of them are finite; others are for what says what infinities mean."""
 
 
 def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
@@ -89,7 +98,7 @@ def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
             return None
     if sum(int(np.prod(s)) for s in shapes) > LARGEST:
         return None
-    for fill in FILLS:
+    for fill in FILLS if isinstance(op, Elementwise | AlongAxis) else FILLS[:FINITE]:
         rng = np.random.default_rng(0)
         arrays = [_operand(fill, rng, s, v.type.dtype) for s, v in zip(shapes, op.operands)]
         try:
@@ -98,7 +107,7 @@ def _of_composite(op: Op, step: Step, numbers: dict[str, int]) -> str | None:
             after = inside.clone()
             step.apply(after)
             got = Interpreter(after).run("main", [a.copy() for a in arrays])
-        except Error:                                      # an index out of range, or none of these numbers are for it
+        except (Error, np.linalg.LinAlgError):             # an index out of range, or none of these numbers are for it
             continue
         pairs = [*zip(map(np.asarray, got), map(np.asarray, want))]
         if all(_unlike(a, b, 0.0) is None for a, b in pairs):
