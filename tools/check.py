@@ -295,9 +295,12 @@ class Check:
         """How far rounding may move the results of the program that the pass was given.
 
         This is asked for where something differs, so it is worth many trials: of a step of Adam along a gradient that
-        is rounding alone, one trial in two has the other sign.
+        is rounding alone, one trial in two has the other sign. Of other numbers than the program's own, a result of
+        which not one digit is certain is any number.
         """
-        return rounding.spread(self.before, self.entry, self.arrays, self.outcome.results, rounding.MANY)
+        slack = rounding.spread(self.before, self.entry, self.arrays, self.outcome.results, rounding.MANY)
+        return [np.where((s > 0) & (s >= np.abs(r.astype(np.float64))), np.inf, s) if self.odd else s
+                for s, r in zip(slack, self.outcome.results)]
 
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
         """The error that names the pass, the rule if there is one, and the line that replays it."""
