@@ -45,8 +45,8 @@ RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 
 """Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
 PATIENCE = 3
 """With other numbers a program may take so many times as many operations as with its own."""
-WORK = 40_000
-"""As many operations the rounds of other numbers may take together, where there is more than one."""
+WORK, FEWEST = 3000, 8
+"""So many operations rounds of other numbers may take together, where there are more than the fewest."""
 
 DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
 """Passes that choose what those after them have to live with, and what they do where they make no choice."""
@@ -481,11 +481,11 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
         raise
     runs = list[Check]()
 
-    def checked(given: Sequence[Any]) -> Check:
-        return Check(module.clone(), entry, given, exact, keep=keep, limit=limit, odd=given is not arrays)
+    def checked(given: Sequence[Any], module: Op = module) -> Check:
+        return Check(module, entry, given, exact, keep=keep, limit=limit, odd=given is not arrays)
 
     for given in (*otherwise.rounds(arrays), arrays):
-        if given is not arrays and (len(runs) + 1) * taken > WORK:
+        if given is not arrays and len(runs) >= FEWEST and len(runs) * taken > WORK:
             continue
         try:
             run = checked(given)
@@ -493,14 +493,14 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
             continue
         for level in levels[: None if not runs else -1]:   # where schedules stand, once: it takes the longest
             if run.differs(level) is not None:
-                checked(given).run(steps)
+                checked(given, module.clone()).run(steps)
             run.outcome, run.exact = run.found, True
         if run.outcome.error is None or given is arrays:   # of several errors each level may meet another one first
             runs.append(run)
     if (found := wrong_natively(low, runs, otherwise.narrow_target())) is not None:
         number, message = found
         run = runs[number]
-        checked(arrays if run.odd is False else run.arrays).run(steps)
+        checked(run.arrays if run.odd else arrays, module.clone()).run(steps)
         run.module = low
         raise run.wrong_native(message)
 

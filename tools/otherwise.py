@@ -56,17 +56,16 @@ def other_steps(module: Op) -> list[Step]:
 def rounds(arrays: Sequence[Any]) -> Iterator[list[Array]]:
     """Arguments in which some elements are PECULIAR, then ENDS, then INTEGERS, in as many rounds as the smallest needs.
 
-    Rounds without a change are left out.
+    A part of each group comes first, in case that there is no time for all.
     """
     given = [np.array(a) for a in arrays]
     floats, whole = ([i for i, x in enumerate(given) if x.size and is_kind(x)] for is_kind in (_is_float, _is_whole))
     groups = [*PECULIAR, ENDS] if floats else []
-    for number, group in enumerate(groups):
-        turns = max(math.ceil(len(group) / _room(given[i])) for i in floats)
-        for turn in range(turns):
-            rng = np.random.default_rng([number, turn])
-            yield [_exchanged(x, [group[(turn * _room(x) + k + i) % len(group)] for k in range(_room(x))], rng)
-                   if i in floats else x.copy() for i, x in enumerate(given)]
+    turns = [max(math.ceil(len(group) / _room(given[i])) for i in floats) for group in groups]
+    for turn, number in sorted((turn, number) for number, count in enumerate(turns) for turn in range(count)):
+        group, rng = groups[number], np.random.default_rng([number, turn])
+        yield [_exchanged(x, [group[(turn * _room(x) + k + i) % len(group)] for k in range(_room(x))], rng)
+               if i in floats else x.copy() for i, x in enumerate(given)]
     for part in (1.0, SHARE) if whole else ():
         yield [_exchanged(x, INTEGERS[i % 2:], np.random.default_rng(i), part) if i in whole else x.copy()
                for i, x in enumerate(given)]
