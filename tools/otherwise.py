@@ -31,7 +31,7 @@ ENDS = (1e-40, -1e-310, 3e38, -1e300, 65504.0, 3e-8)
 INTEGERS = (0, -1, 1, 2**31 - 1, -2**31, 31, 32, -7, 2**63 - 1, -2**63, 255, 3)
 """The same for integers, which may also be indices: then the program raises, and so does its code."""
 SHARE, EQUAL = 0.12, 0.15
-"""Which part of an array is exchanged for them, at least one element; and which part for other elements of it."""
+"""Which part of an array is exchanged for them, at the least; and which part for other elements of it."""
 SCHEDULED = "parallelize"
 """The pass after which kernels have their schedules: nothing below chooses."""
 
@@ -80,8 +80,8 @@ def _is_whole(x: Array) -> bool:
 
 
 def _room(x: Array, part: float = SHARE) -> int:
-    """How many elements of an array are exchanged in a round."""
-    return max(1, int(x.size * part))
+    """How many elements of an array are exchanged in a round: two, if that leaves as many as they are."""
+    return max(1 + (x.size > 3), int(x.size * part))
 
 
 def _exchanged(x: Array, numbers: Sequence[float], rng: np.random.Generator, part: float = SHARE) -> Array:
