@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 import mlc
@@ -52,6 +53,7 @@ FIRST: dict[str, tuple[str, ...]] = {
 
 KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "product": (lambda a, b: a @ b, ((33, 70), (70, 37))),
+    "tensor cores": (lambda a, b: a @ b, ((40, 160), (160, 24))),
     "rows": (lambda x: mlc.softmax(x, 1), ((5, 130),)),
     "columns": (lambda x: x.sum(0), ((70, 33),)),
     "turned": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
@@ -108,7 +110,7 @@ def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
     if machine == "cpu":
         check.check(module, "main", arrays, keep=False)
     else:
-        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu"))
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu", products="mma"))
 
 
 def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
@@ -131,6 +133,8 @@ def of_kernels() -> tuple[str, str] | None:
     rng = np.random.default_rng(0)
     for name, (function, shapes) in KERNELS.items():
         arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        if name == "tensor cores":
+            arrays = [a.astype(ml_dtypes.bfloat16) for a in arrays]
         try:
             checked(mlc.lower(function, args=arrays, level="trace").module, arrays, "gpu")
         except Error as error:
