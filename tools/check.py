@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ import numpy as np
 from mlc import rounding
 from mlc.ir import changes, rewrite
 from mlc.ir.core import Op
-from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
+from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, UserError
 from mlc.ir.interp import MAX_STEPS, Interpreter, bind_sizes, run_function
 from mlc.ir.passes import Form, Step, allowances, parse_pipeline
 from mlc.ir.printer import to_text
@@ -28,18 +27,12 @@ from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import derivatives, expansions, files, inputs, otherwise, rules
-from mlc.tools.child import Child
+from mlc.tools.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
-    from mlc.backends.executable import Entry
     from mlc.backends.target import Target
-    from mlc.tools.redzones import Memory
 
 Array = np.ndarray[Any, Any]
-
-TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-"""Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
-
 
 RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 1e-17), "float64": (1e150, 1e-150)}
 """Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
@@ -50,61 +43,6 @@ WORK, FEWEST = 3000, 8
 
 DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
 """Passes that choose what those after them have to live with, and what they do where they make no choice."""
-
-FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
-            IRError, BackendError)
-"""What a pass that is wrong, or the interpreter on what it made, may end with. A UserError is one of these, too."""
-
-
-@dataclass
-class Outcome:
-    """What a call gives: arrays, or the error that it raises."""
-
-    results: list[Array] = field(default_factory=list)
-    error: UserError | None = None
-
-    def difference(self, other: Outcome, exact: bool, slack: Callable[[], Sequence[Array]] | None = None) -> str | None:
-        """None if this agrees with the `other`, else where it does not.
-
-        slack  how far each element may be off, asked for where the tolerance is passed
-        """
-        if self.error is not None or other.error is not None:
-            mine, theirs = (e.message if e is not None else "results" for e in (self.error, other.error))
-            return None if type(self.error) is type(other.error) else f"{mine} in place of {theirs}"
-        if len(self.results) != len(other.results):
-            return f"{len(self.results)} results in place of {len(other.results)}"
-        pairs = list(zip(self.results, other.results))
-        if all(difference(got, want, exact) is None for got, want in pairs):
-            return None
-        allowed: Sequence[Array | float] = slack() if slack is not None and not exact else [0.0] * len(pairs)
-        for i, ((got, want), more) in enumerate(zip(pairs, allowed)):
-            if message := difference(got, want, exact, more):
-                return f"result {i} is {message}"
-        return None
-
-
-def difference(got: Array, want: Array, exact: bool, slack: Array | float = 0.0) -> str | None:
-    """None if two arrays agree, else where they do not. NaNs are alike; exactly, the two zeros differ."""
-    got, want = np.asarray(got), np.asarray(want)
-    if got.dtype != want.dtype or got.shape != want.shape:
-        return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"
-    if got.dtype.name not in TOLERANCES:
-        same = got == want
-    else:
-        a, b = got.astype(np.float64), want.astype(np.float64)
-        both_nan = np.isnan(a) & np.isnan(b)
-        with np.errstate(all="ignore"):
-            if exact:
-                same = (a == b) & (np.signbit(a) == np.signbit(b)) | both_nan
-            else:
-                rtol, atol = TOLERANCES[got.dtype.name]
-                close = np.isclose(a, b, rtol=rtol, atol=atol)
-                close &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))      # a zero has the sign it had
-                same = close | both_nan | ((np.abs(a - b) <= slack) & (np.asarray(slack) > 0))
-    if np.all(same):
-        return None
-    at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
-    return f"{got[at]} in place of {want[at]} at {list(at)} ({int((~same).sum())} of {same.size} differ)"
 
 
 class Check:
@@ -332,6 +270,7 @@ class Check:
         Also with 1 and 2 threads, in memory with red zones, and beside pages that may not be read: InternalError names
         the way that differs, or in which the code ends the process.
         """
+        from mlc.tools.native import wrong_natively
         if (found := wrong_natively(self.module, [self], target)) is not None:
             raise self.wrong_native(found[1])
         self.say("  native code: same to the bit, with 1 and 2 threads, within its memory")
@@ -341,71 +280,10 @@ class Check:
 
     def wrong_native(self, message: str) -> InternalError:
         """The error of native code; `message` says how it was run, and what it did."""
+        from mlc.tools.native import DIES, HANGS
         code = "MLC0905" if any(word in message for word in (DIES, HANGS)) else "MLC0902"
         return self.leave(InternalError(f"native code of @{self.entry}{message}", code=code), self.module, "",
                           "mlc-wrong-native.mlir")
-
-    def natively(self, entry: Entry, count: int | None, memory: Memory | None) -> str | None:
-        """What is wrong with a call of native code; with so many threads, and in this memory."""
-        from mlc.backends.cpu import threads
-        from mlc.tools.redzones import FencedEntry
-        called = entry if memory is None else FencedEntry(entry, memory)
-        threads.set_num_threads(count or threads.get_num_threads())
-        found = Outcome()
-        try:
-            found.results = called.call([a.copy() for a in self.arrays])
-        except UserError as error:
-            found.error = error
-        except FAILURES as error:
-            return f" fails: {type(error).__name__}: {error}"
-        if broken := found.difference(self.outcome, True):
-            return f" differs from its meaning: {broken}"
-        damage = called.damage if isinstance(called, FencedEntry) else None
-        return f" leaves its memory: {damage}" if damage else None
-
-
-DIES, HANGS = " ends the process by ", " does not end within "
-PATIENCE_SECONDS = 60
-"""For one call of native code, whose arrays are such that the interpreter could work on them."""
-
-
-def wrong_natively(module: Op, runs: Sequence[Check], target: Target | None = None) -> tuple[int, str] | None:
-    """(number of the run, how it was made and what is wrong) of the first call of native code that is wrong.
-
-    All are made in a process of their own, which the code may end. Without a target also once as programs call it.
-    """
-    from mlc.backends.executable import build
-    from mlc.backends.target import host
-    from mlc.tools.redzones import Memory, Pages
-    used = target or host()
-    entry = build(module, used).entry(runs[0].entry)
-    width = f" with {used.vector_bits}-bit vectors and "
-    ways: list[tuple[str, int | None, Callable[[], Memory | None]]] = [
-        ("", None, lambda: None), (f"{width}1 thread", 1, Memory), (f"{width}2 threads", 2, Memory),
-        (f"{width}1 thread, its memory at the end of a page", 1, lambda: Pages(True)),
-        (f"{width}1 thread, its memory at the begin of a page", 1, lambda: Pages(False))]
-    last: tuple[int, int, str | None] = (0, 0, None)
-
-    def work(tell: Callable[[Any], None]) -> None:
-        for number, run in enumerate(runs):
-            for k, (_, count, memory) in enumerate(ways):
-                if (k == 0 and target is not None) or (k > 2 and number):
-                    continue
-                tell((number, k, None))
-                if (message := run.natively(entry, count, memory())) is not None:
-                    return tell((number, k, message))
-        return tell((-1, 0, None))
-
-    child = Child(work)
-    try:
-        for told in child.told(PATIENCE_SECONDS):
-            last = told
-        died = child.end()
-        message = last[2] or (f"{DIES}{died}" if died else f"{DIES}an exception" if last[0] >= 0 else None)
-    except TimeoutError:
-        child.end(kill=True)
-        message = f"{HANGS}{PATIENCE_SECONDS} s"
-    return (last[0], ways[last[1]][0] + message) if message is not None else None
 
 
 def _limited(step: Step, number: int) -> Step:
@@ -464,6 +342,7 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
 
     taken  how many operations the module takes on its own numbers
     """
+    from mlc.tools.native import wrong_natively
     if not (steps := otherwise.other_steps(module)):
         return
     limit = taken * PATIENCE + 1000
@@ -489,7 +368,7 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
             continue
         try:
             run = checked(given)
-        except IRError:                                    # it may go on for ever
+        except (IRError, MemoryError):                     # it may go on for ever, or be a size
             continue
         for level in levels[: None if not runs else -1]:   # where schedules stand, once: it takes the longest
             if run.differs(level) is not None:

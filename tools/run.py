@@ -222,7 +222,7 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     gives grows meanwhile."""
     from mlc import code
     from mlc.compiled import Checks
-    from mlc.tools.check import FAILURES
+    from mlc.tools.outcome import FAILURES
     made, texts = list[CheckedExecutable](), dict[Any, str]()
     original = code.executable
 
@@ -290,7 +290,8 @@ def name_the_pass(module: Any) -> None:
     """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is; of fuse,
     if what a later one refuses is a kernel that fuse need not have made."""
     from mlc.backends.target import host
-    from mlc.tools.check import DECIDE, FAILURES
+    from mlc.tools.check import DECIDE
+    from mlc.tools.outcome import FAILURES
     given = module.clone()
     try:
         pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
