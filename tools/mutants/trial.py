@@ -44,7 +44,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "rule": ("identities", "moves", "numbers", "products"), "merging": ("identities", "moves", "training", "control"),
     "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
-    "schedule": ("reuse", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
+    "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
     "cache key": ("calls", "moves"), "recorder": ("control",),
 }
