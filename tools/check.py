@@ -38,8 +38,9 @@ RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 
 """Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
 PATIENCE = 3
 """With other numbers a program may take so many times as many operations as with its own."""
-WORK, FEWEST = 3000, 8
-"""So many operations rounds of other numbers may take together, where there are more than the fewest."""
+WORK, FEWEST, ELEMENTS = 3000, 8, 4096
+"""So many operations, each on so many elements, rounds of other numbers may take; where that is not enough for the
+fewest, there is one, with all numbers."""
 
 DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
 """Passes that choose what those after them have to live with, and what they do where they make no choice."""
@@ -363,8 +364,9 @@ def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, 
     def checked(given: Sequence[Any], module: Op = module) -> Check:
         return Check(module, entry, given, exact, keep=keep, limit=limit, odd=given is not arrays)
 
-    for given in (*otherwise.rounds(arrays), arrays):
-        if given is not arrays and len(runs) >= FEWEST and len(runs) * taken > WORK:
+    work = taken * (1 + sum(np.size(a) for a in arrays) // ELEMENTS)
+    for given in (*otherwise.rounds(arrays, FEWEST * work > WORK), arrays):
+        if given is not arrays and (len(runs) + 1) * work > WORK and runs:
             continue
         try:
             run = checked(given)

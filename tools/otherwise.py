@@ -53,20 +53,22 @@ def other_steps(module: Op) -> list[Step]:
     return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]
 
 
-def rounds(arrays: Sequence[Any]) -> Iterator[list[Array]]:
-    """Arguments in which some elements are PECULIAR, then ENDS, then INTEGERS, in as many rounds as the smallest needs.
+def rounds(arrays: Sequence[Any], together: bool = False) -> Iterator[list[Array]]:
+    """Arguments in which some elements are PECULIAR or ENDS, then INTEGERS, in as many rounds as the smallest needs.
 
-    A part of each group comes first, in case that there is no time for all.
+    A part of each group comes first, in case that there is no time for all. With `together` all are one group, and
+    there is one round, in which only large arrays hold all of them.
     """
     given = [np.array(a) for a in arrays]
     floats, whole = ([i for i, x in enumerate(given) if x.size and is_kind(x)] for is_kind in (_is_float, _is_whole))
     groups = [*PECULIAR, ENDS] if floats else []
-    turns = [max(math.ceil(len(group) / _room(given[i])) for i in floats) for group in groups]
+    groups = [sum(PECULIAR, ())] if together and floats else groups
+    turns = [1 if together else max(math.ceil(len(group) / _room(given[i])) for i in floats) for group in groups]
     for turn, number in sorted((turn, number) for number, count in enumerate(turns) for turn in range(count)):
         group, rng = groups[number], np.random.default_rng([number, turn])
         yield [_exchanged(x, [group[(turn * _room(x) + k + i) % len(group)] for k in range(_room(x))], rng)
                if i in floats else x.copy() for i, x in enumerate(given)]
-    for part in (1.0, SHARE) if whole else ():
+    for part in (SHARE,) if whole and together else (1.0, SHARE) if whole else ():
         yield [_exchanged(x, INTEGERS[i % 2:], np.random.default_rng(i), part) if i in whole else x.copy()
                for i, x in enumerate(given)]
 
