@@ -99,3 +99,11 @@ def test_a_scan_is_compared_with_a_loop_of_python(monkeypatch: pytest.MonkeyPatc
         block.add_arg(t.type.with_shape((self.length, *t.shape))) for t in self.now])
     with pytest.raises(InternalError, match=r"result\[1\] is 0.0 in place of"):
         mlc.compile(sums, check=True)(x)
+
+
+def test_another_element_type_is_no_rounding() -> None:
+    """Of which the values of 1.5 and 3 say nothing."""
+    runs = [checked.Run(result=mlc.tensor(np.array([1.5, 3.0], dtype))) for dtype in (np.float64, np.float32)]
+    x = np.array([1, 2])
+    with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
+        checked.compare("f", *runs, lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module, [x])
