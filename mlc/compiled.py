@@ -93,10 +93,12 @@ class Checks:
     every_call  whether they are compared with plain Python: what `mlc run --check` asks for
     anomaly     what is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly
     apart       runs what may end the process; what that raises it raises
+    found       the first difference, which a program may catch as any error of this package
     """
 
     every_call = False
     apart: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
+    found: InternalError | None = None
     anomaly: Callable[[Sequence[Any], Callable[[], Op], Sequence[Any]], None] | None = None
 
 
@@ -241,7 +243,11 @@ class Compiled:
             return recorded_call(name_of(self.f), self.f, *args, **keywords)
         arguments = self._take_apart(args, keywords)
         if self.check or Checks.every_call:
-            return self._checked(arguments, args, keywords)
+            try:
+                return self._checked(arguments, args, keywords)
+            except InternalError as error:
+                Checks.found = Checks.found or error
+                raise
         return self._run(arguments, args, keywords)
 
     def _checked(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

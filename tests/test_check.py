@@ -267,6 +267,20 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
     assert replayed(err, capsys)[0] == 101
 
 
+def test_what_a_program_catches_is_reported(planted: Plant, sample_folder: Path,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    @planted(tensor.Tanh)
+    def tanh_is_identity(op: tensor.Tanh) -> Value | None:
+        """tanh(x) == x (wrong)"""
+        return op.x
+
+    Path("catching.py").write_text("import mlc\ntry:\n    mlc.compile(lambda x: mlc.tanh(x))(mlc.ones(3))\n"
+                                   "except mlc.Error:\n    print('caught')\n")
+    assert cli.main(["run", "--check", "catching.py"]) == 101
+    out, err = capsys.readouterr()
+    assert out == "caught\n" and "rule tanh_is_identity at" in err
+
+
 def test_a_rule_is_held_to_numbers_that_the_program_lacks(planted: Plant) -> None:
     """x + 0 is x for every x but -0, which is not among the arguments."""
     @planted(tensor.Add)

@@ -191,8 +191,11 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         if check:
+            from mlc.compiled import Checks
             with checking() as made:
                 runpy.run_path(path, run_name="__main__")
+                if Checks.found is not None:               # and the program has caught it
+                    raise Checks.found
                 print(what_was_checked(made, path), file=sys.stderr)
         else:
             runpy.run_path(path, run_name="__main__")
@@ -241,13 +244,13 @@ def checking() -> Iterator[list[CheckedExecutable]]:
 
     code.executable = executable
     saved, Checks.apart = Checks.apart, staticmethod(apart)
-    Checks.every_call = True
+    Checks.every_call, Checks.found = True, None
     try:
         yield made
     finally:
         code.executable = original
         Checks.apart = saved
-        Checks.every_call = False
+        Checks.every_call, Checks.found = False, None
 
 
 def apart(work: Callable[[], None]) -> None:
