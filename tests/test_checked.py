@@ -106,4 +106,5 @@ def test_another_element_type_is_no_rounding() -> None:
     runs = [checked.Run(result=mlc.tensor(np.array([1.5, 3.0], dtype))) for dtype in (np.float64, np.float32)]
     x = np.array([1, 2])
     with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
-        checked.compare("f", runs[0], runs[1], lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module, [x])
+        checked.compare("f", runs[0], runs[1], lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module,
+                        [x])
