@@ -22,7 +22,7 @@ from mlc.ir.core import Op
 from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, UserError
 from mlc.ir.interp import MAX_STEPS, Interpreter, bind_sizes, run_function
 from mlc.ir.passes import Form, Step, allowances, parse_pipeline
-from mlc.ir.printer import to_text
+from mlc.ir.printer import nameless_text, to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
@@ -159,10 +159,13 @@ class Check:
         number, given = self.deciders.get(name, (0, self.before))
         if not 0 < number < self.number:
             return None
-        module, outcome, found = given.clone(), self.outcome, self.found
+        module, usual, outcome, found = given.clone(), given.clone(), self.outcome, self.found
         try:
+            steps[number - 1].apply(usual, number)
             with changes.chosen(changes.Choice(())):
                 steps[number - 1].apply(module, number)
+            if nameless_text(module) == nameless_text(usual):
+                return None                                # it makes no choice
             for k, step in enumerate(steps[number: self.number], number + 1):
                 step.apply(module, k)
             if self.wrong(module, step.transform.gives or self.form) is not None:
