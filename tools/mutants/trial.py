@@ -45,8 +45,8 @@ FIRST: dict[str, tuple[str, ...]] = {
     "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
-    "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
-    "cache key": ("calls", "moves"), "recorder": ("control",),
+    "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
+    "call": ("calls",), "cache key": ("calls", "moves"), "recorder": ("control",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
 
