@@ -64,6 +64,15 @@ class Interpreter:
         """An interpreter of the same kind for another module, in which an operation of this one has its meaning."""
         return Interpreter(module, self.watch)
 
+    def run(self, name: str, args: Sequence[Any]) -> list[Any]:
+        """As `run_function`, which says what happens to the arguments; `steps` says how many operations it took."""
+        native_entry = self.functions.get(f"{name}_entry")
+        function = native_entry if name not in self.functions else self.function(name)
+        interface = (native_entry or function or self.function(name)).attrs.get("interface")
+        if interface is None:
+            return self.call(name, args)
+        return Contract(self, name, interface, native_entry or function).call(args)
+
     def call(self, name: str, args: Sequence[Any]) -> list[Any]:
         """The results of function `name`, on values of the level's own kind."""
         function = self.function(name)
@@ -199,13 +208,7 @@ def run_function(module: Op, name: str, args: Sequence[Any],
     for: sizes, results, arena and error record are passed as the call contract says, and arguments are copied, so
     that nothing of the caller's is written.
     """
-    interpreter = Interpreter(module, watch, limit)
-    native_entry = interpreter.functions.get(f"{name}_entry")
-    function = native_entry if name not in interpreter.functions else interpreter.function(name)
-    interface = (native_entry or function or interpreter.function(name)).attrs.get("interface")
-    if interface is None:
-        return interpreter.call(name, args)
-    return Contract(interpreter, name, interface, native_entry or function).call(args)
+    return Interpreter(module, watch, limit).run(name, args)
 
 
 class Contract:

@@ -188,10 +188,13 @@ def _others(x: Any) -> list[tuple[str, Any]]:
 def _is_rounding(plain: Run, compiled: Run, module: Op, arrays: Sequence[Any]) -> bool:
     """Whether roundings within the program, each moved a little, carry its results as far apart as these are."""
     results = run_function(module, "main", [np.array(a) for a in arrays])
-    slack = rounding.spread(module, "main", arrays, results)
+    slack = rounding.spread(module, "main", arrays, results, rounding.MANY)
     assigned = _assigned(plain)
-    pairs = [[np.asarray(x.numpy()).astype(np.float64) for x in tree.leaves((
-        run.result, [run.buffers[i] for i in assigned])) if isinstance(x, Tensor)] for run in (plain, compiled)]
+    found = [[np.asarray(x.numpy()) for x in tree.leaves((run.result, [run.buffers[i] for i in assigned]))
+              if isinstance(x, Tensor)] for run in (plain, compiled)]
+    if [a.dtype for a in found[0]] != [a.dtype for a in found[1]]:
+        return False
+    pairs = [[a.astype(np.float64) for a in arrays] for arrays in found]
     if len(pairs[0]) != len(slack) or any(a.shape != s.shape for a, s in zip(pairs[0], slack)):
         return False
     with np.errstate(all="ignore"):

@@ -92,9 +92,13 @@ class Checks:
 
     every_call  whether they are compared with plain Python: what `mlc run --check` asks for
     anomaly     what is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly
+    apart       runs what may end the process; what that raises it raises
+    found       the first difference, which a program may catch as any error of this package
     """
 
     every_call = False
+    apart: Callable[[Callable[[], None]], None] = staticmethod(lambda work: work())
+    found: InternalError | None = None
     anomaly: Callable[[Sequence[Any], Callable[[], Op], Sequence[Any]], None] | None = None
 
 
@@ -239,7 +243,11 @@ class Compiled:
             return recorded_call(name_of(self.f), self.f, *args, **keywords)
         arguments = self._take_apart(args, keywords)
         if self.check or Checks.every_call:
-            return self._checked(arguments, args, keywords)
+            try:
+                return self._checked(arguments, args, keywords)
+            except InternalError as error:
+                Checks.found = Checks.found or error
+                raise
         return self._run(arguments, args, keywords)
 
     def _checked(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -263,7 +271,8 @@ class Compiled:
             raise compiled.error
         if again is not None:
             donated = [i for i, name in enumerate(self.names[: len(args)]) if name in self.donate]
-            checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result, donated)
+            Checks.apart(lambda: checked.compare_wrappers(name_of(self.f), self._emitted, again, compiled.result,
+                                                          donated))
         return compiled.result
 
     def _module(self, arguments: Arguments, args: tuple[Any, ...], keywords: dict[str, Any]) -> Op:

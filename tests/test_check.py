@@ -1,8 +1,11 @@
 """mlc run --check: a planted mistake is found, the pass and the rule are named, and what is left replays it."""
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +18,7 @@ import mlc
 from mlc.backends.cpu import threads
 from mlc.backends.target import host
 from mlc.dialects import arith, tensor
+from mlc.dialects.tensor.composite import sum_kept
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import InternalError, IRError
 from mlc.ir.interp import run_function
@@ -22,8 +26,9 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
-from mlc.passes import pipeline
-from mlc.tools import check, cli, derivatives, inputs, redzones
+from mlc.passes import fix_numerics, pipeline, sweeps
+from mlc.tools import check, cli, derivatives, expansions, inputs, otherwise, outcome, redzones
+from tests.op_samples import samples_of
 from tests.samples import MODEL_MLIR
 
 Plant = Callable[..., Callable[[Callable[[Any], Outcome]], Callable[[Any], Outcome]]]
@@ -185,7 +190,7 @@ def planted_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def emit_wrong(*args: Any) -> str:
         text = str(emit(*args))
-        return text.replace(" fadd ", " fsub ") if check.narrow_target() in args else text
+        return text.replace(" fadd ", " fsub ") if otherwise.narrow_target() in args else text
 
     monkeypatch.setattr(units, "emit_part", emit_wrong)
 
@@ -213,7 +218,7 @@ def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 WIDE = host().vector_bits
-NARROW = check.narrow_target().vector_bits
+NARROW = otherwise.narrow_target().vector_bits
 
 
 @pytest.mark.parametrize("plant, message", [
@@ -270,6 +275,20 @@ def test_programs_are_checked(planted: Plant, sample_folder: Path, capsys: pytes
     err = capsys.readouterr().err
     assert "rule tanh_is_identity at" in err and "checked.py:3:" in err
     assert replayed(err, capsys)[0] == 101
+
+
+def test_what_a_program_catches_is_reported(planted: Plant, sample_folder: Path,
+                                            capsys: pytest.CaptureFixture[str]) -> None:
+    @planted(tensor.Tanh)
+    def tanh_is_identity(op: tensor.Tanh) -> Value | None:
+        """tanh(x) == x (wrong)"""
+        return op.x
+
+    Path("catching.py").write_text("import mlc\ntry:\n    mlc.compile(lambda x: mlc.tanh(x))(mlc.ones(3))\n"
+                                   "except mlc.Error:\n    print('caught')\n")
+    assert cli.main(["run", "--check", "catching.py"]) == 101
+    out, err = capsys.readouterr()
+    assert out == "caught\n" and "rule tanh_is_identity at" in err
 
 
 def test_a_rule_is_held_to_numbers_that_the_program_lacks(planted: Plant) -> None:
@@ -369,7 +388,7 @@ def test_an_error_of_the_program_is_no_difference(sample_folder: Path, capsys: p
 ])
 def test_difference(got: list[float], want: list[float], exact: bool, agree: bool) -> None:
     a, b = np.array(got, np.float32), np.array(want, np.float32)
-    assert (check.difference(a, b, exact) is None) is agree
+    assert (outcome.difference(a, b, exact) is None) is agree
 
 
 CANCELLING = """func.func @main(%x: tensor<1000xf32>, %y: tensor<f32>) -> tensor<f32> {{
@@ -401,7 +420,7 @@ def test_what_rounding_alone_can_do_is_no_difference(kind: str) -> None:
     near, far = np.float32(exact + 2e-4), np.float32(exact + 1)          # 2e-4: some roundings of the sum
     for y, uncertain in ((near, True), (far, False)):
         run = check.Check(parse_module(CANCELLING.format(sum=SUMS[kind])), "main", [x, y], keep=False)
-        other = check.Outcome([-run.outcome.results[0]])
+        other = outcome.Outcome([-run.outcome.results[0]])
         found = other.difference(run.outcome, False, run._slack)
         assert (found is None) is uncertain, found
 
@@ -444,3 +463,114 @@ def test_reproducers_hold_arrays_of_every_type() -> None:
         assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     module: Op = parse_module(text)              # MLIR's resources do not disturb the parser
     assert run_function(module, "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)])
+
+# -- other numbers ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("shape", [(), (3,), (40, 5)])
+def test_every_argument_gets_every_peculiar_number(shape: tuple[int, ...]) -> None:
+    """Zeros by their sign; in the first rounds nothing is infinite."""
+    x, i = np.linspace(5.0, 6.0, int(np.prod(shape))).reshape(shape), np.arange(7)
+    tried = [*otherwise.rounds([x, x, i])]
+    for k in (0, 1):
+        seen = {str(float(n)) for given in tried for n in given[k].reshape(-1)}
+        assert {str(n) for group in otherwise.PECULIAR for n in group} <= seen
+        assert np.isfinite(tried[0][k]).all() and tried[0][k].shape == shape
+    assert -2**63 in tried[-2][2] and all((given[2] == i).all() for given in tried[:-2])
+
+
+SOFTMAX = """func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.softmax %x {axis = 1} : tensor<2x3xf32>
+  func.return %0 : tensor<2x3xf32>
+}
+"""
+
+
+def test_a_softmax_that_overflows_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program's numbers are small, and a whole program of numbers that are not is excused."""
+    def run() -> None:
+        check.Check(parse_module(SOFTMAX, "softmax.mlir"), "main", [np.zeros((2, 3), np.float32)], keep=False).run(
+            parse_pipeline("decompose"))
+
+    run()
+
+    def decompose(self: tensor.Softmax) -> Value:
+        e = tensor.Exp(self.x).result
+        return e / sum_kept(e, (self.axis,))
+
+    monkeypatch.setattr(tensor.Softmax, "decompose", decompose)
+    with pytest.raises(InternalError, match=r"decompose: tensor\.softmax becomes what gives nan in place of") as caught:
+        run()
+    assert caught.value.code == "MLC0663" and caught.value.loc.line == 2
+
+
+def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five units of the last place: five parts in ten million."""
+    right = fix_numerics.EXPANSIONS["tensor.tanh"]
+    module = parse_module("""func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = tensor.tanh %x : tensor<2xf32>
+  func.return %0 : tensor<2xf32>
+}""", "tanh.mlir")
+    step, = parse_pipeline("fix_numerics")
+    assert expansions.mistake(module, step, {}) is None
+    monkeypatch.setitem(fix_numerics.EXPANSIONS, "tensor.tanh", lambda b, x: b.mul(right(b, x), b.const(1 + 5e-7, x)))
+    found = expansions.mistake(module, step, {})
+    assert found is not None and re.search(r"tensor\.tanh of .* units of the last place off", found[0])
+    assert found[1].line == 2
+
+
+def test_what_operations_become_is_what_they_mean() -> None:
+    """All composites and elementary functions, in each float type that one of their samples has."""
+    classes = [c for c in vars(tensor).values() if isinstance(c, type) and issubclass(c, Op) and (
+        hasattr(c, "decompose") or c.name in fix_numerics.EXPANSIONS)]
+    assert len(classes) > 60
+    for cls in classes:
+        samples = {str(sample.types[:1] and sample.types[0].dtype): sample for sample in samples_of(cls.name)}
+        for sample in samples.values():
+            module, _ = sample.build()
+            for step in parse_pipeline("decompose,fix_numerics"):
+                assert (str(sample), expansions.mistake(module, step, {})) == (str(sample), None)
+
+
+# -- what ends the process --------------------------------------------------------------------------------------------
+def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = redzones.FencedEntry.call
+
+    def call_wrong(self: redzones.FencedEntry, arrays: Any, sizes: Any = None) -> Any:
+        if threads.get_num_threads() == 2:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        return call(self, arrays, sizes)
+
+    monkeypatch.setattr(redzones.FencedEntry, "call", call_wrong)
+    with pytest.raises(InternalError, match="and 2 threads ends the process by SIGSEGV") as caught:
+        check.check(parse_module(MODEL_MLIR), "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)],
+                    keep=False)
+    assert caught.value.code == "MLC0905"
+
+
+def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it reads there changes nothing, so only a page that may not be read shows it."""
+    call = vars(redzones.FencedEntry)["_run"]
+
+    def run_wrong(self: redzones.FencedEntry, inputs: Any, *more: Any) -> Any:
+        ctypes.string_at(inputs[0], 2 * 16 * 4 + 1)
+        return call(self, inputs, *more)
+
+    monkeypatch.setattr(redzones.FencedEntry, "_run", run_wrong)
+    with pytest.raises(InternalError, match="its memory at the end of a page ends the process by SIG"):
+        check.check(parse_module(MODEL_MLIR), "main", [np.ones((2, 16), np.float32), np.ones((16, 3), np.float32)],
+                    keep=False)
+
+
+# -- who decided ------------------------------------------------------------------------------------------------------
+def test_who_writes_over_an_operand_that_is_read_again_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter copies the operands of a kernel; what comes of it shows only where kernels have become loops."""
+    def f(x: Any) -> Any:
+        a = x @ x
+        return (a.flip(0) + a) @ x
+
+    x = np.random.default_rng(0).standard_normal((5, 5))
+    module = mlc.lower(f, args=[x], level="trace").module
+    check.check(module.clone(), "main", [x], keep=False)
+    monkeypatch.setattr(sweeps.Sweeps, "may_overwrite", lambda self, argument, result: True)
+    with pytest.raises(InternalError, match="pass bufferize changes the answer of @main") as caught:
+        check.check(module, "main", [x], keep=False)
+    assert "goes right where bufferize lets no two values share memory" in caught.value.notes[0]

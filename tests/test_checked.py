@@ -33,8 +33,9 @@ def test_what_is_right_passes() -> None:
 
 
 def test_a_training_step_with_state_passes() -> None:
+    """The gradient of a bias before BatchNorm is rounding alone, of which Adam makes whole steps."""
     mlc.manual_seed(0)
-    model = nn.Sequential(nn.Linear(3, 4, bias=False), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5), nn.Linear(4, 1))
     optimizer = mlc.optim.Adam(lr=1e-2)
 
     def step(model: Any, state: Any, x: Any) -> Any:
@@ -98,3 +99,12 @@ def test_a_scan_is_compared_with_a_loop_of_python(monkeypatch: pytest.MonkeyPatc
         block.add_arg(t.type.with_shape((self.length, *t.shape))) for t in self.now])
     with pytest.raises(InternalError, match=r"result\[1\] is 0.0 in place of"):
         mlc.compile(sums, check=True)(x)
+
+
+def test_another_element_type_is_no_rounding() -> None:
+    """Of which the values of 1.5 and 3 say nothing."""
+    runs = [checked.Run(result=mlc.tensor(np.array([1.5, 3.0], dtype))) for dtype in (np.float64, np.float32)]
+    x = np.array([1, 2])
+    with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
+        checked.compare("f", runs[0], runs[1], lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module,
+                        [x])

@@ -96,6 +96,23 @@ func.func @f(%m: memref<?xf32>, %n: index) -> vector<8xf32> {
         run(text, np.arange(3, dtype=np.float32), 4)
 
 
+def test_iterations_of_a_parallel_loop_run_in_another_order_than_they_are_written() -> None:
+    """So that one which reads what another one writes does not mean what it means in a loop."""
+    text = """
+func.func @f(%m: memref<4xf32>, %zero: index, %one: index, %n: index) {
+  scf.parallel (%i) = (%zero) to (%n) step (%one) {
+    %j = arith.addi %i, %one : index
+    %v = memref.load %m[%i] : memref<4xf32>
+    memref.store %v, %m[%j] : memref<4xf32>
+    scf.reduce
+  }
+  func.return
+}"""
+    memory = np.arange(4, dtype=np.float32)
+    run(text, memory, 0, 1, 3)
+    assert memory.tolist() == [0, 0, 1, 2]                 # in order it would be four zeros
+
+
 def test_windows_are_views() -> None:
     memory = np.arange(20, dtype=np.float32).reshape(4, 5)
     out = module()

@@ -209,17 +209,21 @@ def _pairs(format: Format, count: int) -> list[Array]:
 
 
 def _errors(name: str, xs: Sequence[Array], result: Array, format: Format) -> Array:
-    """Against the meaning in float64."""
+    return errors(getattr(tensor, {**UNARY, **BINARY}[name]).f, xs, result, format)
+
+
+def errors(f: Callable[..., Any], xs: Sequence[Array], result: Array, format: Format) -> Array:
+    """How far results are from those of `f` in float64, in units of the last place of the format."""
     with np.errstate(all="ignore"):
         wide, out = [x.astype(np.float64) for x in xs], result.astype(np.float64)
-        true = np.asarray(getattr(tensor, {**UNARY, **BINARY}[name]).f(*wide), np.float64)
+        true = np.asarray(f(*wide), np.float64)
         _, exponent = np.frexp(true)
-        errors = np.abs(out - true) * np.exp2(float(format.digits) - np.maximum(exponent, format.lowest))
+        ulps = np.ldexp(np.abs(out - true), format.digits - np.maximum(exponent, format.lowest))
         special = ~np.isfinite(true) | ~np.isfinite(out)
         largest = np.exp2(float(format.greatest)) * (1 - np.exp2(-float(format.digits) - 1))
         right = (np.isnan(true) & np.isnan(out)) | (true == out) | (
             np.isinf(out) & (np.abs(true) >= largest) & (np.signbit(out) == np.signbit(true)))
-    return np.where(special, np.where(right, 0.0, math.inf), errors)
+    return np.where(special, np.where(right, 0.0, math.inf), ulps)
 
 
 def _errors_in_mpmath(name: str, xs: Sequence[Array], result: Array, format: Format) -> Array:

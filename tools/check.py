@@ -2,105 +2,48 @@
 
 Above fix_numerics a pass may round differently, within what rounding can do; from there on results agree to the bit,
 down to native code, which runs with 1 and 2 threads in memory with red zones. Each pass is compared with what it was
-given, so small differences do not add up to a false alarm. All of it is lowered a second time, for narrower vectors and
-with every kernel shared out among threads however small it is, as other hardware and sizes would choose, and for other
-numbers: many of the arguments' are zeros of both signs, infinite, NaN, or equal.
+given, so small differences do not add up to a false alarm. What decompose and fix_numerics make of an operation is
+also compared by itself (expansions.py). All of it is lowered a second time, for narrower vectors and with every kernel
+shared out among threads however small it is, as other hardware and sizes would choose, and run on other numbers, too
+(otherwise.py).
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc import rounding
-from mlc.ir import rewrite
+from mlc.ir import changes, rewrite
 from mlc.ir.core import Op
-from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, UserError
-from mlc.ir.interp import MAX_STEPS, bind_sizes, run_function
+from mlc.ir.diag import UNKNOWN, Error, InternalError, IRError, UserError
+from mlc.ir.interp import MAX_STEPS, Interpreter, bind_sizes, run_function
 from mlc.ir.passes import Form, Pipeline, Step, allowances, parse_pipeline
-from mlc.ir.printer import to_text
+from mlc.ir.printer import nameless_text, to_text
 from mlc.ir.rewrite import Counters
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import derivatives, files, inputs, rules
+from mlc.tools import derivatives, expansions, files, inputs, otherwise, rules
+from mlc.tools.outcome import FAILURES, Outcome
 
 if TYPE_CHECKING:
-    from mlc.backends.executable import Entry
     from mlc.backends.target import Target
 
 Array = np.ndarray[Any, Any]
 
-TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7)}
-"""Relative and absolute, by dtype; everything else agrees exactly. See rounding.py for what passes them."""
-
-
 RANGES = {"float16": (64.0, 0.02), "bfloat16": (1e17, 1e-17), "float32": (1e17, 1e-17), "float64": (1e150, 1e-150)}
 """Absolute values between which a number, its square and its reciprocal are far from overflow and underflow."""
-PECULIAR = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 100.0, -200.0, 0.5, 2.5, -3.0, 1e4)
-"""Numbers that some formula of some function has trouble with."""
 PATIENCE = 3
-"""With such numbers a program may take so many times as many operations as with its own."""
-SCHEDULED = "parallelize"
-"""The pass after which kernels have their schedules: nothing below chooses."""
+"""With other numbers a program may take so many times as many operations as with its own."""
+WORK, FEWEST, ELEMENTS = 3000, 8, 4096
+"""So many operations, each on so many elements, rounds of other numbers may take; where that is not enough for the
+fewest, there is one, with all numbers."""
 
-FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
-            IRError, BackendError)
-"""What a pass that is wrong, or the interpreter on what it made, may end with. A UserError is one of these, too."""
-
-
-@dataclass
-class Outcome:
-    """What a call gives: arrays, or the error that it raises."""
-
-    results: list[Array] = field(default_factory=list)
-    error: UserError | None = None
-
-    def difference(self, other: Outcome, exact: bool, slack: Callable[[], Sequence[Array]] | None = None) -> str | None:
-        """None if this agrees with the `other`, else where it does not.
-
-        slack  how far each element may be off, asked for where the tolerance is passed
-        """
-        if self.error is not None or other.error is not None:
-            mine, theirs = (e.message if e is not None else "results" for e in (self.error, other.error))
-            return None if type(self.error) is type(other.error) else f"{mine} in place of {theirs}"
-        if len(self.results) != len(other.results):
-            return f"{len(self.results)} results in place of {len(other.results)}"
-        pairs = list(zip(self.results, other.results))
-        if all(difference(got, want, exact) is None for got, want in pairs):
-            return None
-        allowed: Sequence[Array | float] = slack() if slack is not None and not exact else [0.0] * len(pairs)
-        for i, ((got, want), more) in enumerate(zip(pairs, allowed)):
-            if message := difference(got, want, exact, more):
-                return f"result {i} is {message}"
-        return None
-
-
-def difference(got: Array, want: Array, exact: bool, slack: Array | float = 0.0) -> str | None:
-    """None if two arrays agree, else where they do not. NaNs are alike; exactly, the two zeros differ."""
-    got, want = np.asarray(got), np.asarray(want)
-    if got.dtype != want.dtype or got.shape != want.shape:
-        return f"{got.dtype}{list(got.shape)} in place of {want.dtype}{list(want.shape)}"
-    if got.dtype.name not in TOLERANCES:
-        same = got == want
-    else:
-        a, b = got.astype(np.float64), want.astype(np.float64)
-        both_nan = np.isnan(a) & np.isnan(b)
-        with np.errstate(all="ignore"):
-            if exact:
-                same = (a == b) & (np.signbit(a) == np.signbit(b)) | both_nan
-            else:
-                rtol, atol = TOLERANCES[got.dtype.name]
-                close = np.isclose(a, b, rtol=rtol, atol=atol)
-                close &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))      # a zero has the sign it had
-                same = close | both_nan | ((np.abs(a - b) <= slack) & (np.asarray(slack) > 0))
-    if np.all(same):
-        return None
-    at = tuple(int(i) for i in np.argwhere(~np.asarray(same))[0])
-    return f"{got[at]} in place of {want[at]} at {list(at)} ({int((~same).sum())} of {same.size} differ)"
+DECIDE = {"fuse": "keeps operations apart", "bufferize": "lets no two values share memory"}
+"""Passes that choose what those after them have to live with, and what they do where they make no choice."""
 
 
 class Check:
@@ -109,13 +52,17 @@ class Check:
     exact   results agree to the bit from here on
     say     is told, pass by pass, what has been found
     keep    leave a file that replays what goes wrong
-    limit   how many operations its meaning may take, and whether numbers may be near the ends of what floats hold: then
-            only what passes with exact results give is compared where they are
+    limit   how many operations its meaning may take
+    odd     the arguments are not the program's own: where numbers come near the ends of what floats hold, a formula may
+            overflow, and only passes with exact results are compared
+    taken   how many operations the entry took when it was interpreted last
     """
 
     def __init__(self, module: Op, entry: str, arrays: Sequence[Any], exact: bool = False,
-                 say: Callable[[str], None] = lambda text: None, keep: bool = True, limit: int | None = None) -> None:
-        self.limit = limit
+                 say: Callable[[str], None] = lambda text: None, keep: bool = True, limit: int = MAX_STEPS,
+                 odd: bool = False) -> None:
+        self.odd = odd
+        self.taken = 0
         self.module = module
         self.entry = entry
         self.arrays = [np.array(a) for a in arrays]
@@ -126,37 +73,43 @@ class Check:
         self.number = 0                          # of the pass that is being checked, in its pipeline
         self.form: Form | None = None
         self.before: Op = module                 # as it was given to the pass that is being checked
-        self.outcome = self.found = self.interpret(module, limit or MAX_STEPS)
+        self.deciders: dict[str, tuple[int, Op]] = {}
+        """The passes whose decisions others have to live with: their number, and the module as they were given it."""
+        try:
+            self.outcome = self.found = self.interpret(module, limit)
+        except IRError as error:
+            if error.code == "MLC0121" or not derivatives.are_taken(module):
+                raise
+            raise InternalError(f"pass grad fails on @{entry}: {error.message}", code="MLC0660",
+                                loc=error.loc) from error
 
     def interpret(self, module: Op, limit: int = MAX_STEPS) -> Outcome:
         """What the entry of a module means on the arrays."""
+        interpreter = Interpreter(module, limit=limit)
         try:
-            results = run_function(module, self.entry, [a.copy() for a in self.arrays], limit=limit)
+            results = interpreter.run(self.entry, [a.copy() for a in self.arrays])
             return Outcome([np.asarray(r) for r in results])
         except UserError as error:
             return Outcome(error=error)
+        finally:
+            self.taken = interpreter.steps
 
-    def run(self, steps: Sequence[Step], only: Sequence[str] | None = None) -> None:
+    def run(self, steps: Sequence[Step]) -> None:
         """Run passes, each checked; InternalError at the first that changes what the entry means.
 
         IRError where the module has not the form that the first of them takes.
-
-        only  names of the passes after which results are compared
         """
         if (form := Pipeline(steps).takes) is not None:
             form.check(self.module)
-        if only is not None:
-            self.before = self.module.clone()
         for self.number, step in enumerate(steps, 1):
-            if only is not None and step.transform.name not in only:
-                step.apply(self.module, self.number)
-                self.form = step.transform.gives or self.form
-                self.exact = self.exact or step.transform.name == "fix_numerics"
-                continue
-            before = self.module.clone()
-            self.before = before if only is None else self.before
-            if step.transform.name == "grad" and self.limit is None:
+            before = self.before = self.module.clone()
+            name = step.transform.name
+            if name in DECIDE:
+                self.deciders[name] = self.number, before
+            if name == "grad" and not self.odd:
                 self.differentiate()
+            if name in expansions.PASSES and not self.odd:
+                self.expand(step)
             firings = rules.Firings(self.numbers())
             try:
                 with rewrite.watched(firings):
@@ -164,17 +117,17 @@ class Check:
             except UserError:                              # the program's own, which this pass is the first to see
                 raise
             except FAILURES as error:
+                if isinstance(error, IRError) and (decider := self.decider("fuse", steps)) is not None:
+                    raise decider from error
                 raise self._failed(step, before, error) from error
             if firings.wrong is not None:
                 raise self._wrong_rule(step, before, firings)
             if broken is not None:
-                raise self._guilty(step, before, broken)
+                raise self.decider("bufferize", steps, broken) or self._guilty(step, before, broken)
             self.form = step.transform.gives or self.form
             self.say(f"  {step}: same" + (" to the bit" if self.exact else " within the tolerance"))
-            self.exact = self.exact or step.transform.name == "fix_numerics"
+            self.exact = self.exact or name == "fix_numerics"
             self.outcome = self.found
-            if only is not None:
-                self.before = self.module.clone()
 
     def _try(self, step: Step, module: Op, **more: Any) -> str | None:
         """Run a pass on `module`; what is wrong with what it made of it, if anything is."""
@@ -196,6 +149,40 @@ class Check:
             message, loc = found
             raise self.leave(InternalError(f"pass grad: {message}", code="MLC0662", loc=loc), self.module, "grad",
                              "mlc-wrong-grad.mlir")
+
+    def expand(self, step: Step) -> None:
+        """InternalError where a pass makes something else of an operation than it means."""
+        if (found := expansions.mistake(self.module, step, self.numbers())) is not None:
+            message, loc = found
+            name = step.transform.name
+            raise self.leave(InternalError(f"pass {name}: {message}", code="MLC0663", loc=loc), self.module, str(step),
+                             f"mlc-wrong-{name}.mlir")
+
+    def decider(self, name: str, steps: Sequence[Step], broken: str = "") -> InternalError | None:
+        """The error of an earlier pass, if the one that runs goes right where that one leaves out what it may: two
+        values in one buffer, two operations in one kernel."""
+        number, given = self.deciders.get(name, (0, self.before))
+        if not 0 < number < self.number:
+            return None
+        module, usual, outcome, found = given.clone(), given.clone(), self.outcome, self.found
+        try:
+            steps[number - 1].apply(usual, number)
+            with changes.chosen(changes.Choice(())):
+                steps[number - 1].apply(module, number)
+            if nameless_text(module) == nameless_text(usual):
+                return None                                # it makes no choice
+            for k, step in enumerate(steps[number: self.number], number + 1):
+                step.apply(module, k)
+            if self.wrong(module, step.transform.gives or self.form) is not None:
+                return None
+        except (Error, *FAILURES):
+            return None
+        finally:
+            self.outcome, self.found = outcome, found
+        what = f"changes the answer of @{self.entry}: {broken}" if broken else f"is wrong on @{self.entry}"
+        error = InternalError(f"pass {name} {what}", code="MLC0901", notes=(
+            f"it shows after {step.transform.name}, which goes right where {name} {DECIDE[name]}",))
+        return self.leave(error, given, ",".join(map(str, steps[number - 1: self.number])), f"mlc-wrong-{name}.mlir")
 
     def _failed(self, step: Step, before: Op, error: Exception) -> InternalError:
         """The error of a pass that does not come to an end."""
@@ -220,9 +207,18 @@ class Check:
             verify(module)
             if form is not None:
                 form.check(module)
+        except IRError as error:
+            return f"ill-formed: {error.message} [{error.code}]"
+        return self.differs(module)
+
+    def differs(self, module: Op) -> str | None:
+        """Where what a module gives differs from what it should."""
+        try:
             self.found = self.interpret(module)
+            if self.odd and self.outcome.error is not None:
+                return None                                # which error is met first, or none at all, a pass may choose
             found = self.found.difference(self.outcome, self.exact, self._slack)
-            return None if found and self.limit and not self.exact and self.leaves_the_range() else found
+            return None if found and self.odd and not self.exact and self.leaves_the_range() else found
         except IRError as error:
             return f"ill-formed: {error.message} [{error.code}]"
         except FAILURES as error:
@@ -243,8 +239,15 @@ class Check:
         return found
 
     def _slack(self) -> list[Array]:
-        """How far rounding may move the results of the program that the pass was given."""
-        return rounding.spread(self.before, self.entry, self.arrays, self.outcome.results)
+        """How far rounding may move the results of the program that the pass was given.
+
+        This is asked for where something differs, so it is worth many trials: of a step of Adam along a gradient that
+        is rounding alone, one trial in two has the other sign. Of other numbers than the program's own, a result of
+        which not one digit is certain is any number.
+        """
+        slack = rounding.spread(self.before, self.entry, self.arrays, self.outcome.results, rounding.MANY)
+        return [np.where((s > 0) & (s >= np.abs(r.astype(np.float64))), np.inf, s) if self.odd else s
+                for s, r in zip(slack, self.outcome.results)]
 
     def _guilty(self, step: Step, before: Op, broken: str) -> InternalError:
         """The error that names the pass, the rule if there is one, and the line that replays it."""
@@ -273,66 +276,23 @@ class Check:
     def native(self, target: Target | None = None) -> list[Array]:
         """Run the module, which is at the llvm level, as native code; it gives the interpreter's bits.
 
-        Also with 1 and 2 threads, in memory with red zones: InternalError names the way that differs.
+        Also with 1 and 2 threads, in memory with red zones, and beside pages that may not be read: InternalError names
+        the way that differs, or in which the code ends the process.
         """
-        from mlc.backends.executable import build
-        from mlc.backends.target import host
-        plain = target is None
-        target = target or host()
-        entry = build(self.module, target).entry(self.entry)
-        found = self.outcome
-        if plain:
-            found, _ = self._run_native(entry, None)
-            self._compare_native(found, "")
-        for count in (1, 2):
-            again, damage = self._run_native(entry, count)
-            where = f" with {target.vector_bits}-bit vectors and {count} thread{'s' * (count > 1)}"
-            self._compare_native(again, where, damage)
-        self.say(f"  native code: same to the bit, with 1 and 2 threads, for {target.vector_bits}-bit vectors, within "
-                 "its memory")
-        if found.error is not None:
-            raise found.error
-        return found.results
+        from mlc.tools.native import wrong_natively
+        if (found := wrong_natively(self.module, [self], target)) is not None:
+            raise self.wrong_native(found[1])
+        self.say("  native code: same to the bit, with 1 and 2 threads, within its memory")
+        if self.outcome.error is not None:
+            raise self.outcome.error
+        return self.outcome.results
 
-    def _run_native(self, entry: Entry, count: int | None) -> tuple[Outcome, str | None]:
-        """What a call gives; with so many threads, in memory with red zones, and what it did to those."""
-        from mlc.backends.cpu import threads
-        from mlc.tools.redzones import FencedEntry, Memory
-        fenced = None if count is None else FencedEntry(entry, Memory())
-        before = threads.get_num_threads()
-        threads.set_num_threads(before if count is None else count)
-        out = Outcome()
-        try:
-            out.results = (fenced or entry).call([a.copy() for a in self.arrays])
-        except UserError as error:
-            out.error = error
-        finally:
-            threads.set_num_threads(before)
-        return out, fenced.damage if fenced is not None else None
-
-    def _compare_native(self, found: Outcome, where: str, damage: str | None = None) -> None:
-        broken = found.difference(self.outcome, True)
-        if broken or damage:
-            message = (f"differs from its meaning: {broken}" if broken else f"leaves its memory: {damage}")
-            wrong = InternalError(f"native code of @{self.entry}{where} {message}", code="MLC0902")
-            raise self.leave(wrong, self.module, "", "mlc-wrong-native.mlir")
-
-
-def narrow_target() -> Target:
-    """A machine with narrower vectors than this one, whose code runs here; or this one."""
-    from mlc.backends.target import LEVELS, host
-    return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
-
-
-def other_steps(module: Op) -> list[Step]:
-    """The passes from where a module stands to the llvm level, as they would be for narrower vectors and more work.
-
-    There are none where the module has its schedules already.
-    """
-    steps = pipeline.remaining(module, "llvm", narrow_target().vector_bits)
-    if not any(step.transform.name == SCHEDULED for step in steps):
-        return []
-    return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]
+    def wrong_native(self, message: str) -> InternalError:
+        """The error of native code; `message` says how it was run, and what it did."""
+        from mlc.tools.native import DIES, HANGS
+        code = "MLC0905" if any(word in message for word in (DIES, HANGS)) else "MLC0902"
+        return self.leave(InternalError(f"native code of @{self.entry}{message}", code=code), self.module, "",
+                          "mlc-wrong-native.mlir")
 
 
 def _limited(step: Step, number: int) -> Step:
@@ -374,65 +334,64 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     run.run(steps or ())
     if native:
         from mlc.backends.target import host
-        before, exact = module.clone(), run.exact
+        before, exact, taken = module.clone(), run.exact, run.taken
         run.run(pipeline.remaining(module, "llvm", host().vector_bits))
         results = run.native()
-        check_otherwise(before, entry, arrays, exact, say, keep)
+        check_otherwise(before, entry, arrays, exact, taken, keep)
+        say("  a second lowering, with other numbers: the same")
         return results
     if run.outcome.error is not None:
         raise run.outcome.error
     return run.outcome.results
 
 
-def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, say: Callable[[str], None],
-                    keep: bool) -> None:
-    """Check a second lowering of a module: where schedules stand, and native code; if that is wrong, every pass."""
-    if not (steps := other_steps(module)):
+def check_otherwise(module: Op, entry: str, arrays: Sequence[Any], exact: bool, taken: int, keep: bool) -> None:
+    """Check a second lowering of a module, on other numbers: where these are fixed, where schedules stand, and native
+    code. Where one of these is wrong, every pass is checked on those numbers, to name it.
+
+    taken  how many operations the module takes on its own numbers
+    """
+    from mlc.tools.native import wrong_natively
+    if not (steps := otherwise.other_steps(module)):
         return
-    limit = steps_of(module, entry, arrays) * PATIENCE + 1000
-    for given in (peculiar(arrays), arrays):
-        try:
-            run = Check(module.clone(), entry, given, exact, say, keep, limit)
-        except IRError:                                    # it may go on for ever: then with its own numbers
-            continue
-        try:
-            run.run(steps, only=("fix_numerics", SCHEDULED))
-            run.native(narrow_target())
-        except UserError:                                  # the program's own, and its meaning
-            continue
-        except (InternalError, *FAILURES):
-            Check(module, entry, given, exact, keep=keep, limit=limit).run(steps)
-            raise
-        return
-
-
-def steps_of(module: Op, entry: str, arrays: Sequence[Any]) -> int:
-    """How many operations an entry takes."""
-    count = 0
-
-    def watch(op: Op, results: Sequence[Any]) -> None:
-        nonlocal count
-        count += 1
-
+    limit = taken * PATIENCE + 1000
+    levels = list[Op]()
+    low = module.clone()
     try:
-        run_function(module, entry, [np.array(a) for a in arrays], watch)
-    except UserError:
-        pass
-    return count
+        for number, step in enumerate(steps, 1):
+            step.apply(low, number)
+            if step.transform.name in ("fix_numerics", otherwise.SCHEDULED):
+                levels.append(low.clone())
+    except UserError:                                      # the program's own, and its meaning
+        return
+    except FAILURES:
+        Check(module.clone(), entry, arrays, exact, keep=keep).run(steps)
+        raise
+    runs = list[Check]()
 
+    def checked(given: Sequence[Any], module: Op = module) -> Check:
+        return Check(module, entry, given, exact, keep=keep, limit=limit, odd=given is not arrays)
 
-def peculiar(arrays: Sequence[Any]) -> list[Array]:
-    """Arguments of which many floats are such that formulas go wrong, or equal to others; integers may be indices."""
-    rng = np.random.default_rng(len(arrays))
-    out = []
-    for x in map(np.array, arrays):
-        if x.dtype.name in TOLERANCES and x.size:
-            way = rng.random(x.shape)
-            with np.errstate(all="ignore"):
-                odd = rng.choice(PECULIAR, x.shape).astype(x.dtype)
-            x = np.where(way < 0.1, odd, np.where(way < 0.25, rng.permutation(x.reshape(-1)).reshape(x.shape), x))
-        out.append(np.asarray(x))
-    return out
+    work = taken * (1 + sum(np.size(a) for a in arrays) // ELEMENTS)
+    for given in (*otherwise.rounds(arrays, FEWEST * work > WORK), arrays):
+        if given is not arrays and (len(runs) + 1) * work > WORK and runs:
+            continue
+        try:
+            run = checked(given)
+        except (IRError, MemoryError):                     # it may go on for ever, or be a size
+            continue
+        for level in levels[: None if not runs else -1]:   # where schedules stand, once: it takes the longest
+            if run.differs(level) is not None:
+                checked(given, module.clone()).run(steps)
+            run.outcome, run.exact = run.found, True
+        if run.outcome.error is None or given is arrays:   # of several errors each level may meet another one first
+            runs.append(run)
+    if (found := wrong_natively(low, runs, otherwise.narrow_target())) is not None:
+        number, message = found
+        run = runs[number]
+        checked(run.arrays if run.odd else arrays, module.clone()).run(steps)
+        run.module = low
+        raise run.wrong_native(message)
 
 
 def _is_extreme(x: Array) -> bool:

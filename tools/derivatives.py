@@ -39,7 +39,7 @@ LARGEST, REPEATS = 1 << 14, 2
 
 def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] | None:
     """What is wrong with a derivative that `entry` takes, and where; None if nothing is, or if there is none."""
-    if not any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk()):
+    if not are_taken(module):
         return None
     wide = in_f64(module)
     try:
@@ -49,6 +49,11 @@ def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] 
     except Error:                                          # it needs the types that it has, or raises by itself
         return None
     return watching.found
+
+
+def are_taken(module: Op) -> bool:
+    """Whether a module holds derivatives as operations."""
+    return any(isinstance(op, Grad | Vjp | Jvp) for op in module.walk())
 
 
 def _is_float(x: Array) -> bool:
@@ -140,8 +145,8 @@ def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | N
     wrt = [i for i, x in enumerate(operands) if _is_float(x) and np.all(np.isfinite(x)) and x.size]
     if op.blocks_gradient or not wrt or not all(has_cotangent(r.type) for r in op.results):
         return None
-    inside, copy, args = _alone(op, operands, numbers)
-    alone = inside.clone()
+    inside, copy, args = alone(op, operands, numbers)
+    only = inside.clone()
     with before(end := copy.enclosing(Func).block.terminator):
         cotangents = copy.vjp(*args(copy.results))
         given = {i: d for i in wrt if (d := cotangents[i]) is not None}
@@ -149,7 +154,7 @@ def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | N
     copy.enclosing(Func).update_type()
 
     def value(xs: Sequence[Array]) -> list[Array]:
-        return [np.asarray(x) for x in Interpreter(alone).call("main", [np.array(x) for x in xs])]
+        return [np.asarray(x) for x in Interpreter(only).call("main", [np.array(x) for x in xs])]
 
     rng = np.random.default_rng(len(operands))
     for i in wrt:
@@ -164,8 +169,8 @@ def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | N
     return None
 
 
-def _alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
-           ) -> tuple[Op, Op, Callable[[Sequence[Value]], list[Value]]]:
+def alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
+          ) -> tuple[Op, Op, Callable[[Sequence[Value]], list[Value]]]:
     """A module in which @main is the operation at the sizes that it has; the operation there, and what adds arguments.
     """
     inside = new_module()

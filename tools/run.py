@@ -6,17 +6,20 @@ import argparse
 import os
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
+from mlc.ir import changes
 from mlc.ir.core import Op
-from mlc.ir.diag import InternalError, UserError
+from mlc.ir.diag import Error, InternalError, UserError
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline, reproducer_pipeline
+from mlc.ir.types import MemRefType
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import files, report
+from mlc.tools.child import asked
 
 EXAMPLES = """examples:
   mlc run model.mlir --seed 1
@@ -28,6 +31,8 @@ EXAMPLES = """examples:
 """
 OF_FUNCTIONS = ("entry", "args", "sizes", "inputs", "seed", "exec", "pipeline", "output")
 """Options that say something about the call of one function, and nothing about a Python program."""
+SECONDS_APART = 60
+"""How long calls of the wrappers of one function may take."""
 OF_RANDOM_ARRAYS = ("args", "sizes", "seed")
 
 
@@ -156,6 +161,11 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
         print(text, file=sys.stderr)
 
     say(f"checking @{entry}")
+    type = inputs.entries(module)[entry]
+    closed = len(type.results) == 1 and not any(isinstance(t, MemRefType) for t in type.inputs)
+    if closed and not (native or steps or held or options.exec):
+        from mlc.backends.target import host
+        steps = pipeline.remaining(module, "llvm", host().vector_bits)     # nobody calls it, and it has a way to go
     return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
@@ -187,8 +197,11 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         if check:
+            from mlc.compiled import Checks
             with checking() as made:
                 runpy.run_path(path, run_name="__main__")
+                if Checks.found is not None:               # and the program has caught it
+                    raise Checks.found
                 print(what_was_checked(made, path), file=sys.stderr)
         else:
             runpy.run_path(path, run_name="__main__")
@@ -218,7 +231,7 @@ def checking() -> Iterator[list[CheckedExecutable]]:
     gives grows meanwhile."""
     from mlc import code
     from mlc.compiled import Checks
-    from mlc.tools.check import FAILURES
+    from mlc.tools.outcome import FAILURES
     made, texts = list[CheckedExecutable](), dict[Any, str]()
     original = code.executable
 
@@ -236,12 +249,33 @@ def checking() -> Iterator[list[CheckedExecutable]]:
         return made[-1]
 
     code.executable = executable
-    Checks.every_call = True
+    saved, Checks.apart = Checks.apart, staticmethod(apart)
+    Checks.every_call, Checks.found = True, None
     try:
         yield made
     finally:
         code.executable = original
-        Checks.every_call = False
+        Checks.apart = saved
+        Checks.every_call, Checks.found = False, None
+
+
+def apart(work: Callable[[], None]) -> None:
+    """Do some work, of which only what it raises counts, in a process of its own; InternalError if it ends that."""
+    from mlc.frontend.location import user_loc
+
+    def question() -> tuple[str, str | None]:
+        try:
+            work()
+        except InternalError as error:
+            return error.message, error.code
+        return "", None
+
+    answer, died = asked(question, SECONDS_APART)
+    if answer is None:
+        raise InternalError(f"an emitted wrapper ends its process: {died or 'an exception'}", code="MLC0905",
+                            loc=user_loc())
+    if answer[1] is not None:
+        raise InternalError(answer[0], code=answer[1], loc=user_loc())
 
 
 def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
@@ -262,9 +296,23 @@ def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
 
 
 def name_the_pass(module: Any) -> None:
-    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is."""
+    """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is; of fuse,
+    if what a later one refuses is a kernel that fuse need not have made."""
     from mlc.backends.target import host
-    pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+    from mlc.tools.check import DECIDE
+    from mlc.tools.outcome import FAILURES
+    given = module.clone()
+    try:
+        pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+    except InternalError as error:
+        try:
+            for number, step in enumerate(pipeline.steps("llvm", host().vector_bits), 1):
+                with changes.chosen(changes.Choice(()) if step.transform.name == "fuse" else changes.choice()):
+                    step.apply(given, number)
+        except (Error, *FAILURES):
+            raise error from None
+        raise InternalError(f"pass fuse makes what another one refuses: {error.message}", code="MLC0901",
+                            loc=error.loc, notes=(f"all is well where fuse {DECIDE['fuse']}",)) from error
 
 
 def what_was_checked(made: Sequence[CheckedExecutable], path: str) -> str:

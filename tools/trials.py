@@ -29,7 +29,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import check, child, inputs
-from mlc.tools.check import FAILURES, Outcome
+from mlc.tools.outcome import FAILURES, Outcome
 
 ROUNDS, SHORTEST = 9, 0.004
 """How often two ways are timed in turn, and the seconds that one of these times takes at least."""

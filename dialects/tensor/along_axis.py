@@ -29,7 +29,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, TensorType, f64, i64, to_numpy
 
 
-class _AlongAxis(Composite):
+class AlongAxis(Composite):
     x: Value
     axis: int
     vmap = along_axes
@@ -40,7 +40,7 @@ class _AlongAxis(Composite):
         return x
 
 
-class Softmax(_AlongAxis, name="tensor.softmax"):
+class Softmax(AlongAxis, name="tensor.softmax"):
     """result[i] = e^x[i] / sum over j of e^x[j], j along axis
 
         %r = tensor.softmax %x {axis = 1} : tensor<Bx3xf32>
@@ -59,7 +59,7 @@ class Softmax(_AlongAxis, name="tensor.softmax"):
         return [cast(product - result * sum_kept(product, (self.axis,)), self.x.type.dtype)]
 
 
-class LogSoftmax(_AlongAxis, name="tensor.log_softmax"):
+class LogSoftmax(AlongAxis, name="tensor.log_softmax"):
     """result[i] = x[i] - log(sum over j of e^x[j]), j along axis
 
         %r = tensor.log_softmax %x {axis = 1} : tensor<Bx3xf32>
@@ -77,7 +77,7 @@ class LogSoftmax(_AlongAxis, name="tensor.log_softmax"):
         return [cast(ct - exp(widened(self.result)) * sum_kept(ct, (self.axis,)), self.x.type.dtype)]
 
 
-class LogSumExp(_AlongAxis, name="tensor.logsumexp"):
+class LogSumExp(AlongAxis, name="tensor.logsumexp"):
     """result = log(sum over j of e^x[j]), j along axis
 
         %r = tensor.logsumexp %x {axis = 1} : (tensor<Bx3xf32>) -> tensor<Bxf32>

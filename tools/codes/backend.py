@@ -196,6 +196,12 @@ example text:
     one key
 fix: report it, with the program.
 
+MLC0905 Native code ends the process, or does not come to an end, while `mlc run --check` runs it.
+It is run in a process of its own, also beside pages of memory that may not be read.
+example text:
+    error[MLC0905]: native code of @main with 256-bit vectors and 2 threads ends the process by SIGSEGV
+fix: report it, with the file that was left.
+
 MLC0660 A pass ends with an error of its own while `mlc run --check` runs it.
 example text:
     error[MLC0660]: pass fuse fails on @main: AttributeError: 'NoneType' object has no attribute 'type'
@@ -214,6 +220,15 @@ example text:
     error[MLC0662]: pass grad: the vjp of tensor.cos gives operand 0 0.84 along a direction in which differences give
     -0.84
 fix: report it, with the file that was left. A function that shall have another derivative says so by custom_vjp.
+
+MLC0663 What decompose or fix_numerics makes of an operation is not what it means.
+Each is tried by itself, on numbers of all sizes: a composite has to agree with its meaning within rounding, an
+elementary function with the true value as closely as dialects/tensor/ACCURACY.md says.
+example text:
+    error[MLC0663]: pass decompose: tensor.softmax becomes what gives nan in place of 0.0 at [0, 1]
+    error[MLC0663]: pass fix_numerics: tensor.tanh of 0.25 becomes 0.2449188 in place of 0.24491866, 10 units of the
+    last place off; ACCURACY.md promises 0.87
+fix: report it, with the file that was left.
 
 MLC0670 A derivative differs from what differences of the function give.
 example python:

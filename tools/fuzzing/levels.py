@@ -24,8 +24,9 @@ from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.tools import inputs
-from mlc.tools.check import Check, difference
+from mlc.tools.check import Check
 from mlc.tools.fuzzing.programs import Array, Program
+from mlc.tools.outcome import difference
 
 ROUNDS = ("decompose", "fix_numerics")
 """Passes that may choose other roundings; across all others every bit stays."""

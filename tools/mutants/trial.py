@@ -14,12 +14,14 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+import mlc
 from mlc.dialects import autodiff, func
 from mlc.dialects.func import Func
 from mlc.ir.core import Op, Symbol, at_end
@@ -42,13 +44,22 @@ FIRST: dict[str, tuple[str, ...]] = {
     "rule": ("identities", "moves", "numbers", "products"), "merging": ("identities", "moves", "training", "control"),
     "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
-    "schedule": ("reuse", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
-    "lowering": ("numbers", "moves", "control"), "emission": ("numbers", "control", "moves"), "call": ("calls",),
-    "cache key": ("calls", "moves"), "recorder": ("control",),
+    "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
+    "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
+    "call": ("calls",), "cache key": ("calls", "moves"), "recorder": ("control",),
 }
 """The programs with which a fault of an area is looked for, in this order."""
 
 
+KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "product": (lambda a, b: a @ b, ((33, 70), (70, 37))),
+    "tensor cores": (lambda a, b: a @ b, ((40, 160), (160, 24))),
+    "rows": (lambda x: mlc.softmax(x, 1), ((5, 130),)),
+    "columns": (lambda x: x.sum(0), ((70, 33),)),
+    "turned": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
+    "long": (lambda x: x.cumsum(0) + x, ((1000,),)),
+}
+"""Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""
 RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
     "transform": (("derivatives", "functions"), "cse", 120), "merging": (("functions", "tensor"), "fuse", 120),
     "numerics": (("tensor", "derivatives"), "fix_numerics", 120), "fusion": (("tensor", "functions"), "bufferize", 100),
@@ -60,8 +71,8 @@ RANDOM: dict[str, tuple[tuple[str, ...], str, int]] = {
 
 
 def programs(area: str) -> list[Path]:
-    """Those that are about an area."""
-    return [PROGRAMS / f"{name}.py" for name in FIRST.get(area, ())]
+    """Those that are about an area: Python programs, and modules with a @main."""
+    return [next(PROGRAMS.glob(f"{name}.*")) for name in FIRST.get(area, ())]
 
 
 def samples(names: Sequence[str]) -> Iterator[tuple[str, Op, list[Any]]]:
@@ -99,7 +110,7 @@ def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
     if machine == "cpu":
         check.check(module, "main", arrays, keep=False)
     else:
-        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu"))
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu", products="mma"))
 
 
 def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
@@ -112,6 +123,20 @@ def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:
                 check.Check(pair[0], "main", pair[1], keep=False).run(parse_pipeline("grad"))
         except UserError:                                  # the sample means an error, and the code gives that too
             continue
+        except Error as error:
+            return name, str(error)
+    return None
+
+
+def of_kernels() -> tuple[str, str] | None:
+    """The same of KERNELS, on the gpu."""
+    rng = np.random.default_rng(0)
+    for name, (function, shapes) in KERNELS.items():
+        arrays = [rng.standard_normal(shape).astype(np.float32) for shape in shapes]
+        if name == "tensor cores":
+            arrays = [a.astype(ml_dtypes.bfloat16) for a in arrays]
+        try:
+            checked(mlc.lower(function, args=arrays, level="trace").module, arrays, "gpu")
         except Error as error:
             return name, str(error)
     return None
@@ -178,7 +203,7 @@ def main() -> None:
     started = time.monotonic()
     names = options.ops.split(",") if options.ops else []
     if options.area == "gpu":
-        found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu")
+        found = of_samples(["dot_general", "reduce_sum", "softmax", "add", "reduce_max"], "gpu") or of_kernels()
     else:
         area = options.area
         found = (of_cases(CASES) or of_random_rewrites() if area == "rule" else None) or of_samples(

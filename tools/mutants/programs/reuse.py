@@ -48,13 +48,18 @@ def swept(x, w):
     return e @ w, (x * mlc.exp(e).sum(1, keepdim=True)) @ w
 
 
+def shifted(x):
+    """What is carried on is a value that the same turn reads, in its own buffer."""
+    return mlc.fori_loop(0, 3, lambda i, c: (mlc.tanh(c[0] @ x) + c[1], c[0]), (x, x + 1))
+
+
 rng = np.random.default_rng(0)
 
 
 if __name__ == "__main__":
     x = rng.standard_normal((4, 4)) * 0.5
     mlc.compile(viewed)(x, rng.integers(0, 16, (4, 4)))
-    for f in (outlived, outside, twice_read, wider):
+    for f in (outlived, outside, twice_read, wider, shifted):
         mlc.compile(f)(x)
     mlc.compile(in_place)(rng.standard_normal((3, 40)), rng.standard_normal(40))
     mlc.compile(swept)(rng.standard_normal((9, 9)) * 0.5, rng.standard_normal((9, 9)))
