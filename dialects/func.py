@@ -46,8 +46,8 @@ class Func(Op, name="func.func", isolated=True, pure=False):
         if tuple(a.type for a in self.args) != self.function_type.inputs:
             self.fail("the entry block's arguments are not the function's inputs", code="MLC0108")
         donated = self.attrs.get("donate", ())
-        if not isinstance(donated, tuple) or len(set(donated)) < len(donated) or not set(donated) <= set(
-                range(len(self.args))):
+        if not isinstance(donated, tuple) or not all(type(i) is int and 0 <= i < len(self.args) for i in donated) \
+                or len(set(donated)) < len(donated):
             self.fail(f"donate = {donated} does not number some of its {len(self.args)} arguments", code="MLC0116",
                       hint="name each argument that the function may overwrite once, from 0")
 

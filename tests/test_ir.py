@@ -616,7 +616,7 @@ def test_a_function_type_that_lies_is_refused() -> None:
     assert broken(returns).code == "MLC0108"
 
 
-@pytest.mark.parametrize("donated", [(1,), (-1,), (0, 0), 0])
+@pytest.mark.parametrize("donated", [(1,), (-1,), (0, 0), (0.0,), 0])
 def test_donated_arguments_that_there_are_not_are_refused(donated: object) -> None:
     def change(module: Module, f: Func) -> None:
         f.attrs["donate"] = donated
