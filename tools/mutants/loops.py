@@ -84,8 +84,9 @@ FAULTS: tuple[Fault, ...] = (
           "strides[axis] = strides[axis + 1] * shape[axis]\n        view"),
     loops("passes/tensor_to_loop/evaluate.py", "position = position * n + i\n    return position",
           "position = position + n * i\n    return position", ops="reshape"),
-    loops("passes/tensor_to_loop/evaluate.py", "position if axis == 0 else 0 if n == 1 else sizes.modulo(position, n)",
-          "sizes.modulo(position, n) if axis == 0 else 0 if n == 1 else position", ops="reshape"),
+    loops("passes/tensor_to_loop/evaluate.py",
+          "position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n)",
+          "sizes.modulo(position, n) if axis == 0 else 0 if n in (0, 1) else position", ops="reshape"),
     loops("passes/tensor_to_loop/rows.py", "return self.sweeps.length - 1 - here if True in directions else here",
           "return self.sweeps.length - here if True in directions else here", ops="cumulative"),
     loops("passes/tensor_to_loop/rows.py", 'x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant('

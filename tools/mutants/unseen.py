@@ -34,8 +34,8 @@ FAULTS: tuple[Fault, ...] = (
              "rest = [_unless(stop, [], orelse, s), *rest] if inside.breaks else [*orelse, *rest]",
              "rest = [*orelse, *rest]"),
     # `for i in range(0, n, 2)`, n a tensor: an odd n loses its last turn
-    recorder("frontend/script/builtin.py", "Steps(-((start - stop) // step), lambda i: start + i * step)",
-             "Steps((stop - start) // step, lambda i: start + i * step)"),
+    recorder("frontend/script/builtin.py", "Steps(-((start - stop) // step), lambda i: start + i * step, once=False)",
+             "Steps((stop - start) // step, lambda i: start + i * step, once=False)"),
     # avg_pool1d(x, 3, 1, padding=1, count_include_pad=False): the last window is divided by 3, not 2
     recorder("frontend/functions/pooling.py", "limit = n + p if with_padding else n", "limit = n + p"),
 
