@@ -51,6 +51,11 @@ class region:
                           "happens once, not as often as it will run", code="MLC0608", loc=self.loc,
                           hint="carry what changes in variables of the function, and assign the object after the loop")
 
+    def undone(self) -> bool:
+        """Let everything be as it was before; False if that cannot be, as iterators do not go back."""
+        self.reached.restore()
+        return self.reached.holds()
+
 
 def check(x: Any, how: str) -> None:
     """UserError if x is changed in a loop or branch that did not make it."""
