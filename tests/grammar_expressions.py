@@ -8,6 +8,7 @@ import random
 import time
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,16 @@ def an_identifier_nobody_else_has(v: Any) -> Any:
 def a_file(v: Any) -> Any:
     with open(__file__) as source:
         return v * len(source.read())
+
+
+@program("MLC0616")
+def a_file_by_its_path(v: Any) -> Any:
+    return v * len(Path(__file__).read_text())
+
+
+@program("MLC0616")
+def the_hour(v: Any) -> Any:
+    return v * time.localtime().tm_hour
 
 
 TICKS, LETTERS = itertools.count(), (letter for letter in "abcdefgh")

@@ -68,6 +68,18 @@ def test_as_in_pytorch(name: str, interpreted: None) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=2e-3 if ours.dtype == np.float16 else 1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ldexp_rounds_once(dtype: type) -> None:
+    """Where the result is less than normal numbers, too, and where 2 ** other is no number of the type."""
+    random = np.random.default_rng(0)
+    least = np.finfo(dtype).minexp
+    x: Any = np.ldexp(random.standard_normal(20000), random.integers(least, -least, 20000)).astype(dtype)
+    by = random.integers(2 * least - 40, -2 * least + 40, x.size)
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = np.ldexp(x, by)
+    assert np.array_equal(mlc.ldexp(mlc.tensor(x), mlc.tensor(by)).numpy(), wanted)
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", HALVES)
 def test_narrow_floats_are_rounded_once(name: str, dtype: str, interpreted: None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import pathlib
 import random
 import sys
 import types
@@ -151,12 +152,18 @@ def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.F
         return f.__name__.removesuffix("_ns") in _OUTSIDE.get(owner.__name__, ())
     if isinstance(owner, type):
         return issubclass(owner, datetime.date) and f.__name__ in ("now", "today", "utcnow")
+    if isinstance(owner, pathlib.Path):
+        return f.__name__ in _OUTSIDE["pathlib"]
     return isinstance(owner, random.Random | np.random.RandomState | np.random.Generator)
 
 
 _OUTSIDE = {
-    "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time"), "builtins": ("input",),
-    "io": ("open",), "_io": ("open",), "posix": ("urandom", "getrandom", "times"),
+    "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime", "localtime", "gmtime",
+             "ctime", "asctime", "strftime"),
+    "builtins": ("input",), "io": ("open",), "_io": ("open",),
+    "pathlib": ("read_text", "read_bytes", "open", "exists", "stat", "iterdir"),
+    "numpy": ("load", "loadtxt", "genfromtxt"),
+    "posix": ("urandom", "getrandom", "times", "getcwd", "getpid", "listdir", "scandir", "stat"),
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
 """By module, the functions of Python that tell something of the world outside the program."""
