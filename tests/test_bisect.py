@@ -118,6 +118,14 @@ def test_the_environment_chooses(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert "tensor.neg" not in run("opt", "model.mlir", "-canonicalize")[1]
 
 
+def test_a_log_that_cannot_be_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes._Chosen, "choice", None)
+    monkeypatch.setattr(changes._Chosen, "read", False)
+    monkeypatch.setenv("MLC_CHANGES_LOG", "no folder/log")
+    status, _, err = run("opt", "model.mlir", "-canonicalize")
+    assert status == 2 and "MLC0680" in err and "cannot write" in err
+
+
 @pytest.mark.parametrize("guilty", [{"c"}, {"a", "h"}, {"b", "c", "g"}])
 def test_the_search_finds_what_is_needed(guilty: set[str]) -> None:
     search = Search(lambda keys: guilty <= keys, 100)

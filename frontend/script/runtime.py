@@ -384,11 +384,11 @@ def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
 
 
 def _message(message: Thunk) -> Any:
-    texts.of_types = True
+    before, texts.of_types = texts.of_types, True
     try:
         return message()
     finally:
-        texts.of_types = False
+        texts.of_types = before
 
 
 capture.Runtime.cell.cell_contents = sys.modules[__name__]
