@@ -369,6 +369,16 @@ def what_a_break_leaves_of_a_plain_iterator(v: Any) -> Any:
 
 
 @program("MLC0608")
+def what_a_break_leaves_of_a_chain(v: Any) -> Any:
+    numbers, total = itertools.chain([1.0, 2.0], [3.0]), v.sum()
+    for n in numbers:
+        total = total + n
+        if total > v[0]:
+            break
+    return total + sum(numbers)
+
+
+@program("MLC0608")
 def an_iterator_that_a_branch_goes_through(v: Any) -> Any:
     rows, total = enumerate(v), v.sum()
     if total > 1000:

@@ -260,6 +260,11 @@ class Progress(Place):
     def inside(self) -> Iterator[tuple[str, Any]]:
         return ((self.path, value) for value in self.values)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether it can be seen; itertools.chain, say, does not tell."""
+        return self.keys != -1 or bool(self.values)
+
     def restore(self) -> None:
         pass
 

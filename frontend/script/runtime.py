@@ -242,7 +242,9 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         if is_tensor(stopped):
             assert stop is not None
             site = _site(LOOP, variables.names, guarded)
-            with python_state.region(sys._getframe(1)):    # nobody may ask later where a tensor has stopped an iterator
+            with python_state.region(sys._getframe(1)):
+                if isinstance(iterable, Iterator):         # nobody may ask later how far it went
+                    python_state.check_here(iterable, "an iterator goes on by a `for` loop")
                 return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             break
