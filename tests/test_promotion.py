@@ -23,6 +23,8 @@ FINE = np.array([1.0625, -0.921875, 3, -2.5], np.float16)
 HALVES: dict[str, Callable[..., Any]] = {
     "norm": lambda m, f: m.norm(f(LARGE)),
     "norm of p = 3": lambda m, f: m.linalg.vector_norm(f(LARGE / 50), 3),
+    "std": lambda m, f: m.std(f(LARGE * 40), 1),
+    "logit": lambda m, f: m.logit(f(np.array([0.49, 0.501, 0.02, 0.9], np.float16))),
     "normalize": lambda m, f: m.nn.functional.normalize(f(LARGE)),
     "dist": lambda m, f: m.dist(f(LARGE), -f(LARGE)),
     "pairwise_distance": lambda m, f: m.pairwise_distance(f(LARGE), -f(LARGE)),

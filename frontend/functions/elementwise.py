@@ -161,7 +161,7 @@ def sigmoid(input: Operand) -> Tensor:
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
     x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
-    return log(x) - log1p(-x)
+    return rounded_once(lambda x: log(x) - log1p(-x), x)
 
 
 @operation()
