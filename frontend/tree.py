@@ -111,8 +111,12 @@ def frozen_leaf(x: Any) -> Any:
         return kind, x.real.hex(), x.imag.hex()
     if kind is slice or kind is range:
         return kind, frozen_leaf(x.start), frozen_leaf(x.stop), frozen_leaf(x.step)
+    if kind is tuple:
+        return kind, tuple([frozen_leaf(item) for item in x])
     if kind is frozenset:
         return kind, frozenset([frozen_leaf(item) for item in x])
+    if isinstance(x, np.generic):
+        return kind, x.dtype, x.tobytes()
     package = kind.__module__.partition(".")[0]
     if package in _OURS or kind.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         return kind, x
@@ -127,8 +131,7 @@ class Keys(tuple[Any, ...]):
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Keys) and list(self) == list(other) and (
-            [frozen_leaf(key) for key in self] == [frozen_leaf(key) for key in other])
+        return isinstance(other, Keys) and [frozen_leaf(key) for key in self] == [frozen_leaf(key) for key in other]
 
     def __ne__(self, other: object) -> bool:
         return not self == other

@@ -84,8 +84,13 @@ class Choice:
         if change.key in self.made:
             return
         self.made[change.key] = change
-        if self.log is not None:
+        if self.log is None:
+            return
+        try:
             append_line(self.log, json.dumps(asdict(change)))
+        except OSError as error:
+            raise UserError(f"{LOG}: cannot write {self.log}: {error.strerror}", code="MLC0680",
+                            hint="give a file that can be written, and not a link") from None
 
 
 def parse(text: str, log: str | None = None) -> Choice:

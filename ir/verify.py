@@ -7,7 +7,7 @@ from mlc.ir.core import Block, Op, Region, Symbol, Value
 
 def verify(root: Op) -> None:
     """Raise IRError at the first rule that is broken: types, dominance, terminators, symbols, and each op's own."""
-    _op(root, set(), frozenset())
+    _op(root, set(), None)
 
 
 def _symbols(table: Op) -> frozenset[str]:
@@ -26,8 +26,8 @@ def _symbols(table: Op) -> frozenset[str]:
     return frozenset(names)
 
 
-def _op(op: Op, visible: set[Value], symbols: frozenset[str]) -> None:
-    """Check an operation where the values `visible` reach, in the table of `symbols`."""
+def _op(op: Op, visible: set[Value], symbols: frozenset[str] | None) -> None:
+    """Check an operation where the values `visible` reach, in the table of `symbols`; None where there is no table."""
     for i, value in enumerate(op.operands):
         if value not in visible:
             op.fail(f"operand {i} is used where its definition does not reach", code="MLC0103")
@@ -41,7 +41,7 @@ def _op(op: Op, visible: set[Value], symbols: frozenset[str]) -> None:
                 "that the operands give", code="MLC0102")
     if op.symbol_table:
         symbols = _symbols(op)
-    else:
+    elif symbols is not None:
         for attr in op.attrs.values():
             if isinstance(attr, Symbol) and attr not in symbols:
                 op.fail(f"@{attr} is not defined", code="MLC0106")
@@ -52,7 +52,7 @@ def _op(op: Op, visible: set[Value], symbols: frozenset[str]) -> None:
     op.verify_op()
 
 
-def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str]) -> None:
+def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str] | None) -> None:
     """Check the blocks of a region; `visible` is afterwards what it was before."""
     if len(region.blocks) <= 1:
         for block in region.blocks:
@@ -75,7 +75,7 @@ def _region(op: Op, region: Region, visible: set[Value], symbols: frozenset[str]
             op.fail("a block cannot be reached", code="MLC0104")
 
 
-def _block(parent: Op, block: Block, visible: set[Value], symbols: frozenset[str]) -> list[Value]:
+def _block(parent: Op, block: Block, visible: set[Value], symbols: frozenset[str] | None) -> list[Value]:
     """Check a block; what it defines is returned, and visible from here on."""
     defined: list[Value] = list(block.args)
     visible.update(defined)

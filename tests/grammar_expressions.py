@@ -8,6 +8,7 @@ import random
 import time
 import uuid
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -278,6 +279,16 @@ def a_file(v: Any) -> Any:
         return v * len(source.read())
 
 
+@program("MLC0616")
+def a_file_by_its_path(v: Any) -> Any:
+    return v * len(Path(__file__).read_text())
+
+
+@program("MLC0616")
+def the_hour(v: Any) -> Any:
+    return v * time.localtime().tm_hour
+
+
 TICKS, LETTERS = itertools.count(), (letter for letter in "abcdefgh")
 
 
@@ -310,3 +321,69 @@ def an_iterator_is_gone_through_once(v: Any) -> Any:
     for i, a in rows:
         total = total + i * a
     return total + len(list(pairs)) + len(list(reversed(v)))
+
+
+@program()
+def an_iterator_in_each_step_of_a_loop(v: Any) -> Any:
+    rows, numbers, total = enumerate(v), iter([1.0, 2.0]), v.sum()
+    for a in v:
+        for i, b in rows:
+            total = total + i * a * b
+        for n in numbers:
+            total = total + n * a
+    return total
+
+
+@program()
+def an_iterator_of_what_another_one_has_left(v: Any) -> Any:
+    rows = enumerate(v)
+    numbered = enumerate(rows)
+    _, (_, total) = next(numbered)
+    for i, a in rows:
+        total = total + i * a
+    for (_, a), (_, b) in zip(again := enumerate(v), again):
+        total = total + a * b
+    return total + len(list(numbered))
+
+
+@program("MLC0609")
+def what_a_break_leaves_of_an_iterator(v: Any) -> Any:
+    rows, total = enumerate(v), 0.0
+    for _, a in rows:
+        total = total + a
+        if total > v[0]:
+            break
+    for _, a in rows:
+        total = total + 100 * a
+    return total
+
+
+@program("MLC0608")
+def what_a_break_leaves_of_a_plain_iterator(v: Any) -> Any:
+    numbers, total = iter([1.0, 2.0, 3.0]), v.sum()
+    for n in numbers:
+        total = total + n
+        if total > v[0]:
+            break
+    return total + sum(numbers)
+
+
+@program("MLC0608")
+def what_a_break_leaves_of_a_chain(v: Any) -> Any:
+    numbers, total = itertools.chain([1.0, 2.0], [3.0]), v.sum()
+    for n in numbers:
+        total = total + n
+        if total > v[0]:
+            break
+    return total + sum(numbers)
+
+
+@program("MLC0608")
+def an_iterator_that_a_branch_goes_through(v: Any) -> Any:
+    rows, total = enumerate(v), v.sum()
+    if total > 1000:
+        for i, a in rows:
+            total = total + i * a
+    for i, a in rows:
+        total = total + i * a
+    return total

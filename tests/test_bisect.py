@@ -22,7 +22,7 @@ from mlc.ir.printer import to_text
 from mlc.ir.rewrite import RULES, rewrite
 from mlc.passes import pipeline
 from mlc.passes.sweeps import Sweeps
-from mlc.tools import bisect, cli, trials
+from mlc.tools import cli, trials
 from mlc.tools.bisect import Search
 from mlc.tools.trials import Call, Times
 
@@ -116,6 +116,14 @@ def test_the_environment_chooses(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(changes._Chosen, "read", False)
     monkeypatch.delenv("MLC_CHANGES")
     assert "tensor.neg" not in run("opt", "model.mlir", "-canonicalize")[1]
+
+
+def test_a_log_that_cannot_be_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes._Chosen, "choice", None)
+    monkeypatch.setattr(changes._Chosen, "read", False)
+    monkeypatch.setenv("MLC_CHANGES_LOG", "no folder/log")
+    status, _, err = run("opt", "model.mlir", "-canonicalize")
+    assert status == 2 and "MLC0680" in err and "cannot write" in err
 
 
 @pytest.mark.parametrize("guilty", [{"c"}, {"a", "h"}, {"b", "c", "g"}])
@@ -335,4 +343,3 @@ sys.exit(runs.read_text() == "x")
 """)
     status, _, err = run("bisect", "--", sys.executable, "count.py")
     assert status == 1 and "MLC0684" in err
-    assert bisect.RATIO > 1

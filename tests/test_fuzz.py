@@ -243,6 +243,7 @@ def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
         (1, "the"), (2, "SIGABRT"), (4, "no"), (5, "KeyError"), (6, "the")]
     assert child.ask(lambda: "yes", 5) == "yes" and child.ask(os.abort, 5) == "SIGABRT"
     assert child.ask(lambda: time.sleep(60), 0.2) == "no end within 0.2 s"
+    assert child.ask(lambda: {"a": "yes"}["b"], 5) == "no answer"
 
 
 def test_the_log_says_where_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -637,6 +637,14 @@ def test_a_call_with_other_types_is_refused(inputs: tuple[Type, ...], results: t
     assert caught.value.loc == HERE and caught.value.code == "MLC0120"
 
 
+def test_a_function_alone_is_verified_without_its_symbol_table() -> None:
+    module = parse_module("""func.func @f() -> i64 {
+  %0 = func.call @f() : () -> i64
+  func.return %0 : i64
+}""")
+    verify(next(iter(module.regions[0].block)))
+
+
 def test_a_definition_reaches_the_blocks_that_it_dominates() -> None:
     """entry -> a -> c and entry -> b -> c: the entry's values reach c, those of a do not."""
     entry, a, b, c = Block(), Block(), Block(), Block()

@@ -23,6 +23,8 @@ FINE = np.array([1.0625, -0.921875, 3, -2.5], np.float16)
 HALVES: dict[str, Callable[..., Any]] = {
     "norm": lambda m, f: m.norm(f(LARGE)),
     "norm of p = 3": lambda m, f: m.linalg.vector_norm(f(LARGE / 50), 3),
+    "std": lambda m, f: m.std(f(LARGE * 40), 1),
+    "logit": lambda m, f: m.logit(f(np.array([0.49, 0.501, 0.02, 0.9], np.float16))),
     "normalize": lambda m, f: m.nn.functional.normalize(f(LARGE)),
     "dist": lambda m, f: m.dist(f(LARGE), -f(LARGE)),
     "pairwise_distance": lambda m, f: m.pairwise_distance(f(LARGE), -f(LARGE)),
@@ -66,6 +68,18 @@ def test_as_in_pytorch(name: str, interpreted: None) -> None:
     ours, theirs = f(mlc, mlc.tensor).numpy(), f(torch, torch.tensor).numpy()
     assert ours.dtype == theirs.dtype
     np.testing.assert_allclose(ours, theirs, rtol=2e-3 if ours.dtype == np.float16 else 1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ldexp_rounds_once(dtype: type) -> None:
+    """Where the result is less than normal numbers, too, and where 2 ** other is no number of the type."""
+    random = np.random.default_rng(0)
+    least = np.finfo(dtype).minexp
+    x: Any = np.ldexp(random.standard_normal(20000), random.integers(least, -least, 20000)).astype(dtype)
+    by = random.integers(2 * least - 40, -2 * least + 40, x.size)
+    with np.errstate(over="ignore", under="ignore"):
+        wanted = np.ldexp(x, by)
+    assert np.array_equal(mlc.ldexp(mlc.tensor(x), mlc.tensor(by)).numpy(), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

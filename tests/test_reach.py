@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import enum
 import functools
 import os
@@ -10,6 +11,7 @@ from collections import UserDict
 from collections.abc import Callable
 from contextvars import ContextVar
 from decimal import Decimal
+from os import getenv as of_environment
 from typing import Any
 
 import numpy as np
@@ -95,6 +97,7 @@ class Other(Options):
         return x * 11.0
 
 
+NUMBERS = array.array("d", [2.0])
 LISTED, TURNED, KEPT = Listed([1.0]), Options(), UserDict(a=2.0)
 CURRENT: ContextVar[float] = ContextVar("current", default=2.0)
 
@@ -144,6 +147,9 @@ CHANGES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "a variable of a context": (lambda x: x * CURRENT.get(), lambda: CURRENT.set(4.0)),
     "the environment": (lambda x: x * float(os.environ.get("MLC_TEST_RATE", "2")),
                         lambda: os.environ.update(MLC_TEST_RATE="5")),
+    "the environment by another name": (lambda x: x * float(of_environment("MLC_TEST_RATE", "2")),
+                                        lambda: os.environ.update(MLC_TEST_RATE="5")),
+    "an array of Python's": (lambda x: x * NUMBERS[0], lambda: NUMBERS.__setitem__(0, NUMBERS[0] + 1)),
     "a derivative's function": (lambda x: mlc.grad(lambda y: (y * OPTIONS.rate).sum())(x),
                                 lambda: setattr(OPTIONS, "rate", OPTIONS.rate + 1)),
 }
@@ -280,6 +286,8 @@ class Named:
     (lambda v: v.start, (range(0), range(1, 1), slice(0, 2), slice(True, 2))),
     (lambda v: 7 if str(v.real) == "0.0" else 8, (complex(0.0, 1.0), complex(-0.0, 1.0))),
     (lambda v: len(str(v)), (Decimal("0.0"), Decimal("-0.0"), Decimal("0.00"))),
+    (lambda v: next(iter(v))[0].rate, (frozenset({(Named("a", 2.0),)}), frozenset({(Named("a", 3.0),)}))),
+    (lambda v: np.copysign(1.0, next(iter(v))), ({np.float64(0.0): X}, {np.float64(-0.0): X})),
 ])
 def test_arguments_that_are_equal_and_not_the_same_share_nothing(read: Callable[[Any], Any],
                                                                  values: tuple[Any, ...]) -> None:

@@ -28,3 +28,4 @@ def test_what_is_not_written_down_is_named(tmp_path: Path, capsys: pytest.Captur
     main(["record", str(tmp_path), *SOME, "--shard", "0/2"])
     main(["compare", str(tmp_path), *SOME])
     assert "2 are not in the record" in capsys.readouterr().out
+    assert main(["compare", str(tmp_path / "nothing"), *SOME]) == 1

@@ -14,6 +14,7 @@ import json
 import linecache
 import os
 import shlex
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -166,14 +167,20 @@ def _command(options: argparse.Namespace, folder: Path) -> int:
         """How it fails with this value of MLC_CHANGES."""
         environment = {**os.environ, VARIABLE: text, **({LOG: str(log)} if log is not None else {})}
         try:
-            done = subprocess.run(options.command, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
-                                  timeout=options.timeout)
-        except subprocess.TimeoutExpired:
-            return f"no end within {options.timeout} s"
+            process = subprocess.Popen(options.command, env=environment, stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
         except OSError as error:
             raise report.usage_error(f"cannot run {options.command[0]}: {error.strerror}", "give a command as a shell "
                                      "would run it", "MLC0391") from None
-        return None if done.returncode == 0 else f"exit status {done.returncode}"
+        try:
+            status = process.wait(options.timeout)
+        except subprocess.TimeoutExpired:
+            return f"no end within {options.timeout} s"
+        finally:
+            if process.poll() is None:                     # with what it has started, as a shell does
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        return None if status == 0 else f"exit status {status}"
 
     def only(keys: Sequence[str]) -> str:
         write_text(folder / "keys", " ".join(keys) or "none")

@@ -7,6 +7,7 @@ import json
 import os
 import select
 import signal
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +26,8 @@ class Child:
             with os.fdopen(writer, "w", encoding="utf-8") as out:
                 try:
                     work(lambda told: print(json.dumps(told), file=out, flush=True))
+                except BaseException:
+                    traceback.print_exc()
                 finally:
                     out.flush()
                     os._exit(0)                            # nothing of the parent's is cleaned up twice
@@ -62,7 +65,8 @@ def asked(question: Callable[[], Any], seconds: float) -> tuple[Any, str | None]
     except TimeoutError:
         child.end(kill=True)
         return None, f"no end within {seconds:g} s"
-    return next(iter(answers), None), child.end()
+    died = child.end()
+    return (answers[0], died) if answers else (None, died or "no answer")
 
 
 def ask(question: Callable[[], str | None], seconds: float) -> str | None:

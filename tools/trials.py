@@ -129,8 +129,8 @@ def failure(call: Call, choice: Choice, seconds: float, exact_as: Choice | None 
         return [found.kind, found.message] if found is not None else []
 
     answer, died = child.asked(question, seconds)
-    if died is not None or answer is None:
-        return Failure(died or "no answer", f"the process ended with {died}" if died else "the process gave no answer")
+    if died is not None:
+        return Failure(died, f"the process ended with {died}")
     return Failure(*answer) if answer else None
 
 
@@ -239,7 +239,7 @@ def times(how: Callable[[Call, Choice, Choice], Times], call: Call, choice: Choi
         return [found.seconds, found.other, found.ratio, found.low]
 
     answer, died = child.asked(question, seconds)
-    return Times(*answer) if died is None and answer is not None else None
+    return Times(*answer) if died is None else None
 
 
 # -- the calls of a program -------------------------------------------------------------------------------------------

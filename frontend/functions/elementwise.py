@@ -161,7 +161,7 @@ def sigmoid(input: Operand) -> Tensor:
 def logit(input: Operand, eps: float | None = None) -> Tensor:
     """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
     x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
-    return log(x) - log1p(-x)
+    return rounded_once(lambda x: log(x) - log1p(-x), x)
 
 
 @operation()
@@ -663,12 +663,13 @@ def ldexp(input: Operand, other: Operand) -> Tensor:
 
 
 def _in_steps(x: Tracer, e: Tracer) -> Tensor:
-    """x * 2 ** e, by factors that are no infinities, and of which none rounds what a later one leaves above 0."""
+    """x * 2 ** e, by three factors that are no infinities. The last one is the farthest from 1: it alone rounds."""
     down, up = (-969, 1023) if e.type.dtype == f64 else (-102, 127)
-    for _ in range(2):
-        step = clamp(e, down, up)
-        x, e = tracer(mul(x, exp2(step))), tracer(e - step)
-    return mul(x, exp2(clamp(e, down, up)))
+    e = tracer(clamp(e, 3 * down, 3 * up))                 # beyond, the product is 0 or infinite anyway
+    for n in (2, 1):
+        rest = tracer(clamp(e, n * down, n * up))
+        x, e = tracer(mul(x, exp2(e - rest))), rest
+    return mul(x, exp2(e))
 
 
 def ones_where(condition: Tensor, like: Tracer) -> Tensor:

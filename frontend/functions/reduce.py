@@ -203,7 +203,7 @@ def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
 @operation()
 def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
     """sqrt(var)"""
-    return _root(var(input, dim, correction=correction, keepdim=keepdim))
+    return rounded_once(lambda x: _root(var(x, dim, correction=correction, keepdim=keepdim)), tracer(input))
 
 
 def _root(x: Tensor, power: float = 0.5) -> Tensor:

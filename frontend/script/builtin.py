@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import datetime
+import pathlib
 import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,42 +32,62 @@ from mlc.ir.sizes import Size
 class Steps:
     """What a loop on tensors goes through: `item(i)` for i in range(length), where length is a number or a tensor.
 
-    known   the items one by one, where it is known how many there are
-    once    whether it is an iterator, as enumerate(x) is: gone through once
+    known    the items one by one, where it is known how many there are
+    once     whether it is an iterator, as enumerate(x) is: gone through once
+    sources  what an iterator goes through itself
+    begun    of an iterator, what is left of it, and how many items have been `taken`
     """
 
     length: Any
     item: Callable[[Any], Any]
     known: Callable[[], Iterable[Any]] | None = None
     once: bool = True
+    sources: tuple[Steps, ...] = ()
     begun: Iterator[Any] | None = None
+    taken: int = 0
 
     def __iter__(self) -> Iterator[Any]:
+        return self if self.once else self._items()
+
+    def __next__(self) -> Any:
+        if self.begun is None:
+            self.begun = self._items()
+        item = next(self.begun)
+        self.taken += 1
+        return item
+
+    def __length_hint__(self) -> int:
+        return self.length - self.taken if isinstance(self.length, int) else NotImplemented
+
+    def _items(self) -> Iterator[Any]:
         if self.known is None:
             raise refusal("a tensor says how many steps this takes, so only a `for` loop can go through it",
                           code="MLC0609", loc=user_loc(), hint="write a `for` loop, or use mlc.scan or mlc.map")
-        if not self.once:
-            return iter(self.known())
-        if self.begun is None:
-            self.begun = iter(self.known())
-        return self.begun
+        return iter(self.known())
 
-    def __next__(self) -> Any:
-        return next(iter(self))
+    def iterators(self) -> Iterator[Steps]:
+        """This and what it goes through, as far as they are iterators."""
+        if self.once:
+            yield self
+        for source in self.sources:
+            yield from source.iterators()
+
+    def leave(self, stopped: bool) -> None:
+        """A loop has been recorded that goes through all of it, or that a tensor may have stopped before."""
+        for x in self.iterators():
+            x.begun = iter(_unknown_rest, None) if stopped else iter(())
+            x.taken = x.length
+
+
+def _unknown_rest() -> None:
+    raise refusal("only tensors say what a loop with `break` has left of this iterator", code="MLC0609", loc=user_loc(),
+                  hint="go through the tensor itself, or a slice of it")
 
 
 def steps(x: Any) -> Steps | None:
-    """An iterable as steps of a loop on tensors; None if Python goes through it.
-
-    What is an iterator has no steps left afterwards.
-    """
+    """An iterable as steps of a loop on tensors; None if Python goes through it, or through what is left of it."""
     if isinstance(x, Steps):
-        if not x.once:
-            return x
-        if x.begun is not None:
-            return None                                    # Python goes on where it stands
-        x.begun = iter(())
-        return replace(x, begun=None)
+        return x if all(y.begun is None for y in x.iterators()) else None
     if not isinstance(x, Tracer):
         return None
     if not x.shape:
@@ -131,12 +152,18 @@ def _differs_each_time(f: types.BuiltinFunctionType | types.MethodType | types.F
         return f.__name__.removesuffix("_ns") in _OUTSIDE.get(owner.__name__, ())
     if isinstance(owner, type):
         return issubclass(owner, datetime.date) and f.__name__ in ("now", "today", "utcnow")
+    if isinstance(owner, pathlib.Path):
+        return f.__name__ in _OUTSIDE["pathlib"]
     return isinstance(owner, random.Random | np.random.RandomState | np.random.Generator)
 
 
 _OUTSIDE = {
-    "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time"), "builtins": ("input",),
-    "io": ("open",), "_io": ("open",), "posix": ("urandom", "getrandom", "times"),
+    "time": ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime", "localtime", "gmtime",
+             "ctime", "asctime", "strftime"),
+    "builtins": ("input",), "io": ("open",), "_io": ("open",),
+    "pathlib": ("read_text", "read_bytes", "open", "exists", "stat", "iterdir"),
+    "numpy": ("load", "loadtxt", "genfromtxt"),
+    "posix": ("urandom", "getrandom", "times", "getcwd", "getpid", "listdir", "scandir", "stat"),
     "uuid": ("uuid1", "uuid4"), "secrets": ("randbelow", "token_bytes", "token_hex", "token_urlsafe"),
     "_thread": ("get_ident", "get_native_id"), "threading": ("current_thread",)}
 """By module, the functions of Python that tell something of the world outside the program."""
@@ -195,14 +222,14 @@ def _range(*given: Any) -> Any:
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
     if (s := steps(iterable)) is None:
         return enumerate(iterable, start)
-    known = s.known
     return Steps(s.length, lambda i: (i if type(start) is int and start == 0 else start + i, s.item(i)),
-                 (lambda: enumerate(known(), start)) if known is not None else None)
+                 (lambda: enumerate(s, start)) if s.known is not None else None, sources=(s,))
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
     found = [steps(x) for x in iterables]
-    if all(s is None for s in found):
+    iterators = [id(y) for s in found if s is not None for y in s.iterators()]
+    if all(s is None for s in found) or len(set(iterators)) < len(iterators):    # zip(it, it) makes pairs
         return zip(*iterables, strict=strict)
     every = [s if s is not None else steps(tracer(x)) if is_array(x) else None for s, x in zip(found, iterables)]
     lengths = [s.length for s in every if s is not None]
@@ -211,21 +238,21 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
         raise UserError("zip() of tensors goes through tensors of one length", code="MLC0609", loc=user_loc(),
                         hint="cut them to one length, or make tensors of the others")
     parts = [s for s in every if s is not None]
-    known = [s.known for s in parts if s.known is not None]
     return Steps(lengths[0], lambda i: tuple(s.item(i) for s in parts),
-                 (lambda: zip(*(rows() for rows in known))) if len(known) == len(parts) else None)
+                 (lambda: zip(*parts)) if all(s.known is not None for s in parts) else None, sources=tuple(parts))
 
 
 def _reversed(x: Any) -> Any:
     if (s := steps(x)) is None:
         return reversed(x)
-    known = s.known
     return Steps(s.length, lambda i: s.item(s.length - 1 - i),
-                 (lambda: reversed(list(known()))) if known is not None else None)
+                 (lambda: reversed(list(s))) if s.known is not None else None, sources=(s,))
 
 
 def _len(x: Any) -> Any:
     """A size of a tensor as the symbol that it is."""
+    if isinstance(x, Steps) and not x.once:
+        x = [*x]
     return x.size(0) if isinstance(x, Tracer) and x.shape else len(x)
 
 

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from mlc.frontend.location import user_loc
-from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.reach import Progress, Reached
 from mlc.frontend.tensor import Tensor
 from mlc.frontend.trace import current, refusal, state
 
@@ -51,10 +51,21 @@ class region:
                           "happens once, not as often as it will run", code="MLC0608", loc=self.loc,
                           hint="carry what changes in variables of the function, and assign the object after the loop")
 
+    def undone(self) -> bool:
+        """Let everything be as it was before; False if that may not be, as iterators do not go back."""
+        self.reached.restore()
+        return self.reached.holds() and all(p.is_known for p in self.reached.places if isinstance(p, Progress))
+
 
 def check(x: Any, how: str) -> None:
     """UserError if x is changed in a loop or branch that did not make it."""
-    if state.trace is None or not _around.functions or not current().in_region:
+    if state.trace is not None and current().in_region:
+        check_here(x, how)
+
+
+def check_here(x: Any, how: str) -> None:
+    """The same where a loop begins, of which nothing is recorded yet."""
+    if not _around.functions:
         return
     if isinstance(x, Tensor | types.ModuleType) or not _reached(x):
         return

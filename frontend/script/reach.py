@@ -11,6 +11,7 @@ instances of classes that are neither Python's nor numpy's, classes of the progr
 from __future__ import annotations
 
 import argparse
+import array
 import functools
 import itertools
 import operator
@@ -172,12 +173,12 @@ class Members(Place):
 
 
 class Elements(Place):
-    """The elements of a numpy array or bytearray that can be written to."""
+    """The elements of an array or bytearray that can be written to."""
 
     __slots__ = ()
 
     def contents(self) -> Contents:
-        if isinstance(self.x, bytearray):
+        if isinstance(self.x, bytearray | array.array):
             return bytes(self.x), ()
         if self.x.dtype.hasobject:
             return self.x.shape, self.x.ravel().tolist()
@@ -186,6 +187,8 @@ class Elements(Place):
     def restore(self) -> None:
         if isinstance(self.x, bytearray):
             self.x[:] = self.keys
+        elif isinstance(self.x, array.array):
+            self.x[:] = array.array(self.x.typecode, self.keys)
         else:
             shape, held = (self.keys, np.array(self.values, object)) if self.x.dtype.hasobject else (
                 self.keys[0], np.frombuffer(self.keys[1], self.x.dtype))
@@ -256,6 +259,11 @@ class Progress(Place):
 
     def inside(self) -> Iterator[tuple[str, Any]]:
         return ((self.path, value) for value in self.values)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it can be seen; itertools.chain, say, does not tell."""
+        return self.keys != -1 or bool(self.values)
 
     def restore(self) -> None:
         pass
@@ -348,7 +356,7 @@ class Reached:
         elif isinstance(x, Iterator):
             self._add(Progress(path, x))
             self._object(path, x)
-        elif isinstance(x, bytearray) or (isinstance(x, np.ndarray) and _may_be_written(x)):
+        elif isinstance(x, bytearray | array.array) or (isinstance(x, np.ndarray) and _may_be_written(x)):
             self._add(Elements(path, x))
         elif isinstance(x, type):
             if _is_programs(x.__module__, _file_of(x.__module__)):
@@ -383,7 +391,7 @@ class Reached:
                     self._add(Variable(f"{path}.{name}", (vars(f), name)))
             names = {n for code in codes_of(f.__code__) for n in code.co_names}
             cells = [v for cell in f.__closure__ or () for v in Variable("", (cell, None)).values]
-            if not names.isdisjoint(("environ", "getenv")):
+            if not names.isdisjoint(("environ", "getenv")) or any(f.__globals__.get(n) is os.getenv for n in names):
                 self._work.append(("os.environ", os.environ))
             scopes = [("", f.__globals__), *((str(m.__name__), vars(m)) for m in _modules(
                 [*(f.__globals__.get(n) for n in names), *(sys.modules.get(n) for n in names), *cells], names))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -219,17 +219,21 @@ def while_(test: Thunk, body: Thunk, variables: Variables, guarded: bool) -> Non
 
 
 def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variables: Variables, guarded: bool) -> None:
+    if isinstance(iterable, Iterator):
+        python_state.check(iterable, "an iterator goes on by a `for` loop")
     if (steps := builtin.steps(iterable)) is not None:
         loop = _Loop(_site(LOOP, variables.names, guarded), variables)
+        around = python_state.region(sys._getframe(1))
         try:
-            with attempt(), python_state.region(sys._getframe(1)):
+            with attempt(), around:
                 loop.over(steps, body, stop)
+            steps.leave(stop is not None)
             return note("for", LOOP)
         except UserError as error:
-            if steps.known is None or error.code not in UNRECORDED:
+            if steps.known is None or error.code not in UNRECORDED or not around.undone():
                 raise
             note("value", f"{LOOP} is written out, {steps.length} times its body: {error.message}")
-        iterable = steps.known()
+        iterable = steps
     pending, turns, before = iter(iterable), 0, _emitted()
     for item in pending:
         body(item)
@@ -237,9 +241,11 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
-            site, items = _site(LOOP, variables.names, guarded), list(pending)
+            site = _site(LOOP, variables.names, guarded)
             with python_state.region(sys._getframe(1)):
-                return _rest(items, isinstance(iterable, range), body, stop, variables, site)
+                if isinstance(iterable, Iterator):         # nobody may ask later how far it went
+                    python_state.check_here(iterable, "an iterator goes on by a `for` loop")
+                return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             break
     if turns > 1 and _emitted() > before:
@@ -380,11 +386,11 @@ def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
 
 
 def _message(message: Thunk) -> Any:
-    texts.of_types = True
+    before, texts.of_types = texts.of_types, True
     try:
         return message()
     finally:
-        texts.of_types = False
+        texts.of_types = before
 
 
 capture.Runtime.cell.cell_contents = sys.modules[__name__]

@@ -125,7 +125,7 @@ example text:
     error[MLC0411]: mpmath is not installed (No module named 'mpmath'), which float64 is compared with
 fix: pip install mpmath, or measure a narrower type with --type.
 
-MLC0680 MLC_CHANGES is ill-formed.
+MLC0680 MLC_CHANGES is ill-formed, or MLC_CHANGES_LOG cannot be written.
 It says which optional changes the compiler makes: all, none, the keys of some, or those left out, each with a minus.
 example text:
     MLC_CHANGES=canonicalize mlc run model.mlir

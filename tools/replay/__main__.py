@@ -24,7 +24,7 @@ TARGETS = ("x86-64-v3", "x86-64-v4", "cuda:sm_80", "cuda:sm_90")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0; of `compare` 1 if anything that is emitted differs."""
+    """0; of `compare` 1 if anything that is emitted differs, or nothing was compared."""
     parser = argparse.ArgumentParser(prog="python -m mlc.tools.replay", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("action", choices=("record", "compare"))
@@ -53,9 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 comparison.new.append(f"{subject.name} on {target}")
             else:
                 comparison.add(subject.name, target.name, known, observed(subject.module(), target))
-    if options.action == "compare":
-        print(comparison)
-    return 1 if comparison.changed else 0
+    if options.action == "record":
+        return 0
+    print(comparison)
+    return 1 if comparison.changed or not comparison.count else 0
 
 
 if __name__ == "__main__":
