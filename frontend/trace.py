@@ -137,9 +137,14 @@ class Tracer(Tensor):
     def _text(self, asks: dict[str, Any]) -> str:
         """Its type, for messages, loggers and debuggers; the program itself would take that for its numbers."""
         module = str(asks.get("__name__", ""))
-        if not (is_ours(module) or module.partition(".")[0] in sys.stdlib_module_names or texts.of_types):
+        if not (is_ours(module) or module.partition(".")[0] in _WATCHERS or texts.of_types):
             self._unknown("its text is", "print(x) shows its type; return it to see its numbers")
         return f"tensor(<{self.type}, being recorded>)"
+
+
+_WATCHERS = frozenset({"logging", "warnings", "traceback", "pdb", "bdb", "code", "IPython", "debugpy", "pydevd",
+                       "_pydevd_bundle", "_pytest"})
+"""Packages that show values to people."""
 
 
 class _Texts(threading.local):

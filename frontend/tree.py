@@ -117,7 +117,7 @@ def frozen_leaf(x: Any) -> Any:
         return kind, frozenset([frozen_leaf(item) for item in x])
     if isinstance(x, np.generic):
         return kind, x.dtype, x.tobytes()
-    package = kind.__module__.partition(".")[0]
+    package = str(kind.__module__).partition(".")[0]       # there may be none
     if package in _OURS or kind.__eq__ is object.__eq__:  # type: ignore[comparison-overlap]
         return kind, x
     if package in sys.stdlib_module_names:                 # Decimal("0.0") == Decimal("0.00")

@@ -132,14 +132,14 @@ def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[],
                     raise InternalError(f"compiled {name}, by its emitted wrapper, takes an argument {i} of {what}",
                                         code="MLC0903", loc=user_loc())
         for i in donated if taken else ():
-            for j, other in enumerate(given := arguments()):
+            for j, other in enumerate(arguments()):
+                given = arguments()
                 if j == i or type(other) is not type(given[i]) or other.shape != given[i].shape or (
                         other.dtype != given[i].dtype):
                     continue
                 if wrapper(*(given[i] if k == j else x for k, x in enumerate(given))) is not REFUSED:
                     raise InternalError(f"compiled {name}, by its emitted wrapper, takes donated argument {i} as "
                                         f"argument {j}, too", code="MLC0903", loc=user_loc())
-                given = arguments()
 
 
 def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:

@@ -294,3 +294,12 @@ def test_arguments_that_are_equal_and_not_the_same_share_nothing(read: Callable[
     f = mlc.compile(lambda x, v: x * read(v))
     for v in values * 2:
         assert np.array_equal(f(X, v), X * np.float32(read(v))), v
+
+
+def test_what_is_of_no_module() -> None:
+    kind = type("Odd", (), {"__eq__": lambda a, b: True, "__hash__": lambda a: 1})
+    kind.__module__ = None  # type: ignore[assignment]
+    a, b = kind(), kind()
+    a.k, b.k = 2.0, 3.0
+    f = mlc.compile(lambda x, o: x * o.k + mlc.compile(lambda x: x * a.k)(x))
+    assert [f(X, o).tolist() for o in (a, b)] == [(X * 4).tolist(), (X * 5).tolist()]

@@ -233,8 +233,9 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
         return zip(*iterables, strict=strict)
     every = [s if s is not None else steps(tracer(x)) if is_array(x) else None for s, x in zip(found, iterables)]
     lengths = [s.length for s in every if s is not None]
-    if len(lengths) != len(every) or any(n is not lengths[0] and (isinstance(n, Tensor) or n != lengths[0])
-                                         for n in lengths):
+    if len(lengths) != len(every) or any(
+            n is not lengths[0] and (isinstance(n, Tensor) or isinstance(lengths[0], Tensor) or n != lengths[0])
+            for n in lengths):
         raise UserError("zip() of tensors goes through tensors of one length", code="MLC0609", loc=user_loc(),
                         hint="cut them to one length, or make tensors of the others")
     parts = [s for s in every if s is not None]

@@ -359,7 +359,7 @@ class Reached:
         elif isinstance(x, bytearray | array.array) or (isinstance(x, np.ndarray) and _may_be_written(x)):
             self._add(Elements(path, x))
         elif isinstance(x, type):
-            if _is_programs(x.__module__, _file_of(x.__module__)):
+            if _is_programs(str(x.__module__), _file_of(str(x.__module__))):
                 self._add(ClassAttributes(path, x))
                 self._work += [(path, base) for base in x.__bases__]
         elif not isinstance(x, types.ModuleType | np.ndarray):
@@ -401,17 +401,18 @@ class Reached:
 
     def _global(self, path: str, variables: dict[str, Any], name: str) -> None:
         value = variables[name]
-        of_package = isinstance(value, types.FunctionType | type) and is_ours(value.__module__)
+        of_package = isinstance(value, types.FunctionType | type) and is_ours(str(value.__module__))
         if not isinstance(value, types.ModuleType) and not of_package:
             self._add(Variable(path, (variables, name)))
 
     def _object(self, path: str, x: Any) -> None:
         kind = type(x)
-        if kind.__module__.partition(".")[0] == "mlc" and hasattr(x, "__wrapped__"):
+        home = str(kind.__module__)                        # there may be none
+        if is_ours(home) and hasattr(x, "__wrapped__"):
             self._work.append((path, x.__wrapped__))       # a compiled function
             return
-        is_own = kind.__module__.startswith(_STATEFUL) or isinstance(x, _NAMESPACES)
-        if not is_own and not _is_foreign(kind.__module__):
+        is_own = home.startswith(_STATEFUL) or isinstance(x, _NAMESPACES)
+        if not is_own and not _is_foreign(home):
             return
         self._work.append((kind.__name__, kind))
         if _slots(kind):  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from mlc.tools.fuzzing.journal import Journal
 class Observed:
     """What one module became.
 
-    texts    by level, and "code" for LLVM IR or PTX; at the level at which it is refused, the error
+    texts    by level, and "code" for LLVM IR or PTX; "refused" for the error of a module that is not for this target
     size     bytes of machine code, or characters of PTX
     memory   how the text of a function's arena and temporaries says how much it needs
     seconds  of processor time, by the number and name of the pass
