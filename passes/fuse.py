@@ -6,14 +6,14 @@ why    a value that stays inside a kernel costs no memory traffic
 
 Each computing operation starts a group or joins the group of a producer; then groups are merged along their edges:
 
-same space    a consumer that reads of the producer what stands where it runs itself shares its loop
+same domain    a consumer that reads of the producer what stands where it runs itself shares its loop
 absorption    a pointwise producer whose values are read by one consumer alone is evaluated where it is read, whatever
               the index map in between, unless that repeats work that is not cheap
-siblings      reductions of one space that read one value and do not depend on each other read it once
+siblings      reductions of one domain that read one value and do not depend on each other read it once
 
-A kernel that reduces may go through each of its rows several times: softmax is a maximum, a sum and a division over one
-space (spaces.py). A contraction takes an epilogue. Since it reads its factors many times, it computes nothing on the
-way, but it may move elements: its schedule packs them in the order in which it reads. Operations
+A kernel that reduces may go through each of its reduction slices several times (stages.py): softmax is a maximum, a sum
+and a division over one domain. A contraction takes an epilogue. Since it reads its factors many times, it computes
+nothing on the way, but it may move elements: its schedule packs them in the order in which it reads. Operations
 that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each reader. Any
 other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer (`unfused`).
 """
@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
-from mlc.dialects.tensor.kernel import Kernel, Yield
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps, single
+from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
@@ -35,7 +37,8 @@ from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes import between
 from mlc.passes.forms import FIXED, FUSED
-from mlc.passes.spaces import POINTWISE, Space, Walk, is_cheap, is_exact, is_free, is_moving, operand_walks, space_of
+from mlc.passes.spaces import POINTWISE, is_cheap, is_exact, is_free, is_moving
+from mlc.passes.stages import plan
 
 MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
@@ -53,8 +56,8 @@ class Group:
     """Operations that will be one kernel."""
 
     kind: str                                       # pointwise | outside | one of _KINDS
-    space: Space
-    ops: dict[Op, Walk | None]                      # op -> how it walks; None: evaluated where it is read
+    domain: IterationDomain
+    ops: dict[Op, IndexingMap | None]               # op -> its indexing map; None: evaluated where it is read
     times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
     bit: int
     before: int = 0                                 # bits of all groups that must run earlier
@@ -67,7 +70,7 @@ class Group:
     @property
     def across(self) -> bool:
         """Whether its rows lie across memory; whoever goes along memory is served first."""
-        return bool(self.space.axes) and len(self.space.shape) - 1 not in self.space.axes
+        return bool(self.domain.reduced) and len(self.domain.shape) - 1 not in self.domain.reduced
 
     @property
     def orders(self) -> set[str]:
@@ -208,9 +211,9 @@ class _Fuser:
 
     def start(self, op: Op) -> Group:
         kind = "outside" if is_outside(op) else next((k for t, k in _KINDS.items() if isinstance(op, t)), "pointwise")
-        space = Space(()) if kind == "outside" else space_of(op)
-        walk = None if kind == "outside" else space.walk(op.results[0].type.shape)
-        group = Group(kind, space, {op: walk}, {op: 1}, bit=1 << len(self.group_of))
+        domain = IterationDomain(()) if kind == "outside" else domain_of(op)
+        at = None if kind == "outside" else domain.map_of(op.results[0].type.shape)
+        group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
         for p in self.producers(op):
             group.before |= p.bit | p.before
         self.groups.append(group)
@@ -268,13 +271,13 @@ class _Fuser:
         if why := self.why_not_together(home, guest):
             return why
         for op, own in consumer.ops.items():
-            walk = home.space.walk(op.results[0].type.shape) if own is not None else None
-            for s, read in self.reads(op, walk, home.space):
+            at = home.domain.map_of(op.results[0].type.shape) if own is not None else None
+            for s, read in self.reads(op, at, home.domain):
                 if self.group_of[s] is not producer:         # it may be a loop, whose results are no tensors
                     continue
-                there = home.space.walk(s.results[0].type.shape)
-                held = read == there or (home.kind == "reduce" and there == home.space.points
-                                         and read == home.space.in_row())
+                there = home.domain.map_of(s.results[0].type.shape)
+                held = read == there or (home.kind == "reduce" and there == home.domain.points
+                                         and read == home.domain.in_slice)
                 if producer.ops[s] is None or there is None or not held:
                     return "it reads other elements than its own"
         if self.between(producer, consumer):
@@ -286,17 +289,18 @@ class _Fuser:
 
         The contraction writes them once; reading others in that order, too, takes longer than another kernel.
         """
-        length = home.space.shape[-1] if home.kind == "contract" and home.space.shape else 0
+        length = home.domain.shape[-1] if home.kind == "contract" and home.domain.shape else 0
         if not isinstance(length, int) or not 1 < length < SHORT_ROW:
             return None
         own = any(v.op not in home.ops for v in self.inputs(guest))
         return f"rows of {length} are too short to read beside a contraction" if own else None
 
     def why_not_together(self, home: Group, guest: Group) -> str | None:
-        """Why the operations of `guest` cannot be evaluated in the space of `home`."""
-        if guest.kind == "pointwise" and home.space.walk(guest.space.shape) is None:
-            return f"the domains differ: {_shape(guest.space)} and {_shape(home.space)}"
-        if guest.kind != "pointwise" and (home.kind != "reduce" or guest.kind != "reduce" or home.space != guest.space):
+        """Why the operations of `guest` cannot be evaluated in the domain of `home`."""
+        if guest.kind == "pointwise" and home.domain.map_of(guest.domain.shape) is None:
+            return f"the domains differ: {_shape(guest.domain)} and {_shape(home.domain)}"
+        if guest.kind != "pointwise" and (
+                home.kind != "reduce" or guest.kind != "reduce" or home.domain != guest.domain):
             return f"both have a loop of their own ({home.kind} and {guest.kind})"
         if home.kind == "scatter":
             return "a scatter is over when all updates are there"
@@ -308,32 +312,33 @@ class _Fuser:
 
     def why_not_rows(self, home: Group, guest: Group) -> str | None:
         """Why it does not pay to go through the rows of the two several times, or to store all their points."""
-        space, ops = home.space, {**home.ops, **guest.ops}
-        if home.kind != "reduce" or not self.goes_by_rows(space, ops):
+        domain, ops = home.domain, {**home.ops, **guest.ops}
+        if home.kind != "reduce" or not self.goes_by_rows(domain, ops):
             return None
-        rows, length = sizes.product(space.rows), sizes.product(space.shape[a] for a in space.axes)
+        rows, length = sizes.product(domain.slices), sizes.product(domain.shape[a] for a in domain.reduced)
         if isinstance(rows, int) and isinstance(length, int) and rows < FEW_ROWS and length > LONG_ROW:
             return f"{rows} rows of {length} are too few"
         if home.across:
             return None if isinstance(length, int) and length <= FAR_ROW else f"rows of {length} lie across memory"
         return f"rows of {length} are too short" if isinstance(length, int) and length < SHORT_ROW else None
 
-    def goes_by_rows(self, space: Space, ops: Iterable[Op]) -> bool:
+    def goes_by_rows(self, domain: IterationDomain, ops: Iterable[Op]) -> bool:
         """Whether a kernel of `ops` uses what it has reduced for all points of a row, or stores them."""
         inside = set(ops)
         for op in inside:
-            walk = space.walk(op.results[0].type.shape)
-            if walk is None or (space.is_row(walk) and not isinstance(op, Reduce)):
+            at = domain.map_of(op.results[0].type.shape)
+            if at is None or (domain.is_of_slice(at) and not isinstance(op, Reduce)):
                 continue
             if not isinstance(op, Reduce) and any(user not in inside for user in self.readers(op)):
                 return True
-            if any(s in inside and space.is_row(read) for s, read in self.reads(op, walk, space)):
+            if any(s in inside and domain.is_of_slice(read) for s, read in self.reads(op, at, domain)):
                 return True
         return False
 
-    def reads(self, op: Op, walk: Walk | None, space: Space) -> Iterator[tuple[Op, Walk | None]]:
-        """The placed operations that `op` reads where it runs by `walk`, through free ones, and how it walks there."""
-        work = list(operand_walks(op, walk, space))
+    def reads(self, op: Op, at: IndexingMap | None,
+              domain: IterationDomain) -> Iterator[tuple[Op, IndexingMap | None]]:
+        """The placed operations that `op` reads where its map is `at`, through free ones, and by which maps."""
+        work = list(operand_maps(op, at, domain))
         while work:
             value, read = work.pop()
             source = value.op
@@ -342,7 +347,7 @@ class _Fuser:
             if source in self.group_of:
                 yield source, read
             else:
-                work += operand_walks(source, read, space)
+                work += operand_maps(source, read, domain)
 
     def why_not_absorb(self, producer: Group, consumer: Group) -> str | None:
         """Why the consumer cannot evaluate the producer's elements where it reads them."""
@@ -363,29 +368,29 @@ class _Fuser:
             return f"the kernel would have more than {self.max_ops} operations"
         users = {user for op in producer.ops for user in self.readers(op)}
         repeats = any(len(list(self.readers(op))) > 1 for op in producer.ops) or any(    # at two places, perhaps
-            sizes.product(producer.space.shape) != self.points(consumer, user) for user in users)
-        by_rows = consumer.kind == "reduce" and self.goes_by_rows(consumer.space, consumer.ops)
+            sizes.product(producer.domain.shape) != self.points(consumer, user) for user in users)
+        by_rows = consumer.kind == "reduce" and self.goes_by_rows(consumer.domain, consumer.ops)
         if (repeats or by_rows) and not all(is_cheap(op) for op in producer.ops):
             return "it would be computed more than once"
         return None
 
     def places(self, producer: Group, consumer: Group) -> int:
         """At how many places the consumer reads the producer for one point; its own is one, whoever reads there."""
-        here: set[Walk] = set()
+        here: set[IndexingMap] = set()
         elsewhere = 0
         for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
-            walk = consumer.ops[user]
-            if walk is not None and isinstance(user, POINTWISE):
-                here.add(walk)
+            at = consumer.ops[user]
+            if at is not None and isinstance(user, POINTWISE):
+                here.add(at)
             else:
                 elsewhere += consumer.times[user]
         return len(here) + elsewhere
 
     def points(self, group: Group, op: Op) -> Dim:
         """At how many points an operation of the group reads."""
-        walk, space = group.ops[op], group.space
-        by_row = walk is not None and space.is_row(walk) and not isinstance(op, Reduce)
-        return sizes.product(space.rows if by_row else space.shape)
+        at, domain = group.ops[op], group.domain
+        by_row = at is not None and domain.is_of_slice(at) and not isinstance(op, Reduce)
+        return sizes.product(domain.slices if by_row else domain.shape)
 
     def readers(self, op: Op) -> Iterator[Op]:
         """Who reads the result outside the op's own group, seen through free operations."""
@@ -401,12 +406,12 @@ class _Fuser:
                     yield user
 
     def merge_siblings(self) -> bool:
-        """Merge reductions of one space that read the same values."""
-        readers: dict[tuple[Value, Space], Group] = {}
+        """Merge reductions of one domain that read the same values."""
+        readers: dict[tuple[Value, IterationDomain], Group] = {}
         changed = False
         for group in [g for g in self.groups if g.kind == "reduce"]:
             for v in self.inputs(group):
-                other = readers.get((v, group.space))
+                other = readers.get((v, group.domain))
                 if other in self.groups and other is not group and not (
                         other.before & group.bit or group.before & other.bit) and not (
                         self.why_not_together(other, group) or self.why_not_rows(other, group)) and (
@@ -414,15 +419,15 @@ class _Fuser:
                                                      self.in_order(other.ops)[0])):
                     self.merge(other, group, at_own=True)
                     changed = True
-                readers[v, group.space] = group
+                readers[v, group.domain] = group
         return changed
 
     def inputs(self, group: Group) -> dict[Value, None]:
         """What the group reads at its points."""
-        space, out = group.space, dict[Value, None]()
+        domain, out = group.domain, dict[Value, None]()
         for op, own in group.ops.items():
-            for v, walk in operand_walks(op, own, space):
-                if walk == space.points and v.type.shape == space.shape and (v.op is None or v.op not in group.ops):
+            for v, at in operand_maps(op, own, domain):
+                if at == domain.points and v.type.shape == domain.shape and (v.op is None or v.op not in group.ops):
                     out[v] = None
         return out
 
@@ -430,9 +435,9 @@ class _Fuser:
         places = 1 if at_own else self.places(producer, consumer)
         ops = {op: own if at_own else None for op, own in producer.ops.items()} | consumer.ops
         if at_own and producer.kind != "pointwise":
-            consumer.kind, consumer.space = producer.kind, producer.space
-        walk = consumer.space.walk
-        consumer.ops = {op: None if own is None else walk(op.results[0].type.shape) for op, own in ops.items()}
+            consumer.kind, consumer.domain = producer.kind, producer.domain
+        map_of = consumer.domain.map_of
+        consumer.ops = {op: None if own is None else map_of(op.results[0].type.shape) for op, own in ops.items()}
         consumer.times |= {op: n * places for op, n in producer.times.items()}
         for op in producer.ops:
             self.group_of[op] = consumer
@@ -488,7 +493,8 @@ class _Fuser:
                     why = f"{why}; {self.why_not_absorb(producer, group)}"
                 reasons.append(f"{producer.label}: {why}")
         kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
-                        tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons))
+                        tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
+                        **contract(group, block))
         for old, new in zip(outs, kernel.results):
             new.name = old.name
             mapping[old] = new
@@ -510,18 +516,48 @@ class _Fuser:
         return list(out)
 
 
+def domain_of(op: Op) -> IterationDomain:
+    """The domain in which others may share the loop of `op`: for a contraction that of its result."""
+    domain: IterationDomain = op.iteration_domain()  # type: ignore[attr-defined]
+    return IterationDomain(domain.slices) if isinstance(op, tn.DotGeneral) else domain
+
+
+_ITERATORS = {"reduce": "reduction", "contract": "reduction", "scan": "scan"}
+
+
+def contract(group: Group, body: Block) -> dict[str, Any]:
+    """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
+    outputs = body.terminator.operands
+    inner: Any = next((op for op in body if isinstance(op, tuple(_KINDS))), None)
+    domain: IterationDomain = inner.iteration_domain() if inner is not None else IterationDomain(outputs[0].type.shape)
+    iterators = [_ITERATORS[group.kind] if d in domain.reduced else "parallel" for d in range(len(domain.shape))]
+    if isinstance(inner, Scattering):
+        iterators[inner.axis] = "scatter"
+    maps = tuple(domain.map_of(v.type.shape) for v in outputs)
+    assert None not in maps, "a group has what is evaluated along its domain"
+    stages = plan(body, domain, maps)  # type: ignore[arg-type]
+    reads = stages.reads()
+    last = tuple(max((stage for stage, _ in found), default=0) for found in reads.values())
+    attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": tuple(iterators),
+                             "indexing_maps": (*(single({at for _, at in found}) for found in reads.values()), *maps)}
+    if any((*stages.stores, *last)):
+        attrs |= {"stages": stages.count, "stores": stages.stores, "last_reads": last}
+    return attrs
+
+
 def copied(v: Value, terminator: Op) -> Value:
     """A kernel that copies a tensor, before the end of its block."""
     block = Block([v.type])
     with at_end(block, terminator.loc):
         Yield(tuple(block.args))
     with before(terminator):
-        return Kernel((v,), (), (), None, Region(block), (v.type,), label="copy").results[0]
+        return Kernel((v,), (), (), None, Region(block), (v.type,), label="copy",
+                      **copy_contract(v.type.shape)).results[0]
 
 
-def _shape(space: Space) -> str:
+def _shape(domain: IterationDomain) -> str:
     """A domain, what it reduces in parentheses."""
-    return "[" + ", ".join(f"({d})" if a in space.axes else str(d) for a, d in enumerate(space.shape)) + "]"
+    return "[" + ", ".join(f"({d})" if a in domain.reduced else str(d) for a, d in enumerate(domain.shape)) + "]"
 
 
 PASS = Pass(run, takes=FIXED, gives=FUSED)

@@ -13,6 +13,7 @@ import pytest
 
 from mlc.dialects import arith, tensor
 from mlc.dialects.math import Fma
+from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import changes
 from mlc.ir.changes import Choice
 from mlc.ir.core import Value
@@ -21,7 +22,6 @@ from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.ir.rewrite import RULES, rewrite
 from mlc.passes import pipeline
-from mlc.passes.sweeps import Sweeps
 from mlc.tools import cli, trials
 from mlc.tools.bisect import Search
 from mlc.tools.trials import Call, Times
@@ -179,7 +179,7 @@ def test_a_crash_of_a_rule(run: Run) -> None:
 
 
 def test_a_result_in_the_wrong_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Sweeps, "may_overwrite", lambda self, argument, i: True)
+    monkeypatch.setattr(Kernel, "may_overwrite", lambda self, operand, result: True)
     Path("model.mlir").write_text("""func.func @main(%x: tensor<40x40xf32>) -> tensor<40x40xf32> {
   %0 = tensor.sinh %x : tensor<40x40xf32>
   %1 = tensor.transpose %0 {perm = [1, 0]} : tensor<40x40xf32>

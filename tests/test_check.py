@@ -19,6 +19,7 @@ from mlc.backends.cpu import threads
 from mlc.backends.target import host
 from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.composite import sum_kept
+from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import InternalError, IRError
 from mlc.ir.interp import run_function
@@ -26,7 +27,7 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.rewrite import RULES, Outcome, rewrite
 from mlc.ir.types import TensorType, f32
-from mlc.passes import fix_numerics, pipeline, sweeps
+from mlc.passes import fix_numerics, pipeline
 from mlc.tools import check, cli, derivatives, expansions, inputs, otherwise, outcome, redzones
 from tests.op_samples import samples_of
 from tests.samples import MODEL_MLIR
@@ -570,7 +571,7 @@ def test_who_writes_over_an_operand_that_is_read_again_is_named(monkeypatch: pyt
     x = np.random.default_rng(0).standard_normal((5, 5))
     module = mlc.lower(f, args=[x], level="trace").module
     check.check(module.clone(), "main", [x], keep=False)
-    monkeypatch.setattr(sweeps.Sweeps, "may_overwrite", lambda self, argument, result: True)
+    monkeypatch.setattr(Kernel, "may_overwrite", lambda self, operand, result: True)
     with pytest.raises(InternalError, match="pass bufferize changes the answer of @main") as caught:
         check.check(module, "main", [x], keep=False)
     assert "goes right where bufferize lets no two values share memory" in caught.value.notes[0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size
@@ -37,6 +38,17 @@ class TensorOp(Op):
     def conditions(self) -> Iterable[tuple[Dim, str]]:
         """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
         return ()
+
+    def iteration_domain(self) -> IterationDomain:
+        """The points that a kernel of this operation alone visits."""
+        return IterationDomain(self.results[0].type.shape)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Which element of each operand the element `at` of the result is computed from; None: which cannot be said.
+
+        `domain` is that of the kernel. An operation with a loop of its own reads by its coordinates.
+        """
+        return (None,) * len(self.operands)
 
     def tensors(self) -> list[TensorType]:
         """The operands' types, all of them tensors."""
@@ -263,6 +275,11 @@ def again(op: Op, operands: Sequence[Value], **attrs: Any) -> Any:
     assert builder.block is not None, "no insertion point"
     builder.block.insert(copy, builder.before)
     return copy.results if len(copy.results) != 1 else copy.result
+
+
+def pointwise_maps(op: Op, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+    """The operand maps of an operation that computes each element of its result from those of the same index."""
+    return [aligned(v.type.shape, at) for v in op.operands]
 
 
 def on_lanes(lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:

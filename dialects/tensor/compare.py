@@ -17,6 +17,7 @@ from mlc.dialects.tensor.base import (
     is_splat,
     kind,
     leading,
+    pointwise_maps,
     rounded,
     select,
     splat,
@@ -69,6 +70,7 @@ class Select(CopyOp, name="tensor.select"):
     b: Value
     format = "$condition `,` $a `,` $b attr-dict `:` functional-type"
     vmap = broadcasting
+    operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
         types = condition, a, b = self.tensors()
@@ -102,6 +104,7 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
     dtype: ScalarType
     spelled = ("dtype",)
     vmap = leading
+    operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
         source, = self.tensors()

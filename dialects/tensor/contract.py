@@ -18,6 +18,7 @@ from mlc.dialects.tensor.base import (
     rounded,
     shape_text,
 )
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned, coordinate
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
 from mlc.ir import sizes
@@ -72,6 +73,25 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             lanes(self.order)
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])
+
+    def iteration_domain(self) -> IterationDomain:
+        """Those of the result, and of each of them the terms that are added."""
+        shape = self.result.type.shape
+        inner = tuple(self.lhs.type.shape[i] for i, _ in self.contract)
+        return IterationDomain((*shape, *inner), tuple(range(len(shape), len(shape) + len(inner))))
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        if domain != self.iteration_domain():
+            return (None, None)
+        maps: list[IndexingMap] = []
+        start = len(self.batch)
+        for side, v in enumerate(self.operands):
+            free = self.free(side)
+            place = dict(zip((pair[side] for pair in self.batch), at)) | dict(zip(free, at[start:])) | {
+                pair[side]: coordinate(d) for pair, d in zip(self.contract, domain.reduced)}
+            maps.append(aligned(v.type.shape, tuple(place[axis] for axis in range(v.type.rank))))
+            start += len(free)
+        return maps
 
     def free(self, side: int) -> list[int]:
         """The axes of an operand (0: lhs, 1: rhs) that the result keeps and the other operand has not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.composite import Composite, exp, maximum, widened
 from mlc.dialects.tensor.control import as_index, from_index, while_loop
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.ir.core import Value
@@ -49,6 +51,13 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     reverse: bool = False
     order: str | None = None
     vmap = along_axes
+
+    def iteration_domain(self) -> IterationDomain:
+        return IterationDomain(self.x.type.shape, (self.axis,))
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Its own element, of each point of the slice in turn."""
+        return [at if at == domain.points and domain == self.iteration_domain() else None]
 
     def infer(self) -> TensorType:
         x, = self.tensors()

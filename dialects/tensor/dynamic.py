@@ -22,6 +22,7 @@ from mlc.dialects.tensor.base import (
     shape_text,
     zeros,
 )
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.ir.core import Value
@@ -115,6 +116,10 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
 
     def conditions(self) -> Iterator[tuple[Dim, str]]:
         return room(self.x.type, self.update.type.shape)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Of x its own element, also where it is replaced."""
+        return (at, *(None for _ in self.operands[1:]))
 
     def ref(self, x: Any, update: Any, *starts: Any) -> Array:
         out = np.array(x)

@@ -12,7 +12,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mlc.dialects.tensor.base import Array, TensorOp, accumulator, broadcast, broadcasting, kind, rounded, splat
+from mlc.dialects.tensor.base import (
+    Array,
+    TensorOp,
+    accumulator,
+    broadcast,
+    broadcasting,
+    kind,
+    pointwise_maps,
+    rounded,
+    splat,
+)
 from mlc.dialects.tensor.source import Full
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -32,6 +42,7 @@ class Elementwise(TensorOp):
     exact: ClassVar[bool] = False
     wide: ClassVar[bool] = False
     vmap = broadcasting
+    operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
         types = self.tensors()

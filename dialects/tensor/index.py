@@ -19,6 +19,7 @@ from mlc.dialects.tensor.base import (
     shape_text,
     zeros,
 )
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
@@ -99,6 +100,16 @@ class TakeAlong(_Pick, name="tensor.take_along"):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
                         f"{self.axis}", "MLC0115")
         return x.with_shape(indices.shape)
+
+    def picks_in_slice(self, domain: IterationDomain) -> bool:
+        """Whether it picks one element of each reduction slice of a domain."""
+        return (self.x.type.shape, (self.axis,)) == (domain.shape, domain.reduced) and (
+            self.indices.type.shape[self.axis] == 1 and domain.shape[self.axis] != 1)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        if not self.picks_in_slice(domain) or at != domain.map_of(self.indices.type.shape):
+            return (None, None)
+        return (domain.in_slice, aligned(self.indices.type.shape, at))
 
     def ref(self, x: Any, indices: Any) -> Array:
         return np.take_along_axis(x, self.checked(x, indices), self.axis)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects.tensor.base import shape_text
+from mlc.dialects.tensor.iteration import IterationDomain, argument_maps, coordinate, single
 from mlc.ir.core import Op, Region, ResultType, Value
+from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, TensorType, Type, i1, i8
 
 if TYPE_CHECKING:
@@ -27,6 +31,9 @@ def buffer_type(type: TensorType) -> MemRefType:
     return MemRefType(tuple(d if isinstance(d, int) else None for d in type.shape), stored(type.dtype))
 
 
+ITERATORS = ("parallel", "reduction", "scan", "scatter")
+
+
 class Yield(Op, name="tensor.yield", terminator=True, pure=False):
     """Hand values to the enclosing tensor.kernel or tensor.map."""
 
@@ -38,7 +45,22 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
     """results = body(ins); with buffers: outs[...] = body(ins)
 
     Before bufferization `ins` are tensors, there are no `outs`, and the results are tensors. After it, both are
-    memrefs and there are no results. The body, on tensors, is the same: all of it becomes one kernel.
+    memrefs and there are no results. The body, on tensors, is the same: all of it becomes one kernel. How it becomes
+    one is what the pass fuse has decided, and stands here for all passes below:
+
+    domain          the extents of the points that the kernel visits
+    iterator_types  for each dimension of the domain `parallel`, `reduction`, `scan` (its points are visited in order,
+                    and each gets what those before it combine to) or `scatter` (updates go to any place along it)
+    indexing_maps   which element of each operand and then of each result belongs to a point. Those of the results say
+                    what a point computes; those of operands follow from them, and have no results for an operand that
+                    is read by several maps or at places that are no expression of the point
+    stages          how often the points of a reduction slice are visited. In which stage a reduction runs, and what is
+                    materialized for later ones, stands on the operations of the body (`stage`, `materialize`)
+    stores          the stage in which each result is stored; `stages`: after the last
+    last_reads      the last stage in which each operand is read
+    unfused         why a producer or consumer is in another kernel
+
+    Where all is done in one stage, `stores` and `last_reads` are left out.
     """
 
     ins: tuple[Value, ...]
@@ -47,13 +69,90 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
     errors: Value | None                        # after bufferization: the error record, where an op can fail
     body: Region
     types: tuple[ResultType, ...]
+    label: str                                  # its operations, for people
+    domain: tuple[Dim, ...]
+    iterator_types: tuple[str, ...]
+    indexing_maps: tuple[tuple[Dim, ...], ...]
+    stages: int = 1
+    stores: tuple[int, ...] = ()
+    last_reads: tuple[int, ...] = ()
     symbols: tuple[str, ...] = ()
-    label: str = ""
-    unfused: tuple[str, ...] = ()               # why a producer or consumer is in another kernel
+    unfused: tuple[str, ...] = ()
+
+    def verify_op(self) -> None:
+        yielded = self.body.block.terminator.operands
+        if len(self.iterator_types) != len(self.domain) or {*self.iterator_types} - {*ITERATORS}:
+            self.fail(f"iterator_types {list(self.iterator_types)} are not one of {', '.join(ITERATORS)} for each "
+                      f"dimension of the domain {shape_text(self.domain)}", code="MLC0143")
+        if len(self.indexing_maps) != len(self.ins) + len(yielded):
+            self.fail(f"{len(self.indexing_maps)} indexing maps for {len(self.ins)} operands and {len(yielded)} "
+                      "results", code="MLC0143")
+        for i, (v, map) in enumerate(zip(yielded, self.result_maps)):
+            self.verify_result_map(i, v.type.shape, map)
+        self.verify_stages()
+        domain = self.iteration_domain()
+        found = argument_maps(self.body.block, domain, self.result_maps)
+        for i, (maps, stated) in enumerate(zip(found.values(), self.indexing_maps)):
+            if single(maps) != stated:
+                self.fail(f"operand {i} is read at {_map_text(single(maps))}, but its indexing map is "
+                          f"{_map_text(stated)}", code="MLC0143")
+
+    def verify_result_map(self, i: int, shape: Sequence[Dim], map: tuple[Dim, ...]) -> None:
+        """Every element of a result is computed at one point of the domain, or of a slice, that lies in it."""
+        if len(map) != len(shape):
+            self.fail(f"result {i} has {len(shape)} axes, and {_map_text(map)} as its indexing map", code="MLC0143")
+            return
+        used = [d for d in range(len(self.domain)) if coordinate(d) in map]
+        extents: dict[Dim, Dim] = {coordinate(d): self.domain[d] for d in used}
+        if any((e != 0 and e not in extents) or n != extents.get(e, 1) for e, n in zip(map, shape)) or (
+                len(used) != sum(e != 0 for e in map)):
+            self.fail(f"result {i} of shape {shape_text(shape)} is not {_map_text(map)} over the domain "
+                      f"{shape_text(self.domain)}: each axis is one dimension of that size, or 0", code="MLC0143")
+        left = [d for d, n in enumerate(self.domain) if n != 1 and d not in used]
+        if any(self.iterator_types[d] != "reduction" for d in left):
+            self.fail(f"several points of the domain {shape_text(self.domain)} compute the same element of result {i}, "
+                      f"whose indexing map is {_map_text(map)}", code="MLC0143")
+
+    def verify_stages(self) -> None:
+        """Nothing is used before the stage in which it is known."""
+        if self.stores and (len(self.stores), len(self.last_reads)) != (len(self.result_maps), len(self.ins)):
+            self.fail("`stores` has a stage for each result, and `last_reads` one for each operand", code="MLC0144")
+        known: dict[Value, int] = dict.fromkeys(self.body.block.args, 0)
+        for op in self.body.block:
+            first = max((known[v] for v in op.operands), default=0)
+            stage = op.attrs.get("stage")
+            if stage is not None and not first <= stage < self.stages:
+                op.fail(f"is of stage {stage}, but what it reads is known in stage {first} of {self.stages}",
+                        code="MLC0144")
+            known.update(dict.fromkeys(op.results, first if stage is None or "materialize" in op.attrs else stage + 1))
+        for i, (v, stage) in enumerate(zip(self.body.block.terminator.operands, self.stores)):
+            if not known[v] <= stage <= self.stages:
+                self.fail(f"result {i} is stored in stage {stage}, but is known in stage {known[v]} of {self.stages}",
+                          code="MLC0144")
 
     @property
     def is_bufferized(self) -> bool:
         return not self.results
+
+    def iteration_domain(self) -> IterationDomain:
+        """The domain, with the dimensions along which the kernel reduces or scans."""
+        return IterationDomain(self.domain, tuple(
+            d for d, kind in enumerate(self.iterator_types) if kind in ("reduction", "scan")))
+
+    @property
+    def result_maps(self) -> tuple[tuple[Dim, ...], ...]:
+        """The indexing maps of the results."""
+        return self.indexing_maps[len(self.ins):]
+
+    def may_overwrite(self, operand: int, result: int) -> bool:
+        """Whether a result may be written over an operand of its shape: element by element, and after all reads."""
+        if self.indexing_maps[operand] != self.result_maps[result]:
+            return False
+        if not self.stores:
+            return True
+        written = [self.stores[result], *(op.attrs["stage"] for op in self.body.block
+                                          if op.attrs.get("materialize") == result)]
+        return bool(self.last_reads[operand] <= min(written))
 
     def infer(self) -> tuple[Type, ...]:
         block = self.body.block
@@ -82,6 +181,17 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
         for out, value in zip(frame.all(self.outs), results):
             out[...] = to_buffer(value, out.dtype)
         return []
+
+
+def copy_contract(shape: Sequence[Dim]) -> dict[str, Any]:
+    """The domain and the maps of a kernel that copies a tensor of this shape, as attributes."""
+    domain = IterationDomain(tuple(shape))
+    return {"domain": domain.shape, "iterator_types": ("parallel",) * len(domain.shape),
+            "indexing_maps": (domain.points, domain.points)}
+
+
+def _map_text(map: tuple[Dim, ...]) -> str:
+    return "(" + ", ".join(str(e) for e in map) + ")"
 
 
 def from_buffer(buffer: np.ndarray[Any, Any], type: TensorType) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import TensorOp, broadcast, broadcasting, kind
+from mlc.dialects.tensor.base import TensorOp, broadcast, broadcasting, kind, pointwise_maps
 from mlc.dialects.tensor.kernel import Yield
 from mlc.ir.core import Block, Region, Value, at_end
 from mlc.ir.types import IntType, TensorType, to_numpy
@@ -29,6 +29,7 @@ class Map(TensorOp, name="tensor.map", isolated=True):
     xs: tuple[Value, ...]
     body: Region
     vmap = broadcasting
+    operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
         types, block = self.tensors(), self.body.block

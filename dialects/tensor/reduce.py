@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +24,7 @@ from mlc.dialects.tensor.base import (
     select,
     zeros,
 )
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.orders import lanes, reduce_in_order
 from mlc.dialects.tensor.source import int_range
 from mlc.ir.core import Value
@@ -41,6 +43,13 @@ class Reduce(TensorOp):
     order: str | None = None
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     vmap = along_axes
+
+    def iteration_domain(self) -> IterationDomain:
+        return IterationDomain(self.x.type.shape, self.axes)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """All points of the slice."""
+        return [domain.points if domain == self.iteration_domain() else None]
 
     def infer(self) -> TensorType:
         source, = self.tensors()

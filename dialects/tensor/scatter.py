@@ -25,6 +25,7 @@ from mlc.dialects.tensor.base import (
     shape_text,
 )
 from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.ir.core import Value
@@ -48,6 +49,10 @@ class Scattering(TensorOp):
     axis: int
     kind: str = "add"
     format = "$x `,` $indices `,` $updates attr-dict `:` functional-type"
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Of x its own element."""
+        return (at if at == domain.points else None, None, None)
 
     def operand_types(self) -> tuple[TensorType, TensorType, TensorType]:
         x, indices, updates = self.tensors()

@@ -17,11 +17,20 @@ from mlc.dialects.tensor.base import (
     full,
     less,
     lifted,
+    pointwise_maps,
     reshape,
     select,
     shape_text,
     splat,
     unbroadcast,
+)
+from mlc.dialects.tensor.iteration import (
+    IndexingMap,
+    IterationDomain,
+    delinear,
+    linear,
+    long_axes,
+    moved,
 )
 from mlc.dialects.tensor.source import Full, check_shape
 from mlc.ir import sizes
@@ -58,6 +67,20 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return reshape(operands[0], (lanes, *self.shape))
 
+    @property
+    def only_unit_axes(self) -> bool:
+        """Whether it adds and drops axes of size 1 and does nothing else."""
+        return long_axes(self.x.type.shape) == long_axes(self.shape)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        """Axes of one element are read at 0, and others in order; else the index counts the same elements."""
+        old = self.x.type.shape
+        if self.only_unit_axes:
+            rest = (e for e, n in zip(at, self.shape) if n != 1)
+            return [tuple(0 if n == 1 else next(rest) for n in old)]
+        known = [e for e in at if e is not None]
+        return [delinear(linear(known, self.shape), old) if len(known) == len(at) else None]
+
 
 class Transpose(CopyOp, name="tensor.transpose"):
     """result[i_perm[0], i_perm[1], ...] = x[i_0, i_1, ...]
@@ -83,6 +106,9 @@ class Transpose(CopyOp, name="tensor.transpose"):
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return transpose(operands[0], (0, *(p + 1 for p in self.perm)))
 
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        return [tuple(at[i] for i in inverse(self.perm))]
+
 
 class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     """result[..., i, ...] = x[i, ...], with index 0 along axes where x has size 1
@@ -93,6 +119,7 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
+    operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -132,6 +159,9 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
         for axis, bounds in enumerate(zip(source.shape, self.starts, self.stops, self.steps)):
             self._check(axis, *bounds)
         return source.with_shape(length(*r) for r in zip(self.starts, self.stops, self.steps))
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        return [tuple(moved(e, step, start) for e, step, start in zip(at, self.steps, self.starts))]
 
     def _check(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> None:
         if step == 0:
@@ -302,6 +332,10 @@ class Reverse(CopyOp, name="tensor.reverse"):
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [Reverse(ct, self.axes).result]
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        return [tuple(moved(e, -1, n - 1) if a in self.axes else e
+                      for a, (e, n) in enumerate(zip(at, self.x.type.shape)))]
 
 
 def length(start: Dim, stop: Dim, step: int) -> Dim:

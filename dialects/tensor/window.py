@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -47,6 +48,11 @@ class _Window(SizedOp, CopyOp):
         return x
 
 
+def in_window(i: Dim | None, j: Dim | None, stride: int, dilation: int) -> Dim | None:
+    """Where element j of window i lies along the axis."""
+    return None if i is None or j is None else i * stride + j * dilation
+
+
 def positions(windows: int, size: int, stride: int, dilation: int) -> Array:
     """Where element j of window i lies, for each [i, j]."""
     return np.arange(windows)[:, None] * stride + np.arange(size) * dilation
@@ -76,6 +82,10 @@ class Windows(_Window, name="tensor.windows"):
     def compute(self, size: Any, x: Any) -> Array:
         windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
         return np.take(x, positions(windows, inside, self.stride, self.dilation), self.axis)
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        i, j = at[self.axis: self.axis + 2]
+        return [(*at[: self.axis], in_window(i, j, self.stride, self.dilation), *at[self.axis + 2:])]
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """Windows that overlap are added up one after the other: vectors lie along the axis, not within a window."""
@@ -136,6 +146,10 @@ class Pick(_Window, name="tensor.pick"):
         at = positions(windows, inside, self.stride, self.dilation)
         front = np.moveaxis(x, (self.axis, self.axis + 1), (0, 1))
         return np.moveaxis(front[at, np.arange(inside)], (0, 1), (self.axis, self.axis + 1))
+
+    def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
+        i, j = at[self.axis: self.axis + 2]
+        return [(*at[: self.axis], in_window(i, j, self.stride, self.dilation), *at[self.axis + 1:])]
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [Place(ct, self.axis, self.x.type.shape[self.axis], self.stride, self.dilation).result]

@@ -13,13 +13,25 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func, Return
 from mlc.dialects.tensor.control import bounds_in
-from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, to_buffer
+from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract, to_buffer
 from mlc.ir import sizes
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, clone_region
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.sizes import Dim
-from mlc.ir.types import FunctionType, MemRefType, TensorType, Type, bind_symbols, i1, i8, i64, index, to_numpy
+from mlc.ir.types import (
+    FunctionType,
+    MemRefType,
+    TensorType,
+    Type,
+    bind_symbols,
+    i1,
+    i8,
+    i64,
+    index,
+    substitute_attr,
+    to_numpy,
+)
 from mlc.passes import between
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
@@ -129,7 +141,8 @@ class Bufferizer:
         while work:
             block, told = work.pop()
             for op in block:
-                self.check_sizes(op, told)
+                if not isinstance(op, Kernel):           # its sizes are those of its body
+                    self.check_sizes(op, told)
                 if isinstance(op, func.Call) and op.callee not in self.callees:
                     op.fail(f"@{op.callee} calls itself through this call, so nothing bounds the memory that it needs",
                             code="MLC0162")
@@ -327,17 +340,20 @@ class Bufferizer:
             op.regions = ()
             body.parent = None
         numbers, symbols = self.kernel_sizes()
-        new = Kernel(ins, outs, numbers, self.errors if found else None, body, (), symbols=symbols, label=op.label,
-                     unfused=op.unfused)
+        attrs = {name: value if name == "indexing_maps" else substitute_attr(value, self.renamed)
+                 for name, value in op.attrs.items()} if self.renamed else op.attrs
+        new = Kernel(ins, outs, numbers, self.errors if found else None, body, (), **{**attrs, "symbols": symbols})
         new.attrs["site"] = self.sites.first[op]
 
     def copy(self, type: TensorType, source: Value, target: Value) -> None:
         """Copy a tensor from one buffer to another, at the insertion point."""
-        block = Block([type.with_shape(tuple(sizes.substitute(d, self.renamed) for d in type.shape))])
+        shape = tuple(sizes.substitute(d, self.renamed) for d in type.shape)
+        block = Block([type.with_shape(shape)])
         with at_end(block):
             Yield(tuple(block.args))
         numbers, symbols = self.kernel_sizes()
-        Kernel((source,), (target,), numbers, None, Region(block), (), symbols=symbols, label="copy")
+        Kernel((source,), (target,), numbers, None, Region(block), (), symbols=symbols, label="copy",
+               **copy_contract(shape))
 
     def call(self, op: func.Call) -> None:
         """Pass symbols, inputs, results, a piece of the arena and the error record."""

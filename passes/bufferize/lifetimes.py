@@ -14,7 +14,6 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Block, BlockArg, Op, Value
 from mlc.ir.types import TensorType
 from mlc.passes.between import REGIONS
-from mlc.passes.sweeps import Sweeps
 
 Overwrites = frozenset[tuple[int, int]]
 """(argument, result) of a function: a caller may pass one buffer for both."""
@@ -29,7 +28,6 @@ class Lifetimes:
         self.end: dict[Op, int] = {}
         self.depth: dict[Block, int] = {}
         self.last: dict[Value, int] = {}
-        self.sweeps: dict[Kernel, Sweeps] = {}
         self.order = self.number(function.block)
         for op in reversed(self.order):
             for v in op.operands:
@@ -94,10 +92,7 @@ class Lifetimes:
         if op.operands.count(operand) != 1:
             return False
         if isinstance(op, Kernel):
-            argument = op.body.block.args[op.ins.index(operand)]
-            if op not in self.sweeps:
-                self.sweeps[op] = Sweeps(op.body.block)
-            return self.sweeps[op].may_overwrite(argument, op.results.index(result))
+            return op.may_overwrite(op.ins.index(operand), op.results.index(result))
         at = op.results.index(result)
         if isinstance(op, func.Call):
             return (op.args.index(operand), at) in self.overwrites[op.callee]

@@ -10,6 +10,7 @@ from mlc.dialects import arith, loop, memref
 from mlc.dialects import tensor as tn
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
 from mlc.dialects.tensor.orders import terms_in_block, terms_of_mma
 from mlc.ir import sizes
@@ -17,30 +18,12 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
 from mlc.passes.bufferize import SizeBuilder
-from mlc.passes.spaces import Space
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
 Index = tuple[Dim, ...]
 INDEXED = (tn.Take, tn.TakeAlong, tn.Scatter, tn.ScatterAlong)
 """Operations with indices that may be out of range."""
-
-
-def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
-    """The row-major position of an index; consecutive quotients and remainders of one number fold back to it."""
-    position: Dim = 0
-    for i, n in zip(index, shape):
-        position = position * n + i
-    return position
-
-
-def delinear(position: Dim, shape: Sequence[Dim]) -> Index:
-    """The index at a row-major position of a shape, which is read nowhere if the shape holds nothing."""
-    out: list[Dim] = []
-    for axis, n in reversed(list(enumerate(shape))):
-        out.insert(0, position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n))
-        position = sizes.divide(position, n) if n != 0 else 0
-    return tuple(out)
 
 
 class KernelBuilder:
@@ -51,7 +34,8 @@ class KernelBuilder:
         self.body = kernel.body.block
         self.outputs = self.body.terminator.operands
         self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral)), None)
-        self.shape: Index = (self.inner.result if self.inner is not None else self.outputs[0]).type.shape
+        self.domain = kernel.iteration_domain()
+        self.shape: Index = self.domain.slices
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
@@ -72,20 +56,21 @@ class KernelBuilder:
         with at_end(block, kernel.loc):
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
-                    self.memo[self.inner.result, self.index_of(self.inner.result), None] = self.contraction(self.inner)
-            values = [self.value(v, self.index_of(v), None) for v in self.outputs]
-            for v, value, buffer in zip(self.outputs, values, kernel.outs):
-                self.store(value, v.type.dtype, buffer, self.index_of(v))
+                    at = self.domain.points[: len(self.shape)]
+                    self.memo[self.inner.result, at, None] = self.contraction(self.inner)
+            maps = [self.index_at(map) for map in kernel.result_maps]
+            values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
+            for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
+                self.store(value, v.type.dtype, buffer, at)
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain), parallel=rank,
                         tile=tuple(tile), vector=-1, label=kernel.label)
 
-    def index_of(self, v: Value) -> Index:
-        """The index at the current point of a value that has one element for each."""
-        walk = Space(self.shape).walk(v.type.shape)
-        assert walk is not None, "fuse takes in what walks along the space"
-        return tuple(0 if a is None else loop.coordinate(a) for a in walk)
+    def index_at(self, map: IndexingMap) -> Index:
+        """The index that a map of the kernel gives at the current point."""
+        assert None not in map, "what a kernel computes has an index at each point"
+        return map  # type: ignore[return-value]
 
     def store(self, value: Value, dtype: ScalarType, buffer: Value, at: Index, mask: Value | None = None) -> None:
         if dtype == i1:
@@ -212,8 +197,9 @@ class KernelBuilder:
         raise AssertionError
 
     def operands(self, op: Op, at: Index, mask: Value | None) -> list[Value]:
-        """The operands of a broadcasting operation at an index of its result."""
-        return [self.value(v, broadcast_index(v.type.shape, at), mask) for v in op.operands]
+        """The operands of an operation that reads each by one map."""
+        maps = op.operand_maps(at, self.domain)  # type: ignore[attr-defined]
+        return [self.value(v, index, mask) for v, index in zip(op.operands, maps)]
 
     def elementwise(self, op: Op, at: Index, mask: Value | None) -> Value:
         dtypes = [v.type.dtype for v in op.operands]
@@ -230,30 +216,10 @@ class KernelBuilder:
                     inner.insert_clone(mapping)
         return loop.Map(tuple(self.operands(op, at, mask)), Region(block)).results[0]
 
-    def same(self, op: Op, at: Index, mask: Value | None) -> Value:
-        return self.value(op.operands[0], broadcast_index(op.operands[0].type.shape, at), mask)
-
-    def transpose(self, op: tn.Transpose, at: Index, mask: Value | None) -> Value:
-        source: list[Dim] = [0] * len(at)
-        for i, axis in enumerate(op.perm):
-            source[axis] = at[i]
-        return self.value(op.x, tuple(source), mask)
-
-    def reshape(self, op: tn.Reshape, at: Index, mask: Value | None) -> Value:
-        old, new = op.x.type.shape, op.result.type.shape
-        rest = [i for i, n in zip(at, new) if n != 1]
-        if [n for n in old if n != 1] == [n for n in new if n != 1]:
-            source = iter(rest)
-            return self.value(op.x, tuple(0 if n == 1 else next(source) for n in old), mask)
-        return self.value(op.x, delinear(linear(at, new), old), mask)
-
-    def slice(self, op: tn.Slice, at: Index, mask: Value | None) -> Value:
-        return self.value(op.x, tuple(start + i * step for start, i, step in zip(op.starts, at, op.steps)), mask)
-
-    def reverse(self, op: tn.Reverse, at: Index, mask: Value | None) -> Value:
-        shape = op.x.type.shape
-        turned = (n - 1 - i if a in op.axes else i for a, (i, n) in enumerate(zip(at, shape)))
-        return self.value(op.x, tuple(turned), mask)
+    def moved(self, op: Op, at: Index, mask: Value | None) -> Value:
+        """An element of the operand, wherever it lies."""
+        value, = self.operands(op, at, mask)
+        return value
 
     def pad(self, op: tn.Pad, at: Index, mask: Value | None) -> Value:
         inside: Value | None = None
@@ -295,9 +261,9 @@ class KernelBuilder:
         return self.value(op.x, (*at[: op.axis], position, *at[op.axis + rank:]), mask)
 
     def take_along(self, op: tn.TakeAlong, at: Index, mask: Value | None) -> Value:
-        position, mask = self.gathered(op, op.indices, broadcast_index(op.indices.type.shape, at), mask)
+        position, mask = self.gathered(op, op.indices, aligned(op.indices.type.shape, at), mask)
         return self.value(op.x, tuple(position if a == op.axis else i for a, i in enumerate(
-            broadcast_index(tuple(d if a != op.axis else 2 for a, d in enumerate(op.x.type.shape)), at))), mask)
+            aligned(tuple(d if a != op.axis else 2 for a, d in enumerate(op.x.type.shape)), at))), mask)
 
     def gathered(self, op: Any, indices: Value, at: Index, mask: Value | None) -> tuple[Dim, Value]:
         """An index tile as an expression, checked against the axis it indexes; the mask of points where it fits."""
@@ -354,11 +320,6 @@ class KernelBuilder:
         return self.map([a, b], lambda x, y: arith.AndI(x, y).result)
 
 
-def broadcast_index(shape: Sequence[Dim], at: Index) -> Index:
-    """The index of an operand of `shape` that numpy's broadcasting reads for the index `at` of the result."""
-    return tuple(0 if n == 1 else i for n, i in zip(shape, at[len(at) - len(shape):]))
-
-
 def number_tile(value: float, dtype: ScalarType) -> Value:
     """One number for all points; an unsigned integer as the signed one of the same bits."""
     if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
@@ -378,12 +339,12 @@ def _to_index(x: Value, dtype: ScalarType) -> Value:
 
 _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]] = {
     Elementwise: KernelBuilder.elementwise, tn.Select: KernelBuilder.elementwise, tn.Cast: KernelBuilder.elementwise,
-    tn.Map: KernelBuilder.mapped, tn.BroadcastTo: KernelBuilder.same,
-    tn.Transpose: KernelBuilder.transpose, tn.Reshape: KernelBuilder.reshape,
-    tn.Slice: KernelBuilder.slice, tn.Reverse: KernelBuilder.reverse, tn.Pad: KernelBuilder.pad,
-    tn.Concat: KernelBuilder.concat, tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
+    tn.Map: KernelBuilder.mapped, tn.Pad: KernelBuilder.pad, tn.Concat: KernelBuilder.concat,
+    tn.Take: KernelBuilder.take, tn.TakeAlong: KernelBuilder.take_along,
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,
     tn.Constant: KernelBuilder.constant,
-    tn.Windows: windows.windows, tn.Place: windows.place, tn.Pick: windows.pick,
+    **dict.fromkeys((tn.BroadcastTo, tn.Transpose, tn.Reshape, tn.Slice, tn.Reverse, tn.Windows, tn.Pick),
+                    KernelBuilder.moved),
+    tn.Place: windows.place,
     tn.DynamicSlice: windows.dynamic_slice, tn.DynamicUpdateSlice: windows.dynamic_update_slice,
 }

@@ -1,4 +1,4 @@
-"""Kernels that reduce or accumulate: rows are parallel, and the body goes through the points of one in sweeps."""
+"""Kernels that reduce or accumulate: rows are parallel, and the body goes through the points of one in stages."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from mlc.dialects import arith, loop
 from mlc.dialects import tensor as tn
 from mlc.dialects.loop import ScratchType, TileType
+from mlc.dialects.tensor.iteration import IndexingMap, delinear
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.orders import lanes, run_length
 from mlc.dialects.tensor.reduce import Reduce
+from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import IntType, ScalarType, i1
 from mlc.passes.fix_numerics import reduction_order
-from mlc.passes.spaces import Walk, is_exact
-from mlc.passes.sweeps import Sweeps
-from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, delinear, signless
+from mlc.passes.spaces import is_exact
+from mlc.passes.stages import Stages
+from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, signless
 from mlc.passes.tensor_to_loop.scalar import combine, identity
 
 
@@ -25,72 +27,65 @@ class RowBuilder(KernelBuilder):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
-        self.sweeps = Sweeps(self.body)
-        space = self.sweeps.space
-        self.shape: Index = space.rows
+        self.stages = Stages.of(kernel)
+        domain = self.domain
         self.last = len(self.shape)
-        order = "chain" if self.sweeps.scans else order_of(self.sweeps.reduces)
+        order = "chain" if self.stages.scans else order_of(self.stages.reduces)
         self.lanes, self.run = lanes(order), run_length(order)
-        inner = iter(delinear(self.position(), [space.shape[a] for a in space.axes]))
+        inner = iter(delinear(self.position(), [domain.shape[d] for d in domain.reduced]))
         outer = iter(loop.coordinate(d) for d in range(self.last))
-        at = [next(inner) if a in space.axes else next(outer) for a in range(len(space.shape))]
-        self.at: Index = tuple(0 if n == 1 else i for i, n in zip(at, space.shape))
+        at = [next(inner) if d in domain.reduced else next(outer) for d in range(len(domain.shape))]
+        self.point = {f"d{d}": i for d, i in enumerate(at)}
         self.scratch: dict[Value, Value] = {}
-        self.sweep = 0
+        self.stage = 0
 
     def position(self) -> Dim:
-        """Which point of a row a sweep has come to; one that accumulates in reverse starts from the last."""
-        directions = {op.reverse for op in self.sweeps.scans}
-        if len(directions) > 1 or (directions and self.sweeps.reduces):
+        """Which point of a row a stage has come to; one that accumulates in reverse starts from the last."""
+        directions = {op.reverse for op in self.stages.scans}
+        if len(directions) > 1 or (directions and self.stages.reduces):
             self.kernel.fail("goes through its rows in more than one order", code="MLC0170")
         here = loop.coordinate(self.last)
-        return self.sweeps.length - 1 - here if True in directions else here
+        return self.stages.length - 1 - here if True in directions else here
 
-    def index_at(self, walk: Walk) -> Index:
-        """The index of a value at the current point, or at the current row."""
-        return tuple(0 if a is None else self.at[a] for a in walk)
-
-    def index_of(self, v: Value) -> Index:
-        """The index at the current point or row of a value that has one element for each."""
-        walk = self.sweeps.space.walk(v.type.shape)
-        assert walk is not None, "fuse takes in what walks along the space"
-        return self.index_at(walk)
+    def index_at(self, map: IndexingMap) -> Index:
+        """The index at the current point, along whose slice there is one loop for all reduced dimensions."""
+        return tuple(sizes.substitute(e, self.point) for e in super().index_at(map))
 
     def build(self) -> None:
-        kernel, sweeps = self.kernel, self.sweeps
+        kernel, stages = self.kernel, self.stages
         block = Block()
         with at_end(block, kernel.loc):
-            for v, (_, i) in sweeps.kept.items():
+            for v, (_, i) in stages.materialized.items():
                 if i is None:
                     rows = tuple(range(self.last))                # the last dimension is the one that vectors go along
                     dims = (*rows, self.last) if self.lanes > 1 else (self.last, *rows)
                     self.scratch[v] = loop.Scratch(ScratchType(dims, signless(v.type.dtype))).result
                 else:
                     self.buffers[v] = kernel.outs[i]
-            for self.sweep in range(sweeps.count):
+            for self.stage in range(stages.count):
                 self.hoist()
-                self.run_sweep()
-            self.sweep = sweeps.count
-            self.store_results(None)
+                self.run_stage()
+            self.stage = stages.count
+            self.store_results(self.stages.count)
             loop.End()
         with before(kernel):
-            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=(*self.shape, sweeps.length),
+            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=(*self.shape, stages.length),
                         parallel=self.last, tile=(*[1] * self.last, self.lanes),
                         vector=self.last if self.lanes > 1 else -1, label=kernel.label)
 
-    # -- sweeps ---------------------------------------------------------------------------------------------------
+    # -- stages ---------------------------------------------------------------------------------------------------
     def hoist(self) -> None:
-        """Evaluate before the sweep what is the same for all points of a row."""
-        space = self.sweeps.space
-        if space.is_row(space.points):                          # rows of one point
+        """Evaluate before the stage what is the same for all points of a row."""
+        domain = self.domain
+        if domain.is_of_slice(domain.points):                   # slices of one point
             return
-        for v, walk in self.sweeps.visits(self.sweep):
-            if walk is not None and space.is_row(walk):
-                self.value(v, self.index_at(walk), None)
+        for v, map in self.stages.evaluated(self.stage):
+            if map is not None and domain.is_of_slice(map):
+                self.value(v, self.index_at(map), None)
 
-    def run_sweep(self) -> None:
-        """One loop over the points of a row: all reductions of the sweep, then what it stores."""
-        reduces, scans = self.sweeps.reduced(self.sweep), self.sweeps.scanned(self.sweep)
+    def run_stage(self) -> None:
+        """One loop over the points of a row: all reductions of the stage, then what it stores."""
+        reduces, scans = self.stages.reduced(self.stage), self.stages.scanned(self.stage)
         span = tuple(range(self.last + (self.lanes > 1)))
         inits = []
         for op in (*reduces, *scans):
@@ -98,26 +93,26 @@ class RowBuilder(KernelBuilder):
             inits.append(loop.Full(identity(reduction_of(op), dtype), TileType(span, signless(dtype))).result)
         block, outer = Block([v.type for v in inits]), dict(self.memo)
         with at_end(block, builder.loc):
-            points = self.index_at(self.sweeps.space.points)
+            points = self.index_at(self.domain.points)
             ends = []
             for scan, acc in zip(scans, block.args[len(reduces):]):
                 x = self.value(scan.x, points, None)
                 self.memo[scan.result, points, None] = loop.Scan(acc, x, dim=self.last, kind=kind_of(scan)).result
                 ends.append(loop.Fold(acc, x, dim=self.last, kind=kind_of(scan)).result)
-            kept = self.sweeps.kept_in(self.sweep)
-            for v, walk in (*self.sweeps.roots(self.sweep), *((v, self.sweeps.space.points) for v in kept)):
-                self.value(v, self.index_at(walk), None)        # all are read before a store can change what they are
+            kept = self.stages.stored_for_later(self.stage)
+            for v, map in (*self.stages.roots(self.stage), *((v, self.domain.points) for v in kept)):
+                self.value(v, self.index_at(map), None)         # all are read before a store can change what they are
             steps = [self.step(op, acc, self.value(op.x, points, None)) for op, acc in zip(reduces, block.args)]
             for v in kept:
                 self.keep(v, self.value(v, points, None))
-            self.store_results(self.sweep)
+            self.store_results(self.stage)
             loop.Yield((*steps, *ends))
         self.memo = outer
         kinds = tuple(kind_of(op) for op in (*reduces, *scans)) if self.run else ()
         totals = loop.For(tuple(inits), Region(block), dim=self.last, run=len(kinds) and self.run, kinds=kinds).results
         for op, total in zip(reduces, totals):
             found = loop.Reduce(total, dim=self.last, kind=kind_of(op)).result if self.lanes > 1 else total
-            self.memo[op.result, self.index_of(op.result), None] = found
+            self.memo[op.result, self.index_at(self.map_of(op)), None] = found
 
     def step(self, op: Reduce, acc: Value, x: Value) -> Value:
         """The accumulator of a reduction with one more block of points in it."""
@@ -128,29 +123,33 @@ class RowBuilder(KernelBuilder):
         x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
         return self.map([acc, x], lambda a, b: combine(op.name, op.x.type.dtype, a, b))
 
-    def store_results(self, sweep: int | None) -> None:
-        """Store the results of a sweep; None: those with one element per row."""
-        mine = [i for i in range(len(self.outputs)) if self.sweeps.stored(i) == sweep]
-        at = [self.index_of(self.outputs[i]) for i in mine]
+    def map_of(self, op: Reduce) -> IndexingMap:
+        """The map of a reduction's result: one element for each slice."""
+        return tuple(e for d, e in enumerate(self.domain.points) if d not in self.domain.reduced)
+
+    def store_results(self, stage: int) -> None:
+        """Store the results of a stage, or those that come after all of them."""
+        mine = [i for i, when in enumerate(self.stages.stores) if when == stage]
+        at = [self.index_at(self.stages.maps[i]) for i in mine]
         values = [self.value(self.outputs[i], index, None) for i, index in zip(mine, at)]
         for i, index, value in zip(mine, at, values):
             self.store(value, self.outputs[i].type.dtype, self.kernel.outs[i], index)
 
     def keep(self, v: Value, value: Value) -> None:
-        """Put a value where later sweeps find it."""
+        """Put a value where later stages find it."""
         if v in self.scratch:
             loop.Keep(value, self.scratch[v])
         else:
-            self.store(value, v.type.dtype, self.buffers[v], self.index_at(self.sweeps.space.points))
+            self.store(value, v.type.dtype, self.buffers[v], self.index_at(self.domain.points))
 
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:
         if (v, at, None) in self.memo:
             return self.memo[v, at, None]                       # what is known everywhere is known under a mask
-        if not self.sweeps.is_read_back(v, self.sweep):
+        if not self.stages.is_read_back(v, self.stage):
             return super().value(v, at, mask)
         if v not in self.scratch:
             return self.load(v, at, mask)
-        if at != self.index_at(self.sweeps.space.points):
+        if at != self.index_at(self.domain.points):
             return super().value(v, at, mask)
         self.memo[v, at, None] = loop.Recall(self.scratch[v]).result
         return self.memo[v, at, None]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from mlc.dialects import loop
 from mlc.dialects import tensor as tn
+from mlc.dialects.tensor.iteration import delinear
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
-from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, delinear
+from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder
 from mlc.passes.tensor_to_loop.scalar import combine
 
 
@@ -23,9 +24,8 @@ class ScatterBuilder(KernelBuilder):
         if not isinstance(op, Scattering) or len(self.outputs) != 1:
             kernel.fail("holds more than a scatter and what it reads", code="MLC0170")
         self.op: Scattering = op  # type: ignore[assignment]
-        x = self.op.x.type
-        self.shape: Index = tuple(n for a, n in enumerate(x.shape) if a != self.op.axis)
-        self.axes = tuple(a for a in range(x.rank) if a != self.op.axis)
+        self.axes = tuple(d for d, kind in enumerate(kernel.iterator_types) if kind == "parallel")
+        self.shape: Index = tuple(kernel.domain[d] for d in self.axes)
 
     def build(self) -> None:
         kernel, op, last = self.kernel, self.op, len(self.shape)

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder
 
 
-def windows(build: KernelBuilder, op: tn.Windows, at: Index, mask: Value | None) -> Value:
-    i, j = at[op.axis: op.axis + 2]
-    place = i * op.stride + j * op.dilation
-    return build.value(op.x, (*at[: op.axis], place, *at[op.axis + 2:]), mask)
-
-
-def pick(build: KernelBuilder, op: tn.Pick, at: Index, mask: Value | None) -> Value:
-    i, j = at[op.axis: op.axis + 2]
-    place = i * op.stride + j * op.dilation
-    return build.value(op.x, (*at[: op.axis], place, *at[op.axis + 1:]), mask)
-
-
 def place(build: KernelBuilder, op: tn.Place, at: Index, mask: Value | None) -> Value:
     """Element j of the window that starts at p - j * dilation, if one does: a multiple of the stride, and within x."""
     p, j = at[op.axis: op.axis + 2]

@@ -102,13 +102,12 @@ FAULTS: tuple[Fault, ...] = (
            "if len(home.orders) > 1 or len(guest.orders) > 1:", blame="tensor_to_loop",
            ops="reduce_sum reduce_prod"),
     # exp(x - m) / s + tanh(x - m) / t by rows: both are kept in the buffer of the one result
-    fusion("passes/sweeps.py", "out.type == v.type and until >= last and i not in claimed):",
+    fusion("passes/stages.py", "out.type == v.type and until >= last and i not in claimed):",
            "out.type == v.type and until >= last):", blame="tensor_to_loop"),
 
     # -- aliasing -------------------------------------------------------------------------------------------------
     # z = y - max(y) by rows, and from it 2 z and y - sum(z), y a temporary: 2 z is written over y, which is read again
-    aliasing("passes/sweeps.py", "return all(read == walk and sweep <= first for sweep, read in self.reads[argument])",
-             "return all(read == walk for _, read in self.reads[argument])"),
+    aliasing("dialects/tensor/kernel.py", "return self.last_reads[operand] <= min(written)", "return True"),
     # a loop that swaps what it carries, a, b = b, a
     aliasing("passes/between.py", "        return v is loop.carried[i]\n", "        return v in loop.carried\n"),
     # a `while` that reads a value computed before it: after its first turn something else lies there

@@ -19,6 +19,7 @@ from mlc.ir.passes import Pipeline, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.passes import pipeline
 from mlc.tools.fuzzing.journal import Journal
+from mlc.tools.replay.subjects import ROOT
 
 
 @dataclass
@@ -62,6 +63,7 @@ def observed(module: Op, target: Target) -> Observed:
         raise
     except Error as error:                                 # not for this target: that has to stay so
         out.texts["refused"] = f"{error.code} {error.message}"
+    out.texts = {level: text.replace(f"{ROOT}/", "") for level, text in out.texts.items()}   # wherever the sources are
     return out
 
 

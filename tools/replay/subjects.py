@@ -14,7 +14,7 @@ from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.tools.bench import compile_time
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 MODELS = ("mlp", "forward-2", "training-2")
 """Of the benchmark of compile times."""
 

@@ -89,7 +89,7 @@ func.func @across(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
 }
 // CHECK: unfused = ["reduce_sum: rows of B lie across memory"]
 // -----
-// sums in different orders do not share a sweep
+// sums in different orders do not share a stage
 func.func @orders(%x: tensor<4x90xf32>) -> (tensor<4xf32>, tensor<4xf64>) {
   %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<4x90xf32>) -> tensor<4xf32>
   %1 = tensor.cast %x {dtype = f64} : tensor<4x90xf32> to tensor<4x90xf64>

@@ -2,7 +2,7 @@
 // tolerance: 1e-4
 // sizes: B=70
 
-// three sweeps: the result's own buffer holds the exponentials until they are divided
+// three stages: the result's own buffer holds the exponentials until they are divided
 func.func @softmax(%x: tensor<5xBxf32>) -> tensor<5xBxf32> {
   %0 = tensor.softmax %x {axis = 1} : tensor<5xBxf32>
   func.return %0 : tensor<5xBxf32>
@@ -44,7 +44,7 @@ func.func @scratch(%x: tensor<5x70xf32>) -> tensor<5xf32> {
 // CHECK: loop.recall [[ROOM]]
 // CHECK: loop.store %{{\d+}}, %out0 {map = ["d0"]
 // -----
-// two reductions of a sweep have an accumulator each
+// two reductions of a stage have an accumulator each
 func.func @siblings(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
   %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<5x70xf32>) -> tensor<5xf32>
   %1 = tensor.reduce_max %x {axes = [1]} : (tensor<5x70xf32>) -> tensor<5xf32>

@@ -1,4 +1,4 @@
-"""Memory used again: what loops read from outside, views that live on, wider elements, results of several sweeps."""
+"""Memory used again: what loops read from outside, views that live on, wider elements, results of several stages."""
 
 import numpy as np
 

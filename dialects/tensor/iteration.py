@@ -1,0 +1,140 @@
+"""tensor, iteration: the iteration domain of a kernel, and the indexing maps of the values in its body.
+
+A kernel visits the points of its iteration domain. Some of its dimensions may be reduced (or accumulated along); the
+points that differ in those alone are a reduction slice. An indexing map says which element of a value belongs to a
+point: an expression over the point's coordinates for each axis of the value, or None for an axis along which any
+element may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Value
+from mlc.ir.sizes import Dim, Size
+
+IndexingMap = tuple[Dim | None, ...]
+E = TypeVar("E", Dim, Dim | None)
+
+
+@lru_cache(256)
+def coordinate(d: int) -> Size:
+    """The coordinate of a point along dimension `d` of its iteration domain."""
+    return sizes.sym(f"d{d}")
+
+
+def long_axes(shape: Sequence[Dim]) -> list[Dim]:
+    """The sizes that are not 1."""
+    return [d for d in shape if d != 1]
+
+
+@dataclass(frozen=True)
+class IterationDomain:
+    """The points that a kernel visits: `shape` is the extent of each dimension, `reduced` says which are reduced."""
+
+    shape: tuple[Dim, ...]
+    reduced: tuple[int, ...] = ()
+
+    @cached_property
+    def parallel(self) -> tuple[int, ...]:
+        """The dimensions that are not reduced."""
+        return tuple(d for d in range(len(self.shape)) if d not in self.reduced)
+
+    @cached_property
+    def slices(self) -> tuple[Dim, ...]:
+        """The extents of the parallel dimensions: there is a reduction slice for each of their points."""
+        return tuple(self.shape[d] for d in self.parallel)
+
+    @cached_property
+    def points(self) -> tuple[Dim, ...]:
+        """The indexing map of a value with one element per point; along an axis of one element it reads the first."""
+        return tuple(0 if n == 1 else coordinate(d) for d, n in enumerate(self.shape))
+
+    @cached_property
+    def in_slice(self) -> IndexingMap:
+        """The map of a value with one element per point that is read anywhere in the point's reduction slice."""
+        return tuple(None if d in self.reduced and e != 0 else e for d, e in enumerate(self.points))
+
+    @cached_property
+    def _long(self) -> list[Dim]:
+        return long_axes(self.shape)
+
+    def map_of(self, shape: Sequence[Dim]) -> IndexingMap | None:
+        """The map of a value of this shape that has an element per point or one per slice; None if it has neither."""
+        everywhere = self.has_all_points(shape)
+        if not everywhere and long_axes(shape) != long_axes(self.slices):
+            return None
+        along = range(len(self.shape)) if everywhere else self.parallel
+        coordinates = (e for d in along if (e := self.points[d]) != 0)
+        return tuple(0 if n == 1 else next(coordinates) for n in shape)
+
+    def has_all_points(self, shape: Sequence[Dim]) -> bool:
+        """Whether a value of this shape has an element per point, with or without axes of size 1."""
+        return shape == self.shape or long_axes(shape) == self._long
+
+    def is_of_slice(self, map: IndexingMap | None) -> bool:
+        """Whether all points of a slice read the same element of a value."""
+        return map is not None and all(e is not None and self._reduced.isdisjoint(sizes.symbols(e)) for e in map)
+
+    @cached_property
+    def _reduced(self) -> frozenset[str]:
+        return frozenset(f"d{d}" for d in self.reduced)
+
+
+def aligned(shape: Sequence[Dim], at: tuple[E, ...]) -> tuple[E, ...]:
+    """Where a value of `shape`, broadcast, is read by what is evaluated at `at`."""
+    return tuple(0 if n == 1 else e for n, e in zip(shape, at[len(at) - len(shape):]))
+
+
+def linear(index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
+    """The row-major position of an index; consecutive quotients and remainders of one number fold back to it."""
+    position: Dim = 0
+    for i, n in zip(index, shape):
+        position = position * n + i
+    return position
+
+
+def delinear(position: Dim, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """The index at a row-major position of a shape, which is read nowhere if the shape holds nothing."""
+    out: list[Dim] = []
+    for axis, n in reversed(list(enumerate(shape))):
+        out.insert(0, position if axis == 0 else 0 if n in (0, 1) else sizes.modulo(position, n))
+        position = sizes.divide(position, n) if n != 0 else 0
+    return tuple(out)
+
+
+def moved(e: Dim | None, factor: Dim, offset: Dim) -> Dim | None:
+    """e * factor + offset, of an entry of an indexing map."""
+    return None if e is None else e * factor + offset
+
+
+def operand_maps(op: Op, at: IndexingMap | None, domain: IterationDomain) -> Iterator[tuple[Value, IndexingMap | None]]:
+    """The operands of an operation whose result is read by the map `at`, and the maps by which it reads them."""
+    maps = (None,) * len(op.operands) if at is None else op.operand_maps(at, domain)  # type: ignore[attr-defined]
+    return zip(op.operands, maps)
+
+
+def argument_maps(body: Block, domain: IterationDomain,
+                  maps: Sequence[IndexingMap | None]) -> dict[Value, set[IndexingMap | None]]:
+    """The maps by which the arguments of a kernel's body are read, if its results are computed by `maps`."""
+    out: dict[Value, set[IndexingMap | None]] = {v: set() for v in body.args}
+    work: list[tuple[Value, IndexingMap | None]] = [*zip(body.terminator.operands, maps)]
+    seen = set[tuple[Value, IndexingMap | None]]()
+    while work:
+        v, at = work.pop()
+        if v in out:
+            out[v].add(at)
+        elif v.op is not None and (v, at) not in seen:
+            seen.add((v, at))
+            work += operand_maps(v.op, at, domain)
+    return out
+
+
+def single(maps: set[IndexingMap | None]) -> tuple[Dim, ...]:
+    """The map by which a value is read; one without results if there are several, or it does not say every index."""
+    map, *others = maps or {None}
+    return () if others or map is None or None in map else map  # type: ignore[return-value]
