@@ -11,7 +11,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import Dim, Size, is_natural
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
 
 if TYPE_CHECKING:
@@ -128,11 +128,7 @@ def int_size(type: TensorType) -> int:
 
 def less(a: Dim, b: Dim) -> bool:
     """Whether a < b for certain, whatever the symbols stand for (they are not negative)."""
-    difference = b - a
-    if isinstance(difference, int):
-        return difference > 0
-    known = all(c >= 0 and all(isinstance(atom, str) for atom, _ in m) for m, c in difference.terms)
-    return known and any(m == () and c > 0 for m, c in difference.terms)
+    return is_natural(b - a - 1)
 
 
 def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:

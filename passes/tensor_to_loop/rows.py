@@ -29,6 +29,7 @@ class RowBuilder(KernelBuilder):
         space = self.sweeps.space
         self.shape: Index = space.rows
         self.last = len(self.shape)
+        self.dims = self.last + 1
         order = "chain" if self.sweeps.scans else order_of(self.sweeps.reduces)
         self.lanes, self.run = lanes(order), run_length(order)
         inner = iter(delinear(self.position(), [space.shape[a] for a in space.axes]))

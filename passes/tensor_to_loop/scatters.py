@@ -25,6 +25,7 @@ class ScatterBuilder(KernelBuilder):
         self.op: Scattering = op  # type: ignore[assignment]
         x = self.op.x.type
         self.shape: Index = tuple(n for a, n in enumerate(x.shape) if a != self.op.axis)
+        self.dims = len(self.shape) + 2
         self.axes = tuple(a for a in range(x.rank) if a != self.op.axis)
 
     def build(self) -> None:
