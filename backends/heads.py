@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mlc.backends.sealed import Broken
-from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import Size
@@ -84,7 +84,7 @@ def _parsed(data: Any, kind: type, what: str) -> Any:
     if not isinstance(data, dict) or data.keys() != {name} or not isinstance(data[name], str):
         raise Broken(f"{what} is {_shown(data)}")
     try:
-        found = sizes.parse(data["size"]) if kind is Size else Parser(data["type"], what).type()
+        found = parse_size(data["size"]) if kind is Size else Parser(data["type"], what).type()
     except Error as error:
         raise Broken(f"{what}: {error.message}") from None
     if not isinstance(found, kind):

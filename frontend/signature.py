@@ -22,7 +22,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
 from mlc.frontend.trace import Capture, Trace, Tracer, as_user_error, captured, check_call, refusal
-from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -64,7 +64,7 @@ def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
             raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(),
                                 hint='use a number, a symbol such as "B", or an expression such as "2*B"')
         try:
-            dims.append(sizes.parse(d) if isinstance(d, str) else d)
+            dims.append(parse_size(d) if isinstance(d, str) else d)
         except IRError as error:
             raise UserError(error.message, code="MLC0371", loc=user_loc()) from None
     return Spec(TensorType(tuple(dims), as_dtype(dtype).ir))

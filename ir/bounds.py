@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mlc.ir import sizes
-from mlc.ir.sizes import Dim, Monomial, Quotient, is_natural, sym, symbols
+from mlc.ir.sizes import Dim, Monomial, Quotient, is_natural, of_atom, symbols
 
 Bounds = Mapping[str, Dim]
 """Symbols with what each is at most: a size in symbols without a bound and in those that stand before it."""
@@ -44,7 +44,7 @@ def _by_remainders(x: Dim) -> Dim:
     for monomial, coefficient in x.terms:
         term: Dim = coefficient
         for atom, power in monomial:
-            factor = _atom(atom)
+            factor = of_atom(atom)
             for _ in range(power):
                 whole = isinstance(atom, Quotient) and atom.op == "floordiv" and isinstance(atom.den, int)
                 if whole and isinstance(term, int) and term % atom.den == 0:  # type: ignore[union-attr]
@@ -61,7 +61,7 @@ def _without(x: Dim, name: str, bound: Dim) -> Dim | None:
         return x
     total: Dim = 0
     for monomial, coefficient in x.terms:
-        if not any(name in symbols(_atom(a)) for a, _ in monomial):
+        if not any(name in symbols(of_atom(a)) for a, _ in monomial):
             total = total + sizes.Size(((monomial, coefficient),)) if monomial else total + coefficient
             continue
         found = _greatest(monomial, name, bound) if coefficient > 0 else _smallest(monomial, name, bound)
@@ -79,8 +79,8 @@ def _greatest(monomial: Monomial, name: str, bound: Dim) -> Dim | None:
         return None
     out: Dim = 1
     for atom, power in monomial:
-        found: Dim | None = bound if atom == name else _atom(atom)
-        if isinstance(atom, Quotient) and name in symbols(_atom(atom)):
+        found: Dim | None = bound if atom == name else of_atom(atom)
+        if isinstance(atom, Quotient) and name in symbols(of_atom(atom)):
             found = _greatest_quotient(atom, name, bound)
         if found is None:
             return None
@@ -104,7 +104,7 @@ def _alone(monomial: Monomial, name: str) -> Quotient | None:
 
 
 def _is_product_of_naturals(monomial: Monomial) -> bool:
-    return all(isinstance(a, str) or is_natural(_atom(a)) for a, _ in monomial)
+    return all(is_natural(of_atom(a)) for a, _ in monomial)
 
 
 def _greatest_quotient(atom: Quotient, name: str, bound: Dim) -> Dim | None:
@@ -114,7 +114,3 @@ def _greatest_quotient(atom: Quotient, name: str, bound: Dim) -> Dim | None:
         return None if den is None else den - 1
     num = _without(atom.num, name, bound)
     return num if num is None or name in symbols(atom.den) else num // atom.den
-
-
-def _atom(atom: str | Quotient) -> Dim:
-    return sym(atom) if isinstance(atom, str) else sizes.Size(((((atom, 1),), 1),))

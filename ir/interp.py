@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import Block, Op, Region, Value
 from mlc.ir.diag import (
     UNKNOWN,
@@ -228,7 +229,7 @@ class Contract:
             raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
         bind_sizes(self.type.inputs, args, env)
         for size, site in zip(self.attrs.get("conditions", ()), self.attrs.get("condition_sites", ())):
-            if sizes.evaluate(sizes.parse(size), env) < 0:
+            if sizes.evaluate(parse_size(size), env) < 0:
                 raise size_error(site, env)
         numbers = [env[s] for s in self.attrs["symbols"]]
         inputs = [held(np.asarray(a, to_numpy(t.dtype))) for a, t in zip(args, self.type.inputs)]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlc.ir import sizes
+from mlc.ir.affine import AffineMap
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import Op, Symbol
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Size
@@ -68,13 +69,13 @@ def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
 def _sizes_in(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_sizes_in(v) for v in value)
-    return sizes.parse(value) if isinstance(value, str) else value
+    return parse_size(value) if isinstance(value, str) else value
 
 
 _CLASSES: dict[str, tuple[type, ...]] = {
     "int": (int,), "float": (float, int), "bool": (bool,), "str": (str,), "Symbol": (Symbol,), "Dim": (int, Size),
     "None": (type(None),), "Type": (Type,), "ScalarType": (ScalarType,), "FunctionType": (FunctionType,),
-    "Array": (np.ndarray,), "np.ndarray[Any, Any]": (np.ndarray,),
+    "AffineMap": (AffineMap,), "Array": (np.ndarray,), "np.ndarray[Any, Any]": (np.ndarray,),
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
 from mlc.ir.diag import UNKNOWN, Loc
 from mlc.ir.sizes import Size
@@ -112,6 +113,8 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
         return quote(value)
     if isinstance(value, Size):
         return quote(str(value))
+    if isinstance(value, AffineMap):
+        return str(value)
     if isinstance(value, (int, np.integer)):
         return f"{value} : {int_type}" if generic else str(value)
     if isinstance(value, (float, np.floating)):

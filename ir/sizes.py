@@ -1,8 +1,8 @@
 """Symbolic sizes: integer polynomials over named symbols, closed under floor division and modulo.
 
 A size is a Python `int` or a `Size`. Arithmetic normalises, so two sizes are provably equal exactly when they
-compare equal; anything else is a question for a run-time guard. The same class serves as the index expression of
-an access map, where the symbols are loop coordinates.
+compare equal; anything else is a question for a run-time guard. The same class serves as the affine expression of an
+access map (ir/affine.py), where dimensions and index tiles stand beside symbols.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Union
+from typing import Any, ClassVar, Self, TypeVar, Union, overload
 
-from mlc.ir.diag import ParseError, UserError
+from mlc.ir.diag import UserError
 from mlc.ir.insertion import builder, caller_loc
 
 Dim = Union[int, "Size"]
@@ -25,6 +25,47 @@ MAX_DEPTH = 64
 """Of divisions within divisions."""
 MAX_LENGTH = 1 << 12
 """Of a division, in symbols: what is written twice in the sizes of each of n operations is written 2^n times."""
+
+
+class Position:
+    """An atom that has a position in place of a name. There is one object for each, so comparing them is free."""
+
+    __slots__ = ("position", "text")
+    letter: ClassVar[str]
+    made: ClassVar[dict[tuple[str, int], Position]] = {}
+    position: int
+    text: str
+
+    def __new__(cls, position: int) -> Self:
+        found = cls.made.get((cls.letter, position))
+        if found is None:
+            found = super().__new__(cls)
+            found.position, found.text = position, f"{cls.letter}{position}"
+            found = cls.made.setdefault((cls.letter, position), found)
+        return found  # type: ignore[return-value]
+
+    def __reduce__(self) -> tuple[type[Position], tuple[int]]:
+        return type(self), (self.position,)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.position})"
+
+
+class AffineDim(Position):
+    """A dimension of an iteration domain, in affine expressions its coordinate: `d0`."""
+
+    __slots__ = ()
+    letter = "d"
+
+
+class IndexTile(Position):
+    """An operand of an access that holds an index for each point, as a gather has: `t0`."""
+
+    __slots__ = ()
+    letter = "t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +98,10 @@ class Quotient:
         return f"({_operand(self.num)} {self.op} {_operand(self.den)})"
 
 
-Atom = str | Quotient
+Leaf = str | AffineDim | IndexTile
+"""What an expression is made of: named symbols, dimensions, index tiles."""
+L = TypeVar("L", bound=Leaf)
+Atom = Leaf | Quotient
 Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by text; () is the constant term
 
 
@@ -197,6 +241,12 @@ def sym(name: str) -> Size:
     return Size(((((name, 1),), 1),))
 
 
+@lru_cache(1 << 14)
+def of_atom(atom: Atom) -> Size:
+    """The size that is one atom alone."""
+    return Size(((((atom, 1),), 1),))
+
+
 def symbol_name(x: Dim) -> str | None:
     """The name of a size that is one symbol alone."""
     if isinstance(x, Size) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
@@ -301,7 +351,7 @@ def joined(x: Dim) -> Dim:
         changed = False
         for monomial, coefficient in _terms(x):
             for atom, power in monomial:
-                if isinstance(atom, str) or atom.op != "mod" or power != 1:
+                if not isinstance(atom, Quotient) or atom.op != "mod" or power != 1:
                     continue
                 factor = _make({tuple(f for f in monomial if f[0] is not atom): coefficient})
                 whole = Size((((((Quotient("floordiv", atom.num, atom.den)), 1),), 1),)) * atom.den * factor
@@ -323,15 +373,28 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 def symbols(x: Dim) -> set[str]:
     """Every name that `x` depends on."""
-    out: set[str] = set()
+    return leaves(x, str)
+
+
+@overload
+def leaves(x: Dim) -> set[Leaf]: ...
+
+
+@overload
+def leaves(x: Dim, kind: type[L]) -> set[L]: ...
+
+
+def leaves(x: Dim, kind: Any = (str, Position)) -> set[Any]:
+    """Every symbol, dimension and index tile that `x` depends on, or those of one class."""
+    out: set[Any] = set()
     work: list[Dim] = [x]
     while work:
         for m, _ in _terms(work.pop()):
             for atom, _ in m:
-                if isinstance(atom, str):
-                    out.add(atom)
-                else:
+                if isinstance(atom, Quotient):
                     work += [atom.num, atom.den]
+                elif isinstance(atom, kind):
+                    out.add(atom)
     return out
 
 
@@ -346,8 +409,8 @@ def quotients(x: Dim) -> Iterator[Quotient]:
                     yield atom
 
 
-def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:
-    """`x` with each symbol replaced; names missing from a mapping stay."""
+def substitute(x: Dim, env: Mapping[Any, Dim] | Callable[[Leaf], Dim]) -> Dim:
+    """`x` with each symbol, dimension and index tile replaced; those missing from a mapping stay."""
     if isinstance(x, int):
         return x
     out: dict[Monomial, int] = {}
@@ -360,7 +423,7 @@ def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:
             elif callable(env):
                 value = env(atom)
             else:
-                value = env[atom] if atom in env else sym(atom)
+                value = env[atom] if atom in env else of_atom(atom)
             for _ in range(power):
                 term = term * value
         for n, d in _terms(term):
@@ -368,7 +431,7 @@ def substitute(x: Dim, env: Mapping[str, Dim] | Callable[[str], Dim]) -> Dim:
     return _make(out)
 
 
-def evaluate(x: Dim, env: Mapping[str, int]) -> int:
+def evaluate(x: Dim, env: Mapping[Any, int]) -> int:
     """The number `x` stands for; KeyError names a symbol without a value."""
     if isinstance(x, int):
         return x
@@ -377,12 +440,9 @@ def evaluate(x: Dim, env: Mapping[str, int]) -> int:
     return out
 
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|(floordiv|mod)\b|([A-Za-z_]\w*)|([-+*()]))")
-
-
 def is_natural(x: Dim) -> bool:
     """Whether `x` is not negative for certain, its symbols standing for numbers that are not."""
-    return all(c >= 0 and all(isinstance(a, str) or a.op == "mod" or (is_natural(a.num) and is_natural(a.den))
+    return all(c >= 0 and all(not isinstance(a, Quotient) or a.op == "mod" or (is_natural(a.num) and is_natural(a.den))
                               for a, _ in m) for m, c in _terms(x))
 
 
@@ -420,63 +480,3 @@ def _less(a: Dim, b: Dim) -> bool:
     if is_natural(-difference):
         return False
     raise _open_question(f"{a} < {b}")
-
-
-def parse(text: str) -> Dim:
-    """Read what `str(size)` prints: `2*B + 1`, `(B floordiv 4)*3`."""
-    tokens: list[str] = []
-    at, text = 0, text.strip()
-    while at < len(text):
-        m = _TOKEN.match(text, at)
-        if m is None:
-            raise ParseError(f"bad size {text!r}", code="MLC0205")
-        tokens.append(m[0].strip())
-        at = m.end()
-    if len(tokens) > 1000:
-        raise ParseError("a size expression has more than 1000 tokens", code="MLC0204")
-    pos = 0
-
-    def peek() -> str:
-        return tokens[pos] if pos < len(tokens) else ""
-
-    def take() -> str:
-        nonlocal pos
-        pos += 1
-        return tokens[pos - 1] if pos <= len(tokens) else ""
-
-    def atom(depth: int) -> Dim:
-        token = take()
-        if token == "(" and depth < 64:
-            value = total(depth + 1)
-            if take() == ")":
-                return value
-        elif token == "-" and depth < 64:
-            return -1 * atom(depth + 1)
-        elif token.isdigit() and len(token) < 20:
-            return int(token)
-        elif token.isidentifier():
-            return sym(token)
-        raise ParseError(f"bad size {text!r}", code="MLC0205")
-
-    def term(depth: int) -> Dim:
-        value = atom(depth)
-        while peek() in ("*", "floordiv", "mod"):
-            op, rhs = take(), atom(depth)
-            if op != "*" and rhs == 0:
-                raise ParseError(f"division by zero in size {text!r}", code="MLC0205")
-            value = value * rhs if op == "*" else divide(value, rhs) if op == "floordiv" else modulo(value, rhs)
-        return value
-
-    def total(depth: int) -> Dim:
-        value = term(depth)
-        while peek() in ("+", "-"):
-            value = value + term(depth) if take() == "+" else value - term(depth)
-        return value
-
-    try:
-        out = total(0)
-    except UserError as error:                               # too large
-        raise ParseError(error.message, code=error.code) from None
-    if pos != len(tokens):
-        raise ParseError(f"bad size {text!r}", code="MLC0205")
-    return out

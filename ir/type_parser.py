@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from mlc.ir import sizes
+from mlc.ir.affine import AffineMap
+from mlc.ir.affine_syntax import parse_map, parse_size
 from mlc.ir.diag import IRError, ParseError
 from mlc.ir.lexer import MAX_TEXT, Lexer, Token
 from mlc.ir.literals import decode_numbers, float_from_bits, symbol, unquote
@@ -100,7 +102,7 @@ class TypeParser(Lexer):
                 dims.append(None)
             else:
                 try:
-                    dims.append(sizes.parse(str(expression if expression is not None else name)))
+                    dims.append(parse_size(str(expression if expression is not None else name)))
                 except ParseError as error:
                     self.fail_at(at, error.message, error.code)
             if len(dims) > 64:
@@ -154,7 +156,7 @@ class TypeParser(Lexer):
         """One size of an encoding: a symbol's text where the shape says `?`, else the same number."""
         if isinstance(encoded, str) and written is None:
             try:
-                return sizes.parse(encoded)
+                return parse_size(encoded)
             except ParseError as error:
                 self.fail(error.message, error.code, token)
         if isinstance(encoded, bool) or not isinstance(encoded, int) or encoded != written:
@@ -266,6 +268,8 @@ class TypeParser(Lexer):
             return self.dense()[0]
         if token.text == "array":
             return self.array()
+        if token.text == "affine_map":
+            return self.affine_map()
         if token.kind == "hash":
             return self.hash_attribute()
         if token.text == "unit":
@@ -281,6 +285,18 @@ class TypeParser(Lexer):
             self.take()
         end = self.expect(">").start
         return self.text[start: end + 1]
+
+    def affine_map(self) -> AffineMap:
+        """`affine_map<(d0, d1)[B] -> (d0, d1 + B)>`."""
+        start = self.expect("affine_map")
+        first = self.expect("<").start + 1
+        while not self.at(">") and self.token.kind != "end":
+            self.take()
+        end = self.expect(">").start
+        try:
+            return parse_map(self.text[first: end])
+        except ParseError as error:
+            self.fail(error.message, error.code, start)
 
     def typed_number(self, default: Type | None = None) -> tuple[int | float, Type | None]:
         """`3 : i32`, `1.5`, `0x7FC00000 : f32`; the type is `default` where none is written."""

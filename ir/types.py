@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlc.ir import sizes
+from mlc.ir.affine import AffineMap
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim
 
@@ -261,6 +262,8 @@ def substitute_attr(value: Any, env: Mapping[str, Dim]) -> Any:
     """An attribute with the size symbols of `env` replaced, in sizes and types inside it."""
     if isinstance(value, sizes.Size):
         return sizes.substitute(value, env)
+    if isinstance(value, AffineMap):
+        return value.substitute(env)
     if isinstance(value, Type):
         return substitute(value, env)
     if isinstance(value, tuple):

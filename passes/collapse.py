@@ -10,16 +10,14 @@ The buffers are then seen with those two dimensions as one. Nothing else changes
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from mlc.dialects import arith, loop, memref
 from mlc.dialects.loop import Kernel, ScratchType, TileType
-from mlc.ir import sizes
+from mlc.ir.affine import AffineMap, dims_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
-from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, index
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.forms import LOOP
@@ -44,22 +42,20 @@ def mergeable(kernel: Kernel) -> int | None:
 
 def fits(op: Op, kernel: Kernel, d: int) -> bool:
     """Whether an operation can be written with d and d+1 as one dimension."""
-    names = {f"d{d}", f"d{d + 1}"}
     if isinstance(op, loop.Load | loop.Store):
-        return position(op, kernel, d) is not None or not any(names & sizes.symbols(e) for e in op.map)
+        return position(op, kernel, d) is not None or not op.map.used_dims & {d, d + 1}
     if isinstance(op, loop.Index):
-        return not names & sizes.symbols(op.expr)
+        return not op.map.used_dims & {d, d + 1}
     return not isinstance(op, loop.Check)
 
 
 def position(op: loop.Load | loop.Store, kernel: Kernel, d: int) -> int | None:
     """The axis of the buffer that is d, followed by one that is all of d+1; None where the two are used otherwise."""
-    names = {f"d{d}", f"d{d + 1}"}
-    used = [i for i, e in enumerate(op.map) if names & sizes.symbols(e)]
+    used = [i for i, e in enumerate(op.map.results) if dims_of(e) & {d, d + 1}]
     if len(used) != 2 or used[1] != used[0] + 1:
         return None
     axis = used[0]
-    if op.map[axis: axis + 2] != (loop.coordinate(d), loop.coordinate(d + 1)):
+    if op.map.results[axis: axis + 2] != (loop.coordinate(d), loop.coordinate(d + 1)):
         return None
     return axis if op.buffer.type.shape[axis + 1] == kernel.domain[d + 1] else None
 
@@ -116,13 +112,12 @@ def copy_ops(source: Block, target: Block, kernel: Kernel, d: int, views: dict[t
         operands = [mapping.get(v, v) for v in op.operands]
         if isinstance(op, loop.Load | loop.Store):
             axis = position(op, kernel, d)
-            index_map = list(op.map)
             if axis is not None:
                 operands[op.operands.index(op.buffer)] = views[op.buffer, axis]
-                del index_map[axis + 1]
-            attrs["map"] = tuple(renamed(e, d) for e in index_map)
+                attrs["map"] = op.map.drop_result(axis + 1)
+            attrs["map"] = without(attrs["map"], d)
         elif isinstance(op, loop.Index):
-            attrs["expr"] = renamed(op.expr, d)
+            attrs["map"] = without(op.map, d)
         if "dim" in attrs and attrs["dim"] > d:
             attrs["dim"] -= 1
         regions = []
@@ -146,11 +141,9 @@ def renumbered(type: TileType | ScratchType, d: int) -> TileType | ScratchType:
     return replace(type, dims=tuple(dict.fromkeys(n if n <= d else n - 1 for n in type.dims)))
 
 
-def renamed(expr: Dim, d: int) -> Dim:
-    """An expression with the coordinates after d renamed; those of d and d+1 do not occur apart."""
-    later = {n: loop.coordinate(int(n[1:]) - 1) for n in sizes.symbols(expr)
-             if re.fullmatch(r"d\d+", n) and int(n[1:]) > d + 1}
-    return sizes.substitute(expr, later)
+def without(map: AffineMap, d: int) -> AffineMap:
+    """A map of the merged domain: the dimensions after d are renumbered, and d+1 does not occur any more."""
+    return map.replace_dims({n: loop.coordinate(n - 1) for n in range(d + 2, map.dims)}, map.dims - 1)
 
 
 PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

@@ -98,8 +98,7 @@ def _of(op: Op) -> Iterator[tuple[Dim, str]]:
 
 def op_sizes(op: Op) -> Iterator[Size]:
     """Every size with symbols in an operation's attributes and result types."""
-    work: list[Any] = [*(v for k, v in op.attrs.items() if k != "indexing_maps"),
-                       *(d for type in tensor_types(op) for d in type.shape)]
+    work: list[Any] = [*op.attrs.values(), *(d for type in tensor_types(op) for d in type.shape)]
     while work:
         item = work.pop()
         if isinstance(item, Size):

@@ -11,11 +11,12 @@ absorption    a pointwise producer whose values are read by one consumer alone i
               the index map in between, unless that repeats work that is not cheap
 siblings      reductions of one domain that read one value and do not depend on each other read it once
 
-A kernel that reduces may go through each of its reduction slices several times (stages.py): softmax is a maximum, a sum
-and a division over one domain. A contraction takes an epilogue. Since it reads its factors many times, it computes
-nothing on the way, but it may move elements: its schedule packs them in the order in which it reads. Operations
-that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each reader. Any
-other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer (`unfused`).
+A kernel that reduces may go through each of its reduction slices several times (plan_stages.py): softmax is a maximum,
+a sum and a division over one domain. A contraction takes an epilogue. Since it reads its factors many times, it
+computes nothing on the way, but it may move elements: its schedule packs them in the order in which it reads.
+Operations that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each
+reader. Any other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer
+(`unfused`).
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir import sizes
+from mlc.ir.affine import AffineMap
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes import between
 from mlc.passes.forms import FIXED, FUSED
+from mlc.passes.plan_stages import plan
 from mlc.passes.spaces import POINTWISE, is_cheap, is_exact, is_free, is_moving
-from mlc.passes.stages import plan
 
 MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
@@ -494,7 +496,7 @@ class _Fuser:
                 reasons.append(f"{producer.label}: {why}")
         kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
                         tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
-                        **contract(group, block))
+                        **contract(block))
         for old, new in zip(outs, kernel.results):
             new.name = old.name
             mapping[old] = new
@@ -522,24 +524,21 @@ def domain_of(op: Op) -> IterationDomain:
     return IterationDomain(domain.slices) if isinstance(op, tn.DotGeneral) else domain
 
 
-_ITERATORS = {"reduce": "reduction", "contract": "reduction", "scan": "scan"}
-
-
-def contract(group: Group, body: Block) -> dict[str, Any]:
+def contract(body: Block) -> dict[str, Any]:
     """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
     outputs = body.terminator.operands
-    inner: Any = next((op for op in body if isinstance(op, tuple(_KINDS))), None)
+    inner: Any = next((op for op in body if getattr(op, "iterator", "")), None)
     domain: IterationDomain = inner.iteration_domain() if inner is not None else IterationDomain(outputs[0].type.shape)
-    iterators = [_ITERATORS[group.kind] if d in domain.reduced else "parallel" for d in range(len(domain.shape))]
-    if isinstance(inner, Scattering):
-        iterators[inner.axis] = "scatter"
-    maps = tuple(domain.map_of(v.type.shape) for v in outputs)
-    assert None not in maps, "a group has what is evaluated along its domain"
-    stages = plan(body, domain, maps)  # type: ignore[arg-type]
+    along = (inner.axis,) if isinstance(inner, Scattering) else domain.reduced
+    iterators = [inner.iterator if d in along else "parallel" for d in range(len(domain.shape))]
+    maps = tuple(domain.result_map(v.type.shape) for v in outputs)
+    stages = plan(body, domain, maps)
     reads = stages.reads()
     last = tuple(max((stage for stage, _ in found), default=0) for found in reads.values())
     attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": tuple(iterators),
-                             "indexing_maps": (*(single({at for _, at in found}) for found in reads.values()), *maps)}
+                             "indexing_maps": (
+                                 *(single({at for _, at in found}, domain) for found in reads.values()),
+                                 *(AffineMap.get(len(domain.shape), map) for map in maps))}
     if any((*stages.stores, *last)):
         attrs |= {"stages": stages.count, "stores": stages.stores, "last_reads": last}
     return attrs

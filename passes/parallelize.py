@@ -10,11 +10,10 @@ kernel of fixed size that is too small for two threads stays as it is; where siz
 
 from __future__ import annotations
 
-import re
-
 from mlc.dialects import arith, loop, math
 from mlc.dialects.loop import For, InKernel, Kernel, TileType
 from mlc.ir import sizes
+from mlc.ir.affine import dims_of, tiles_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
@@ -61,7 +60,7 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
 
 def shareable(kernel: Kernel) -> int:
     """How many leading dimensions may be shared out: those whose points all write elsewhere."""
-    stores = [{*loop.spanned([e for e in op.map if not any(re.fullmatch(r"t\d+", n) for n in sizes.symbols(e))])}
+    stores = [{d for e in op.map.results if not tiles_of(e) for d in dims_of(e)}
               for op in kernel.inside(loop.Store)]          # an index tile may name one place for several points
     return next((d for d in range(kernel.parallel) if kernel.domain[d] != 1 and not all(d in dims for dims in stores)),
                 kernel.parallel)

@@ -138,7 +138,7 @@ def test_every_element_is_stored_once(last: str) -> None:
                 for d, extent in enumerate(extents):
                     points.axis(d, np.arange(extent if d < kernel.parallel else 1))
                 shape = points.shape(range(kernel.parallel))
-                place = [np.broadcast_to(points.evaluate(e, ()), shape).ravel() for e in store.map]
+                place = [np.broadcast_to(points.evaluate(e, ()), shape).ravel() for e in store.map.results]
                 found = {tuple(p) for p in np.transpose(place).tolist()} if place else {()}
                 count = int(np.prod([int(p.max(initial=-1)) + 1 for p in place], dtype=np.int64))
                 assert len(found) == count == int(np.prod(shape))

@@ -8,7 +8,7 @@ import pytest
 
 from mlc.backends.executable import Entry, build
 from mlc.dialects.func import Func
-from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import IRError, UserError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
@@ -162,7 +162,7 @@ def test_sizes_of_a_call_are_the_callers() -> None:
 
 def test_each_condition_once() -> None:
     function = next(parse_module(TEMPORARY).inside(Func))
-    assert list(size_conditions(function)) == [sizes.parse("N - 10")]
+    assert list(size_conditions(function)) == [parse_size("N - 10")]
 
 
 @pytest.mark.parametrize("text", [PADDING, """

@@ -117,16 +117,17 @@ def test_impossible_schedules_are_refused(old: str, new: str, message: str) -> N
 
 MASKED = """func.func @main(%x: memref<20xf32>, %m: memref<20xi8>, %y: memref<20xf32>) {
   loop.kernel {symbols = [], domain = [20], parallel = 1, tile = [TILE], vector = VECTOR} {
-    %0 = loop.load %m {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<20xi8>) -> !loop.tile<d0xi8>
+    %0 = loop.load %m {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]}
+      : (memref<20xi8>) -> !loop.tile<d0xi8>
     %1 = loop.map %0 : (!loop.tile<d0xi8>) -> !loop.tile<d0xi1> {
     ^bb0(%a: i8):
       %c = arith.constant 1 : i8
       %2 = arith.cmpi eq, %a, %c : i8
       loop.yield %2 : (i1) -> ()
     }
-    %3 = loop.load %x, %1 {map = ["d0"], operandSegmentSizes = [1, 0, 1]}
+    %3 = loop.load %x, %1 {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 1]}
       : (memref<20xf32>, !loop.tile<d0xi1>) -> !loop.tile<d0xf32>
-    loop.store %3, %y, %1 {map = ["MAP"], operandSegmentSizes = [1, 1, 0, 1]}
+    loop.store %3, %y, %1 {map = affine_map<(d0) -> (MAP)>, operandSegmentSizes = [1, 1, 0, 1]}
       : (!loop.tile<d0xf32>, memref<20xf32>, !loop.tile<d0xi1>) -> ()
     loop.end
   }

@@ -17,6 +17,7 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.dialects.func import Func
 from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import REGISTRY, Block, Op, Region, Symbol, Value, after, at_end, before, builder
 from mlc.ir.diag import Error, IRError, Loc, ParseError, UserError
 from mlc.ir.parser import parse_file, parse_module
@@ -272,7 +273,7 @@ def test_positions_of_an_index_that_was_one_number_join_to_it(shape: Any) -> Non
 def test_a_size_is_what_its_arithmetic_says(pair: Pair, env: dict[str, int]) -> None:
     size, number = pair
     assert sizes.evaluate(size, env) == number(env)
-    assert sizes.parse(str(size)) == size
+    assert parse_size(str(size)) == size
     assert sizes.substitute(size, {}) == size
     assert sizes.symbols(size) <= set(NAMES)
     assert sizes.evaluate(sizes.joined(size), env) == number(env)
@@ -306,7 +307,7 @@ def test_division_gives_up_what_divides() -> None:
                                   "(" * 500 + "B" + ")" * 500, "-" * 500 + "B", "B+" * 2000 + "B"])
 def test_a_bad_size_is_a_parse_error(text: str) -> None:
     with pytest.raises(ParseError) as caught:
-        sizes.parse(text)
+        parse_size(text)
     assert caught.value.code in ("MLC0204", "MLC0205")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import Op
 from mlc.ir.diag import ParseError, UserError
 from mlc.ir.parser import Parser
@@ -66,7 +67,7 @@ def parse_args(text: str) -> list[TensorType]:
         if m is None or m[1] not in SCALARS or (m[3] == "," and m.end() == len(text)):
             raise _bad_args(text[at:at + 24])
         try:
-            shape: list[Dim] = [sizes.parse(d) for d in m[2].split(",")] if (m[2] or "").strip() else []
+            shape: list[Dim] = [parse_size(d) for d in m[2].split(",")] if (m[2] or "").strip() else []
         except ParseError:
             raise _bad_args(m[0]) from None
         if any(isinstance(d, int) and d < 0 for d in shape):

@@ -17,6 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from mlc.ir import sizes
+from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.parser import Parser
@@ -145,13 +146,13 @@ def interface_of(entry: Op) -> Interface:
     if not isinstance(type, FunctionType):
         raise BackendError(f"interface of {name}: {type} is not a function of tensors", code="MLC0560")
     work = attrs.get("work")
-    steps = None if work is None else sizes.parse(work) if isinstance(work, str) else int(work)
+    steps = None if work is None else parse_size(work) if isinstance(work, str) else int(work)
     return Interface(
         name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),
         tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
-        tuple(map(sizes.parse, _strings(attrs.get("conditions")))), _strings(attrs.get("condition_sites")),
-        sizes.parse(str(attrs.get("temporaries", 0))), sizes.parse(str(attrs.get("arena", 0))), steps)
+        tuple(map(parse_size, _strings(attrs.get("conditions")))), _strings(attrs.get("condition_sites")),
+        parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps)
 
 
 def interfaces(module: Op) -> dict[str, Interface]:

@@ -7,15 +7,16 @@ global lock where that pays. What happens to a call that is refused is for the w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 
 from mlc.backends.cpu import abi, support
 from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.assemble import I1, I32, PTR, Assembler
 from mlc.ir import sizes
+from mlc.ir.affine import AffineExpr, Algebra, fold
 from mlc.ir.core import Block, Value
-from mlc.ir.sizes import Dim, Quotient, Size, quotients
+from mlc.ir.sizes import Dim, Leaf, Quotient, Size, quotients
 from mlc.ir.types import ScalarType
 
 LONG_WORK = 1 << 14
@@ -99,7 +100,7 @@ class CheckedCall:
         for number, size in enumerate(interface.conditions):
             self.guard((a.compare("sge", self.size(size), a.i64(0)), partial(self.wrong_condition, number)))
         if isinstance(interface.temporaries, Size):
-            total = self.float_work(interface.temporaries)
+            total = fold(interface.temporaries, _FloatWork(self))
             self.guard((a.compare_floats("olt", total, a.f64(float(support.MAX_BYTES))), self.too_large))
 
     def check_results(self) -> None:
@@ -132,28 +133,15 @@ class CheckedCall:
     # -- sizes
     def size(self, dim: Dim) -> Value:
         """The number of a size. Calls with divisors that are not positive are refused."""
-        a = self.a
         if isinstance(dim, int):
-            return a.i64(dim)
-        if dim in self.known:
-            return self.known[dim]
-        total: Value | None = None
-        for monomial, coefficient in dim.terms:
-            factors = [self.env[atom] if isinstance(atom, str) else self.quotient(atom)
-                       for atom, power in monomial for _ in range(power)]
-            if coefficient != 1 or not factors:
-                factors.append(a.i64(coefficient))
-            term = factors[0]
-            for factor in factors[1:]:
-                term = a.mul(term, factor)
-            total = term if total is None else a.add(total, term)
-        assert total is not None
-        self.known[dim] = total
-        return total
+            return self.a.i64(dim)
+        if dim not in self.known:
+            self.known[dim] = fold(dim, _Sizes(self))
+        return self.known[dim]
 
-    def quotient(self, atom: Quotient) -> Value:
+    def quotient(self, atom: Quotient, num: Value, den: Value) -> Value:
         """Division rounding down, or the remainder that goes with it."""
-        a, num, den = self.a, self.size(atom.num), self.size(atom.den)
+        a = self.a
         if not isinstance(atom.den, int):
             self.guard((a.compare("sgt", den, a.i64(0)), partial(self.divides_by_zero, atom.den)))
         quotient = a.sdiv(num, den)
@@ -227,7 +215,7 @@ class CheckedCall:
         if interface.work is not None:
             if isinstance(interface.work, int):
                 return not 0 <= interface.work < LONG_WORK
-            return a.compare_floats("oge", self.float_work(interface.work), a.f64(float(LONG_WORK)))
+            return a.compare_floats("oge", fold(interface.work, _FloatWork(self)), a.f64(float(LONG_WORK)))
         types = (*interface.inputs, *interface.results)
         static = sum(sizes.evaluate(t.size, {}) for t in types if t.is_static)
         total = a.f64(float(static))
@@ -238,37 +226,73 @@ class CheckedCall:
                 total = a.fadd(total, self.float_size(type.shape, 1))
         return a.compare_floats("oge", total, a.f64(float(LONG_WORK)))
 
-    def float_work(self, work: Size) -> Value:
-        """The terms of `work`, in floats."""
-        a, total = self.a, self.a.f64(0.0)
-        for monomial, coefficient in work.terms:
-            term = a.f64(float(coefficient))
-            for atom, power in monomial:
-                number = self.env[atom] if isinstance(atom, str) else self.quotient(atom)
-                for _ in range(power):
-                    term = a.fmul(term, a.to_float(number))
-            total = a.fadd(total, term)
-        return total
+
+class _Sizes(Algebra[Value]):
+    """Sizes as integers of a wrapper, each computed once."""
+
+    def __init__(self, call: CheckedCall) -> None:
+        self.call, self.a = call, call.a
+
+    def expression(self, expr: AffineExpr) -> Value:
+        return self.call.size(expr)
+
+    def constant(self, value: int) -> Value:
+        return self.a.i64(value)
+
+    def leaf(self, leaf: Leaf) -> Value:
+        assert isinstance(leaf, str), "sizes are made of symbols"
+        return self.call.env[leaf]
+
+    def quotient(self, quotient: Quotient, num: Value, den: Value) -> Value:
+        return self.call.quotient(quotient, num, den)
+
+    def add(self, a: Value, b: Value) -> Value:
+        return self.a.add(a, b)
+
+    def product(self, coefficient: int, factors: Iterator[Value]) -> Value:
+        """All factors first, then their product."""
+        found = list(factors)
+        if coefficient != 1 or not found:
+            found.append(self.constant(coefficient))
+        return reduce(self.a.mul, found)
+
+
+class _FloatWork(_Sizes):
+    """The terms of a size as floats, which cannot overflow; quotients within are integers."""
+
+    def sum(self, terms: Iterator[Value]) -> Value:
+        return reduce(self.a.fadd, terms, self.a.f64(0.0))
+
+    def product(self, coefficient: int, factors: Iterator[Value]) -> Value:
+        term = self.a.f64(float(coefficient))
+        for factor in factors:
+            term = self.a.fmul(term, self.a.to_float(factor))
+        return term
 
 
 def _largest_symbol(dims: Sequence[Dim]) -> int:
     """The largest power of two such that symbols up to it keep every size, and all terms of it, below 2**62."""
-    return next(1 << k for k in range(62, -1, -1) if k == 0 or all(_bound(d, 1 << k) <= 1 << 62 for d in dims))
+    return next(1 << k for k in range(62, -1, -1) if k == 0 or all(fold(d, _Bounds(1 << k)) <= 1 << 62
+                                                                           for d in dims))
 
 
-def _bound(dim: Dim, largest: int) -> int:
+class _Bounds(Algebra[int]):
     """How large a size, or a part of it, can become when no symbol exceeds `largest`."""
-    if isinstance(dim, int):
-        return abs(dim)
-    total = 0
-    for monomial, coefficient in dim.terms:
-        term = abs(coefficient)
-        for atom, power in monomial:
-            if isinstance(atom, str):
-                bound = largest
-            else:
-                num, den = _bound(atom.num, largest), _bound(atom.den, largest)
-                bound = max(num, den) + 1               # also bounds what is computed on the way
-            term *= bound ** power
-        total += term
-    return total
+
+    def __init__(self, largest: int) -> None:
+        self.largest = largest
+
+    def constant(self, value: int) -> int:
+        return abs(value)
+
+    def leaf(self, leaf: Leaf) -> int:
+        return self.largest
+
+    def quotient(self, quotient: Quotient, num: int, den: int) -> int:
+        return max(num, den) + 1                        # also bounds what is computed on the way
+
+    def add(self, a: int, b: int) -> int:
+        return a + b
+
+    def multiply(self, a: int, b: int) -> int:
+        return a * b

@@ -6,9 +6,9 @@ large a block is says the kernel's `tile` attribute (or a loop, where it has blo
 changes numbers and every operation stays as it is; a tile that spans no dimension is a scalar. Operands of different
 dimensions broadcast.
 
-Where a buffer is read or written says an access map: one expression per dimension of the buffer over the coordinates
-`d0`, `d1`, ... of the point, the size symbols of the kernel, and `t0`, `t1`, ... for index tiles (a gather). Points
-outside the domain (the last block may stick out) are never read or written.
+Where a buffer is read or written says an affine map (ir/affine.py), with one result per dimension of the buffer over
+the coordinates `d0`, `d1`, ... of the point, the size symbols of the kernel, and `t0`, `t1`, ... for index tiles (a
+gather). Points outside the domain (the last block may stick out) are never read or written.
 
 A scratch `!loop.scratch<d2xd0xf32>` is memory of the kernel's own: a tile that outlives a loop. It has no map, for it
 is kept and recalled at the point's own coordinates, and no size, for that follows from the blocks. One that is packed
@@ -19,10 +19,10 @@ from mlc.dialects.loop.access import Check, Keep, Load, Pack, Recall, Scratch, S
 from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield
-from mlc.dialects.loop.types import ScratchType, TileType, coordinate, is_reserved, spanned, union
+from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
     "COMBINERS", "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
     "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store",
-    "TileType", "Yield", "coordinate", "is_reserved", "spanned", "union",
+    "TileType", "Yield", "coordinate", "spanned", "union",
 ]

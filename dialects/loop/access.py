@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,13 @@ import numpy as np
 
 from mlc.dialects.loop.kernel import Activation, InKernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, spanned
-from mlc.ir import sizes
+from mlc.ir.affine import AffineMap
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.interp import ELEMENTS
-from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, ScalarType, Type, i1, i64, index, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
-
 
 
 def as_tile(op: Op, value: Value, dtype: ScalarType | None = None) -> TileType:
@@ -37,21 +34,27 @@ def as_scratch(op: Op, value: Value) -> ScratchType:
     return value.type  # type: ignore[no-any-return]
 
 
-def check_tiles(op: Op, exprs: Sequence[Dim], tiles: Sequence[Value]) -> None:
-    """Index tiles are of indices, and those that expressions name are there."""
+def check_tiles(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
+    """Index tiles are of indices, and as many as the map takes."""
     for t in tiles:
         as_tile(op, t, index)
-    for name in sorted({n for e in exprs for n in sizes.symbols(e)}):
-        if re.fullmatch(r"t\d+", name) and int(name[1:]) >= len(tiles):
-            op.fail(f"names {name}, but there are {len(tiles)} index tiles", code="MLC0151")
+    if map.tiles != len(tiles):
+        op.fail(f"{map} takes {map.tiles} index tiles, but there are {len(tiles)}", code="MLC0155")
 
 
-def _check_access(op: Op, buffer: Value, map: tuple[Dim, ...], tiles: Sequence[Value]) -> MemRefType:
+def check_number(op: Op, map: AffineMap, tiles: Sequence[Value]) -> None:
+    """A map that gives one number, from index tiles that fit it."""
+    check_tiles(op, map, tiles)
+    if len(map.results) != 1:
+        op.fail(f"{map} has {len(map.results)} results, not one", code="MLC0155")
+
+
+def _check_access(op: Op, buffer: Value, map: AffineMap, tiles: Sequence[Value]) -> MemRefType:
     type = buffer.type
     if not isinstance(type, MemRefType):
         op.fail(f"{type} is no memref", code="MLC0151")
-    if len(map) != type.rank:
-        op.fail(f"{len(map)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
+    if len(map.results) != type.rank:
+        op.fail(f"{len(map.results)} expressions for a buffer of {type.rank} dimensions", code="MLC0151")
     check_tiles(op, map, tiles)
     return type  # type: ignore[no-any-return]
 
@@ -62,17 +65,17 @@ class Load(InKernel, name="loop.load", pure=False):
     buffer: Value
     tiles: tuple[Value, ...]
     mask: Value | None
-    map: tuple[Dim, ...]
+    map: AffineMap
 
     def infer(self) -> Type:
         type = _check_access(self, self.buffer, self.map, self.tiles)
-        dims = set(spanned(self.map, self.tiles))
+        dims = set(spanned(self.map.leaves, self.tiles))
         if self.mask is not None:
             dims |= set(as_tile(self, self.mask, i1).dims)
         return TileType(tuple(sorted(dims)), type.dtype)
 
-    def expressions(self) -> tuple[Dim, ...]:
-        return self.map
+    def maps(self) -> tuple[AffineMap, ...]:
+        return (self.map,)
 
     def interpret(self, frame: Frame) -> Any:
         state = self.activation(frame)
@@ -85,7 +88,7 @@ class Load(InKernel, name="loop.load", pure=False):
         out = np.zeros(state.shape(dims), buffer.dtype)
         if valid.any():
             where = np.nonzero(valid)
-            position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map]
+            position = [np.broadcast_to(state.evaluate(e, tiles), out.shape)[where] for e in self.map.results]
             out[where] = buffer[tuple(position)]
             state.access(self, False, buffer, position, dims, where)
         return out
@@ -98,7 +101,7 @@ class Store(InKernel, name="loop.store", pure=False):
     buffer: Value
     tiles: tuple[Value, ...]
     mask: Value | None
-    map: tuple[Dim, ...]
+    map: AffineMap
 
     def infer(self) -> tuple[Type, ...]:
         type = _check_access(self, self.buffer, self.map, self.tiles)
@@ -108,20 +111,20 @@ class Store(InKernel, name="loop.store", pure=False):
             as_tile(self, self.mask, i1)
         return ()
 
-    def expressions(self) -> tuple[Dim, ...]:
-        return self.map
+    def maps(self) -> tuple[AffineMap, ...]:
+        return (self.map,)
 
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
         tiles = frame.all(self.tiles)
-        dims = sorted({*spanned(self.map, self.tiles), *self.value.type.dims})
+        dims = sorted({*spanned(self.map.leaves, self.tiles), *self.value.type.dims})
         valid = state.inside(dims)
         if self.mask is not None:
             valid = valid & frame[self.mask]
         if valid.any():
             where = np.nonzero(valid)
             values = np.broadcast_to(frame[self.value], valid.shape)[where]
-            position = [np.broadcast_to(state.evaluate(e, tiles), valid.shape)[where] for e in self.map]
+            position = [np.broadcast_to(state.evaluate(e, tiles), valid.shape)[where] for e in self.map.results]
             buffer = frame[self.buffer]
             buffer[tuple(position)] = values if position else values[-1]
             state.access(self, True, buffer, position, dims, where)
@@ -133,25 +136,25 @@ class Check(InKernel, name="loop.check", pure=False):
 
     condition: Value
     errors: Value
-    element: Dim
+    element: AffineMap
     site: int
 
     def infer(self) -> tuple[Type, ...]:
         as_tile(self, self.condition, i1)
-        check_tiles(self, (self.element,), ())
+        check_number(self, self.element, ())
         if self.errors.type != MemRefType((1,), i64):
             self.fail(f"{self.errors.type} is no error record", code="MLC0151")
         return ()
 
-    def expressions(self) -> tuple[Dim, ...]:
+    def maps(self) -> tuple[AffineMap, ...]:
         return (self.element,)
 
     def interpret(self, frame: Frame) -> list[Any]:
         state = self.activation(frame)
-        dims = sorted({*spanned((self.element,)), *self.condition.type.dims})
+        dims = sorted({*spanned(self.element.leaves), *self.condition.type.dims})
         bad = state.inside(dims) & ~frame[self.condition]
         if bad.any():
-            elements = np.broadcast_to(state.evaluate(self.element, ()), bad.shape)[bad]
+            elements = np.broadcast_to(state.evaluate(self.element.result, ()), bad.shape)[bad]
             record = frame[self.errors].view(np.uint64)
             record[0] = min(int(record[0]), self.site * ELEMENTS + int(elements.min()))
         return []

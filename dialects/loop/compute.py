@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.access import as_tile, check_tiles
+from mlc.dialects.loop.access import as_tile, check_number
 from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.kernel import InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
 from mlc.dialects.tensor.orders import mma, tf32
+from mlc.ir.affine import AffineMap
 from mlc.ir.core import Region, ResultType, Value
 from mlc.ir.exact import fma
-from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, IntType, Type, bf16, f16, f32, i1, index, to_numpy
 
 if TYPE_CHECKING:
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 class Index(InKernel, name="loop.index"):
-    """result[p] = expr(p), a number computed from the coordinates of the point"""
+    """result[p] = map(p), a number computed from the coordinates of the point"""
 
     tiles: tuple[Value, ...]
-    expr: Dim
+    map: AffineMap
 
     def infer(self) -> Type:
-        check_tiles(self, (self.expr,), self.tiles)
-        return TileType(spanned((self.expr,), self.tiles), index)
+        check_number(self, self.map, self.tiles)
+        return TileType(spanned(self.map.leaves, self.tiles), index)
 
-    def expressions(self) -> tuple[Dim, ...]:
-        return (self.expr,)
+    def maps(self) -> tuple[AffineMap, ...]:
+        return (self.map,)
 
     def interpret(self, frame: Frame) -> Any:
         state = self.activation(frame)
-        value = state.evaluate(self.expr, frame.all(self.tiles))
+        value = state.evaluate(self.map.result, frame.all(self.tiles))
         return np.broadcast_to(np.asarray(value, np.int64), state.shape(self.result.type.dims))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.loop.combiners import COMBINERS
-from mlc.dialects.loop.types import ScratchType, TileType, is_reserved
+from mlc.dialects.loop.types import ScratchType, TileType
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
+from mlc.ir.affine import AffineExpr, AffineMap, Numbers, fold
+from mlc.ir.affine_syntax import is_positional
 from mlc.ir.core import Op, Region, Value
 from mlc.ir.diag import IRError
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import AffineDim, Dim
 from mlc.ir.types import Type, index
 
 if TYPE_CHECKING:
@@ -94,28 +95,10 @@ class Activation:
             out &= self.coordinates[d] < self.extents[d]
         return out
 
-    def evaluate(self, expr: Dim, tiles: Sequence[Any]) -> Any:
+    def evaluate(self, expr: AffineExpr, tiles: Sequence[Any]) -> Any:
         """An expression over coordinates, sizes and index tiles, for every point."""
-        if isinstance(expr, int):
-            return expr
-        total: Any = 0
-        for monomial, coefficient in expr.terms:
-            term: Any = coefficient
-            for atom, power in monomial:
-                if isinstance(atom, str):
-                    value = self.symbol(atom, tiles)
-                else:
-                    num, den = self.evaluate(atom.num, tiles), self.evaluate(atom.den, tiles)
-                    value = num // den if atom.op == "floordiv" else num % den
-                term = term * value ** power
-            total = total + term
-        return total
-
-    def symbol(self, name: str, tiles: Sequence[Any]) -> Any:
-        if name in self.sizes:
-            return self.sizes[name]
-        position = int(name[1:])
-        return self.coordinates[position] if name[0] == "d" else tiles[position]
+        return fold(expr, Numbers(lambda leaf: self.sizes[leaf] if isinstance(leaf, str) else
+                                  (self.coordinates if isinstance(leaf, AffineDim) else tiles)[leaf.position]))
 
 
 class Kernel(Op, name="loop.kernel", pure=False):
@@ -171,7 +154,7 @@ class Kernel(Op, name="loop.kernel", pure=False):
             self.fail(f"warps of {self.warp} threads do not make boxes of {self.panel}", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
-        if taken := [s for s in self.symbols if is_reserved(s) or self.symbols.count(s) > 1]:
+        if taken := [s for s in self.symbols if is_positional(s) or self.symbols.count(s) > 1]:
             self.fail(f"{taken[0]} names a coordinate, an index tile or another size", code="MLC0150")
         known = {*self.symbols}
         if unknown := {n for d in (*self.domain, self.grain) for n in sizes.symbols(d)} - known:
@@ -201,13 +184,13 @@ class Kernel(Op, name="loop.kernel", pure=False):
 class InKernel(Op):
     """An operation inside a kernel."""
 
-    def expressions(self) -> tuple[Dim, ...]:
+    def maps(self) -> tuple[AffineMap, ...]:
         """What it computes from coordinates, sizes of the kernel and index tiles."""
         return ()
 
     def walked(self) -> set[int]:
         """The dimensions whose current block it asks for."""
-        return {int(n[1:]) for e in self.expressions() for n in sizes.symbols(e) if re.fullmatch(r"d\d+", n)}
+        return {d for m in self.maps() for d in m.used_dims}
 
     def located_dims(self) -> set[int]:
         """The dimensions that have a coordinate here: the parallel ones, and those of the loops around."""
@@ -225,12 +208,11 @@ class InKernel(Op):
             self.fail("stands outside a kernel", code="MLC0150")
             return
         rank = len(kernel.domain)
-        for name in sorted({n for e in self.expressions() for n in sizes.symbols(e)} - {*kernel.symbols}):
-            m = re.fullmatch(r"([dt])\d+", name)
-            if m is None:
-                self.fail(f"{name} is no symbol of the kernel", code="MLC0151")
-            elif m[1] == "d" and int(name[1:]) >= rank:
-                self.fail(f"there is no dimension {name}", code="MLC0151")
+        for map in self.maps():
+            if map.dims != rank:
+                self.fail(f"{map} takes {map.dims} dimensions, the domain of the kernel has {rank}", code="MLC0155")
+            if unknown := [s for s in map.symbols if s not in kernel.symbols]:
+                self.fail(f"{unknown[0]} is no symbol of the kernel", code="MLC0155")
         dims = [d for r in self.results if isinstance(r.type, TileType | ScratchType) for d in r.type.dims]
         if not all(0 <= d < rank for d in (*dims, self.attrs.get("dim", 0))):
             self.fail(f"names a dimension that a domain of {rank} does not have", code="MLC0151")

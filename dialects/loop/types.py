@@ -1,15 +1,15 @@
-"""The types of tiles and scratch memory, and the names of coordinates in access maps."""
+"""The types of tiles and scratch memory, and which dimensions access maps span."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from mlc.ir import sizes
+from mlc.ir import affine
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import AffineDim, IndexTile, Leaf, Size
 from mlc.ir.types import TYPE_READERS, ScalarType, Type
 
 if TYPE_CHECKING:
@@ -75,22 +75,17 @@ TYPE_READERS["loop.scratch"] = _read_scratch
 
 def coordinate(d: int) -> Size:
     """The coordinate of dimension `d`, as it stands in access maps."""
-    return sizes.sym(f"d{d}")
+    return affine.dim(d)
 
 
-def is_reserved(name: str) -> bool:
-    """Whether a name stands for a coordinate or an index tile, so that no size of a kernel can have it."""
-    return re.fullmatch(r"[dt]\d+", name) is not None
-
-
-def spanned(exprs: Sequence[Dim], tiles: Sequence[Value] = ()) -> tuple[int, ...]:
-    """The dimensions that expressions and the index tiles they name depend on."""
+def spanned(leaves: Iterable[Leaf], tiles: Sequence[Value] = ()) -> tuple[int, ...]:
+    """The dimensions that are among the leaves of expressions, or that index tiles among them span."""
     dims: set[int] = set()
-    for name in {n for e in exprs for n in sizes.symbols(e)}:
-        if m := re.fullmatch(r"d(\d+)", name):
-            dims.add(int(m[1]))
-        elif m := re.fullmatch(r"t(\d+)", name):
-            dims |= set(tiles[int(m[1])].type.dims)
+    for leaf in leaves:
+        if isinstance(leaf, AffineDim):
+            dims.add(leaf.position)
+        elif isinstance(leaf, IndexTile):
+            dims |= set(tiles[leaf.position].type.dims)
     return tuple(sorted(dims))
 
 

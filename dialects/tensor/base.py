@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from mlc.dialects import tensor
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.sizes import Dim, Size, is_natural
 from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, bf16, f16, f32, i1, to_numpy
 
 if TYPE_CHECKING:
@@ -27,7 +27,12 @@ FOLDED_ELEMENTS = 256
 
 
 class TensorOp(Op):
-    """An operation on tensors with one tensor as its result."""
+    """An operation on tensors with one tensor as its result.
+
+    iterator  the iterator type of the dimensions that an operation with a loop of its own goes along; none for others
+    """
+
+    iterator: ClassVar[Literal["", "reduction", "scan", "scatter"]] = ""
 
     def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
         """Raise IRError; the notes say where each operand comes from."""
@@ -42,6 +47,10 @@ class TensorOp(Op):
     def iteration_domain(self) -> IterationDomain:
         """The points that a kernel of this operation alone visits."""
         return IterationDomain(self.results[0].type.shape)
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...] | None:
+        """The map of the result of an operation with a loop of its own; others are computed where they are read."""
+        return None
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Which element of each operand the element `at` of the result is computed from; None: which cannot be said.
@@ -140,11 +149,7 @@ def int_size(type: TensorType) -> int:
 
 def less(a: Dim, b: Dim) -> bool:
     """Whether a < b for certain, whatever the symbols stand for (they are not negative)."""
-    difference = b - a
-    if isinstance(difference, int):
-        return difference > 0
-    known = all(c >= 0 and all(isinstance(atom, str) for atom, _ in m) for m, c in difference.terms)
-    return known and any(m == () and c > 0 for m, c in difference.terms)
+    return is_natural(b - a - 1)
 
 
 def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:

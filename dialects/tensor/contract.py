@@ -18,10 +18,11 @@ from mlc.dialects.tensor.base import (
     rounded,
     shape_text,
 )
-from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned, coordinate
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
 from mlc.ir import sizes
+from mlc.ir.affine import dim
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -74,11 +75,16 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])
 
+    iterator = "reduction"
+
     def iteration_domain(self) -> IterationDomain:
         """Those of the result, and of each of them the terms that are added."""
         shape = self.result.type.shape
         inner = tuple(self.lhs.type.shape[i] for i, _ in self.contract)
         return IterationDomain((*shape, *inner), tuple(range(len(shape), len(shape) + len(inner))))
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         if domain != self.iteration_domain():
@@ -88,7 +94,7 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         for side, v in enumerate(self.operands):
             free = self.free(side)
             place = dict(zip((pair[side] for pair in self.batch), at)) | dict(zip(free, at[start:])) | {
-                pair[side]: coordinate(d) for pair, d in zip(self.contract, domain.reduced)}
+                pair[side]: dim(d) for pair, d in zip(self.contract, domain.reduced)}
             maps.append(aligned(v.type.shape, tuple(place[axis] for axis in range(v.type.rank))))
             start += len(free)
         return maps

@@ -51,9 +51,13 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     reverse: bool = False
     order: str | None = None
     vmap = along_axes
+    iterator = "scan"
 
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, (self.axis,))
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return domain.points
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Its own element, of each point of the slice in turn."""

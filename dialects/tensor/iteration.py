@@ -10,21 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TypeVar
 
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, Value
-from mlc.ir.sizes import Dim, Size
+from mlc.ir.affine import AffineMap, dim, dims_of
+from mlc.ir.core import Op, Value
+from mlc.ir.sizes import Dim
 
 IndexingMap = tuple[Dim | None, ...]
 E = TypeVar("E", Dim, Dim | None)
-
-
-@lru_cache(256)
-def coordinate(d: int) -> Size:
-    """The coordinate of a point along dimension `d` of its iteration domain."""
-    return sizes.sym(f"d{d}")
 
 
 def long_axes(shape: Sequence[Dim]) -> list[Dim]:
@@ -52,7 +47,7 @@ class IterationDomain:
     @cached_property
     def points(self) -> tuple[Dim, ...]:
         """The indexing map of a value with one element per point; along an axis of one element it reads the first."""
-        return tuple(0 if n == 1 else coordinate(d) for d, n in enumerate(self.shape))
+        return tuple(0 if n == 1 else dim(d) for d, n in enumerate(self.shape))
 
     @cached_property
     def in_slice(self) -> IndexingMap:
@@ -72,17 +67,23 @@ class IterationDomain:
         coordinates = (e for d in along if (e := self.points[d]) != 0)
         return tuple(0 if n == 1 else next(coordinates) for n in shape)
 
+    def result_map(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The map of a result of a kernel with this domain."""
+        map = self.map_of(shape)
+        assert map is not None and None not in map, "a result has an element for each point or slice"
+        return map  # type: ignore[return-value]
+
     def has_all_points(self, shape: Sequence[Dim]) -> bool:
         """Whether a value of this shape has an element per point, with or without axes of size 1."""
         return shape == self.shape or long_axes(shape) == self._long
 
     def is_of_slice(self, map: IndexingMap | None) -> bool:
         """Whether all points of a slice read the same element of a value."""
-        return map is not None and all(e is not None and self._reduced.isdisjoint(sizes.symbols(e)) for e in map)
+        return map is not None and all(e is not None and self._reduced.isdisjoint(dims_of(e)) for e in map)
 
     @cached_property
-    def _reduced(self) -> frozenset[str]:
-        return frozenset(f"d{d}" for d in self.reduced)
+    def _reduced(self) -> frozenset[int]:
+        return frozenset(self.reduced)
 
 
 def aligned(shape: Sequence[Dim], at: tuple[E, ...]) -> tuple[E, ...]:
@@ -118,23 +119,8 @@ def operand_maps(op: Op, at: IndexingMap | None, domain: IterationDomain) -> Ite
     return zip(op.operands, maps)
 
 
-def argument_maps(body: Block, domain: IterationDomain,
-                  maps: Sequence[IndexingMap | None]) -> dict[Value, set[IndexingMap | None]]:
-    """The maps by which the arguments of a kernel's body are read, if its results are computed by `maps`."""
-    out: dict[Value, set[IndexingMap | None]] = {v: set() for v in body.args}
-    work: list[tuple[Value, IndexingMap | None]] = [*zip(body.terminator.operands, maps)]
-    seen = set[tuple[Value, IndexingMap | None]]()
-    while work:
-        v, at = work.pop()
-        if v in out:
-            out[v].add(at)
-        elif v.op is not None and (v, at) not in seen:
-            seen.add((v, at))
-            work += operand_maps(v.op, at, domain)
-    return out
-
-
-def single(maps: set[IndexingMap | None]) -> tuple[Dim, ...]:
+def single(maps: set[IndexingMap | None], domain: IterationDomain) -> AffineMap:
     """The map by which a value is read; one without results if there are several, or it does not say every index."""
     map, *others = maps or {None}
-    return () if others or map is None or None in map else map  # type: ignore[return-value]
+    known = () if others or map is None or None in map else map
+    return AffineMap.get(len(domain.shape), known)  # type: ignore[arg-type]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.tensor.base import shape_text
-from mlc.dialects.tensor.iteration import IterationDomain, argument_maps, coordinate, single
+from mlc.dialects.tensor.base import TensorOp, shape_text
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, single
+from mlc.dialects.tensor.stages import Stages
+from mlc.ir.affine import AffineMap, dim
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType, TensorType, Type, i1, i8
@@ -72,7 +74,7 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
     label: str                                  # its operations, for people
     domain: tuple[Dim, ...]
     iterator_types: tuple[str, ...]
-    indexing_maps: tuple[tuple[Dim, ...], ...]
+    indexing_maps: tuple[AffineMap, ...]
     stages: int = 1
     stores: tuple[int, ...] = ()
     last_reads: tuple[int, ...] = ()
@@ -84,26 +86,23 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
         if len(self.iterator_types) != len(self.domain) or {*self.iterator_types} - {*ITERATORS}:
             self.fail(f"iterator_types {list(self.iterator_types)} are not one of {', '.join(ITERATORS)} for each "
                       f"dimension of the domain {shape_text(self.domain)}", code="MLC0143")
+        if any(map.dims != len(self.domain) or map.tiles for map in self.indexing_maps):
+            self.fail(f"an indexing map takes the {len(self.domain)} dimensions of the domain", code="MLC0143")
         if len(self.indexing_maps) != len(self.ins) + len(yielded):
             self.fail(f"{len(self.indexing_maps)} indexing maps for {len(self.ins)} operands and {len(yielded)} "
                       "results", code="MLC0143")
         for i, (v, map) in enumerate(zip(yielded, self.result_maps)):
             self.verify_result_map(i, v.type.shape, map)
         self.verify_stages()
-        domain = self.iteration_domain()
-        found = argument_maps(self.body.block, domain, self.result_maps)
-        for i, (maps, stated) in enumerate(zip(found.values(), self.indexing_maps)):
-            if single(maps) != stated:
-                self.fail(f"operand {i} is read at {_map_text(single(maps))}, but its indexing map is "
-                          f"{_map_text(stated)}", code="MLC0143")
+        self.verify_reads()
 
     def verify_result_map(self, i: int, shape: Sequence[Dim], map: tuple[Dim, ...]) -> None:
         """Every element of a result is computed at one point of the domain, or of a slice, that lies in it."""
         if len(map) != len(shape):
             self.fail(f"result {i} has {len(shape)} axes, and {_map_text(map)} as its indexing map", code="MLC0143")
             return
-        used = [d for d in range(len(self.domain)) if coordinate(d) in map]
-        extents: dict[Dim, Dim] = {coordinate(d): self.domain[d] for d in used}
+        used = [d for d in range(len(self.domain)) if dim(d) in map]
+        extents: dict[Dim, Dim] = {dim(d): self.domain[d] for d in used}
         if any((e != 0 and e not in extents) or n != extents.get(e, 1) for e, n in zip(map, shape)) or (
                 len(used) != sum(e != 0 for e in map)):
             self.fail(f"result {i} of shape {shape_text(shape)} is not {_map_text(map)} over the domain "
@@ -130,6 +129,21 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
                 self.fail(f"result {i} is stored in stage {stage}, but is known in stage {known[v]} of {self.stages}",
                           code="MLC0144")
 
+    def verify_reads(self) -> None:
+        """The maps and last reads of operands are those that the body has if its results are computed by their maps."""
+        stages = self.staging()
+        for stage in range(stages.count + 1):
+            for v, at in stages.evaluated(stage):
+                if isinstance(v.op, TensorOp) and (home := v.op.home(stages.domain)) and at not in (None, home):
+                    v.op.fail(f"is read at {_map_text(at or ())}, but the kernel computes it at {_map_text(home)}",
+                              code="MLC0143")
+        last_reads = self.last_reads or (0,) * len(self.ins)
+        for i, (reads, stated, last) in enumerate(zip(stages.reads().values(), self.indexing_maps, last_reads)):
+            if (map := single({at for _, at in reads}, stages.domain)) != stated:
+                self.fail(f"operand {i} is read by {map}, but its indexing map is {stated}", code="MLC0143")
+            if (read := max((stage for stage, _ in reads), default=0)) != last:
+                self.fail(f"operand {i} is read for the last time in stage {read}, not {last}", code="MLC0144")
+
     @property
     def is_bufferized(self) -> bool:
         return not self.results
@@ -142,11 +156,16 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
     @property
     def result_maps(self) -> tuple[tuple[Dim, ...], ...]:
         """The indexing maps of the results."""
-        return self.indexing_maps[len(self.ins):]
+        return tuple(map.results for map in self.indexing_maps[len(self.ins):])
+
+    def staging(self) -> Stages:
+        """The stages of the kernel, and what each of them evaluates."""
+        return Stages(self.body.block, self.iteration_domain(), self.result_maps, self.stages,
+                      self.stores or (0,) * len(self.result_maps))
 
     def may_overwrite(self, operand: int, result: int) -> bool:
         """Whether a result may be written over an operand of its shape: element by element, and after all reads."""
-        if self.indexing_maps[operand] != self.result_maps[result]:
+        if self.indexing_maps[operand] != self.indexing_maps[len(self.ins) + result]:
             return False
         if not self.stores:
             return True
@@ -186,12 +205,12 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
 def copy_contract(shape: Sequence[Dim]) -> dict[str, Any]:
     """The domain and the maps of a kernel that copies a tensor of this shape, as attributes."""
     domain = IterationDomain(tuple(shape))
-    return {"domain": domain.shape, "iterator_types": ("parallel",) * len(domain.shape),
-            "indexing_maps": (domain.points, domain.points)}
+    own = AffineMap.get(len(domain.shape), domain.points)
+    return {"domain": domain.shape, "iterator_types": ("parallel",) * len(domain.shape), "indexing_maps": (own, own)}
 
 
-def _map_text(map: tuple[Dim, ...]) -> str:
-    return "(" + ", ".join(str(e) for e in map) + ")"
+def _map_text(map: IndexingMap) -> str:
+    return "(" + ", ".join("any" if e is None else str(e) for e in map) + ")"
 
 
 def from_buffer(buffer: np.ndarray[Any, Any], type: TensorType) -> np.ndarray[Any, Any]:

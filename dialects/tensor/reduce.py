@@ -29,6 +29,7 @@ from mlc.dialects.tensor.orders import lanes, reduce_in_order
 from mlc.dialects.tensor.source import int_range
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
+from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, TensorType, f64, to_numpy
 
 
@@ -43,9 +44,13 @@ class Reduce(TensorOp):
     order: str | None = None
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     vmap = along_axes
+    iterator = "reduction"
 
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, self.axes)
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return tuple(domain.points[d] for d in domain.parallel)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """All points of the slice."""

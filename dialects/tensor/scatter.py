@@ -50,6 +50,11 @@ class Scattering(TensorOp):
     kind: str = "add"
     format = "$x `,` $indices `,` $updates attr-dict `:` functional-type"
 
+    iterator = "scatter"
+
+    def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
+        return domain.points
+
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Of x its own element."""
         return (at if at == domain.points else None, None, None)

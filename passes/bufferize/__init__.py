@@ -32,12 +32,12 @@ from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Pass
 from mlc.passes.bufferize.function import Bufferizer, Callee
-from mlc.passes.bufferize.numbers import SizeBuilder, kernel_names, quotient
+from mlc.passes.bufferize.numbers import IndexArithmetic, SizeBuilder, kernel_names
 from mlc.passes.bufferize.plan import ALIGNMENT
 from mlc.passes.bufferize.totals import Sites
 from mlc.passes.forms import BUFFERIZED, FUSED
 
-__all__ = ["ALIGNMENT", "PASS", "SizeBuilder", "kernel_names", "quotient", "run"]
+__all__ = ["ALIGNMENT", "PASS", "IndexArithmetic", "SizeBuilder", "kernel_names", "run"]
 
 
 def run(module: Module) -> None:

@@ -340,8 +340,7 @@ class Bufferizer:
             op.regions = ()
             body.parent = None
         numbers, symbols = self.kernel_sizes()
-        attrs = {name: value if name == "indexing_maps" else substitute_attr(value, self.renamed)
-                 for name, value in op.attrs.items()} if self.renamed else op.attrs
+        attrs = substitute_attr(op.attrs, self.renamed) if self.renamed else op.attrs
         new = Kernel(ins, outs, numbers, self.errors if found else None, body, (), **{**attrs, "symbols": symbols})
         new.attrs["site"] = self.sites.first[op]
 

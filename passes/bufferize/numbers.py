@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlc.dialects import arith, loop
+from mlc.dialects import arith
 from mlc.ir import sizes
+from mlc.ir.affine import AffineExpr, Algebra, fold
+from mlc.ir.affine_syntax import is_positional
 from mlc.ir.core import Value
 from mlc.ir.diag import IRError
-from mlc.ir.sizes import Dim, Quotient, Size
+from mlc.ir.sizes import Dim, Leaf, Quotient, Size
 from mlc.ir.types import TensorType, index
 
 
-class SizeBuilder:
+class IndexArithmetic(Algebra[Value]):
+    """Operations of arith on indices, or on vectors of them. Divisors are positive."""
+
+    def add(self, a: Value, b: Value) -> Value:
+        return arith.AddI(a, b).result
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        return arith.MulI(a, b).result
+
+    def quotient(self, quotient: Quotient, num: Value, den: Value) -> Value:
+        """Rounded down also where num is negative."""
+        if sizes.is_natural(quotient.num):
+            return (arith.DivUI if quotient.op == "floordiv" else arith.RemUI)(num, den).result
+        down = arith.FloorDivSI(num, den).result
+        return down if quotient.op == "floordiv" else arith.SubI(num, arith.MulI(down, den).result).result
+
+
+class SizeBuilder(IndexArithmetic):
     """Numbers of sizes as index values of one function."""
 
     def __init__(self, symbols: dict[str, Value]) -> None:
@@ -22,36 +41,20 @@ class SizeBuilder:
     def value(self, size: Dim) -> Value:
         """The index value of a size; built once, at the current insertion point."""
         if size not in self.known:
-            self.known[size] = self._build(size)
+            self.known[size] = fold(size, self)
         return self.known[size]
 
-    def _build(self, size: Dim) -> Value:
-        if isinstance(size, int):
-            return arith.constant(size, index)
-        total: Value | None = None
-        for monomial, coefficient in size.terms:
-            term: Value | None = None
-            for atom, power in monomial:
-                if isinstance(atom, str):
-                    factor = self.symbols[atom]
-                else:
-                    factor = quotient(atom, self.value(atom.num), self.value(atom.den))
-                for _ in range(power):
-                    term = factor if term is None else arith.MulI(term, factor).result
-            if term is None or coefficient != 1:
-                number = self.value(coefficient)
-                term = number if term is None else arith.MulI(term, number).result
-            total = term if total is None else arith.AddI(total, term).result
-        assert total is not None
-        return total
+    def expression(self, expr: AffineExpr) -> Value:
+        return self.value(expr)
 
+    def constant(self, value: int) -> Value:
+        if value not in self.known:
+            self.known[value] = arith.constant(value, index)
+        return self.known[value]
 
-def quotient(atom: Quotient, num: Value, den: Value) -> Value:
-    """num floordiv den or num mod den, rounded down also where num is negative; den is positive."""
-    if sizes.is_natural(atom.num):
-        return (arith.DivUI if atom.op == "floordiv" else arith.RemUI)(num, den).result
-    down = arith.FloorDivSI(num, den).result
-    return down if atom.op == "floordiv" else arith.SubI(num, arith.MulI(down, den).result).result
+    def leaf(self, leaf: Leaf) -> Value:
+        assert isinstance(leaf, str), "sizes are made of symbols"
+        return self.symbols[leaf]
 
 
 def symbols_of(types: Sequence[TensorType]) -> list[str]:
@@ -71,7 +74,7 @@ def kernel_names(names: Sequence[str]) -> tuple[str, ...]:
     out = []
     for name in names:
         inside = name
-        while loop.is_reserved(name) and inside in taken:
+        while is_positional(name) and inside in taken:
             inside += "_"
         taken.add(inside)
         out.append(inside)

@@ -7,14 +7,14 @@ from math import gcd, prod
 
 from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.ir import sizes
+from mlc.ir.affine import is_multiple_of, step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.diag import BackendError
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import AffineDim, Dim
 from mlc.ir.types import MemRefType, Type, VectorType, index
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.memory import Access, access, address, flatten, scalar_index
 from mlc.passes.loop_to_scf.nest import Point, zero_of
-from mlc.passes.vectorize import stride
 
 SHARED, MOST_SHARED, PRIVATE, BYTES = 48 << 10, 96 << 10, 16 << 10, 16
 """How many bytes of memory a block may share without asking for more, and in kernels for tensor cores, which all
@@ -74,7 +74,7 @@ def read(low: Threads, tile: Value, access: Access) -> None:
             return _first_instead(low, access, point)
 
         def emit() -> list[Value]:
-            at = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+            at = tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
             return [memref.Load(access.buffer, at).result]
 
         conditions = guards(low, access, guarding, point)
@@ -100,7 +100,7 @@ def _first_instead(low: Threads, access: Access, point: Point) -> Value:
     """
     condition, dtype = low.part(access.mask, point), access.buffer.type.dtype  # type: ignore[arg-type]
     first = arith.constant(0, index)
-    at = tuple(arith.Select(condition, scalar_index(low, e, access.tiles, point), first).result for e in access.map)
+    at = tuple(arith.Select(condition, scalar_index(low, e, access.tiles, point), first).result for e in access.indices)
     return arith.Select(condition, memref.Load(access.buffer, at).result, arith.constant(zero_of(dtype), dtype)).result
 
 
@@ -113,22 +113,17 @@ def neighbours(low: Threads, access: Access, dims: Sequence[int]) -> tuple[int, 
         return -1, 1
     place, scope, most = address(low, access), low.scope, max(1, BYTES // access.buffer.type.dtype.itemsize)
     for d in dims:
-        if scope.block.get(d, 1) == 1 or d == low.across or stride(place, f"d{d}") != 1:
+        if scope.block.get(d, 1) == 1 or d == low.across or step_along(place, d) != 1:
             continue
-        others = sizes.substitute(place, {f"d{d}": 0})
+        others = sizes.substitute(place, {AffineDim(d): 0})
         size, _ = scope.groups.get(d, (scope.block[d], 0))
         count = gcd(size, most)
-        while count > 1 and not (is_multiple(others, count) and is_multiple(scope.ends.get(d, 0), count) and (
-                is_multiple(scope.origin[d], count) or scope.multiples.get(d, 1) % count == 0)):
+        while count > 1 and not (is_multiple_of(others, count) and is_multiple_of(scope.ends.get(d, 0), count) and (
+                is_multiple_of(scope.origin[d], count) or scope.multiples.get(d, 1) % count == 0)):
             count //= 2
         if count > 1:
             return d, count
     return -1, 1
-
-
-def is_multiple(expr: Dim, n: int) -> bool:
-    """Whether an expression certainly is a multiple of `n`."""
-    return expr % n == 0 if isinstance(expr, int) else all(c % n == 0 for _, c in expr.terms)
 
 
 def moved(point: Point, d: int, lane: int) -> Point:
@@ -168,7 +163,7 @@ def write(low: Threads, tile: Value, access: Access) -> None:
                 flat, place = place_of(low, access, point, d, count)
                 store_together([low.part(tile, moved(point, d, i)) for i in range(count)], flat, place)
                 return []
-            at = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+            at = tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
             memref.Store(low.part(tile, point), access.buffer, at)
             return []
 

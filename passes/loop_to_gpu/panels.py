@@ -7,12 +7,12 @@ from math import gcd, prod
 
 from mlc.dialects import arith, gpu, loop, memref
 from mlc.ir import sizes
+from mlc.ir.affine import is_multiple_of, step_along
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import AffineDim, Dim
 from mlc.passes.loop_to_gpu import memory
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.loop_to_scf.memory import access, address
-from mlc.passes.vectorize import stride
 
 Element = tuple[list[Value], Dim, list[Value]]
 """Neighbours that a thread computes, where they go, and on which conditions."""
@@ -114,13 +114,13 @@ def direction(low: Threads, op: loop.Pack, extents: dict[int, int]) -> tuple[int
         found = access(low, load)
         place = address(low, found)
         for d in op.scratch.type.dims:
-            if stride(place, f"d{d}") != 1:
+            if step_along(place, d) != 1:
                 continue
-            others = sizes.substitute(place, {f"d{d}": 0})
+            others = sizes.substitute(place, {AffineDim(d): 0})
             count = gcd(extents[d], memory.BYTES // max(load.buffer.type.dtype.itemsize,
                                                         op.scratch.type.dtype.itemsize))
-            while count > 1 and not (found.mask is None and memory.is_multiple(others, count)
-                                     and memory.is_multiple(low.kernel.domain[d], count)):
+            while count > 1 and not (found.mask is None and is_multiple_of(others, count)
+                                     and is_multiple_of(low.kernel.domain[d], count)):
                 count //= 2
             if count > best[1] or best == (op.scratch.type.dims[-1], 1):
                 best = d, count

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from mlc.dialects import arith, loop, memref, scf, vector
+from mlc.ir.affine import step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.types import VectorType, i1, i64, index
 from mlc.passes.loop_to_scf.memory import scalar_index
 from mlc.passes.loop_to_scf.nest import Lowering, rule
-from mlc.passes.vectorize import stride
 
 
 @rule(loop.Check)
 def _check(low: Lowering, op: loop.Check) -> None:
-    dims = tuple({*op.condition.type.dims, *loop.spanned((op.element,))})
+    dims = tuple({*op.condition.type.dims, *loop.spanned(op.element.leaves)})
     for point in low.points(dims):
         condition = low.part(op.condition, point)
-        number = scalar_index(low, op.element + op.site * ELEMENTS, (), point)
+        number = scalar_index(low, op.element.result + op.site * ELEMENTS, (), point)
         if not isinstance(condition.type, VectorType):
             report(op.errors, arith.XorI(condition, arith.constant(True, i1)).result, number)
             continue
@@ -24,7 +24,7 @@ def _check(low: Lowering, op: loop.Check) -> None:
         bad = arith.XorI(condition, arith.constant(True, VectorType((lanes,), i1))).result
         if (mask := low.mask(point)) is not None:
             bad = arith.AndI(bad, mask).result
-        step = stride(op.element, f"d{low.scope.vector}")
+        step = step_along(op.element.result, low.scope.vector)
         assert step is not None, "the position of an element is linear in each coordinate"
         branch = scf.branch(vector.Reduction("or", bad).result, otherwise=False)
         with at_end(branch.then_body.block), low.scoped():

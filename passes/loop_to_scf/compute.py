@@ -20,7 +20,7 @@ def _full(low: Lowering, op: loop.Full) -> None:
 @rule(loop.Index)
 def _index(low: Lowering, op: loop.Index) -> None:
     number = lane_index if low.in_lanes(op.result.type.dims) else scalar_index
-    low.define(op.result, lambda p: number(low, op.expr, op.tiles, p))
+    low.define(op.result, lambda p: number(low, op.map.result, op.tiles, p))
 
 
 @rule(loop.InBounds)

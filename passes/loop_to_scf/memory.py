@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mlc.dialects import arith, loop, memref, scf, vector
 from mlc.ir import sizes
+from mlc.ir.affine import AffineExpr, dims_of, fold, step_along
 from mlc.ir.core import Value, at_end
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import MemRefType, VectorType, i1, index
-from mlc.passes.bufferize import quotient
+from mlc.passes.bufferize import IndexArithmetic
 from mlc.passes.loop_to_scf.nest import Lowering, Point, rule, zero_of
 from mlc.passes.loop_to_scf.turned import is_turned, load_turned
-from mlc.passes.vectorize import stride
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Access:
     """Where tiles are read or written: an expression per dimension of a buffer, of which only part may be touched."""
 
     buffer: Value
-    map: tuple[Dim, ...]
+    indices: tuple[AffineExpr, ...]
     tiles: Sequence[Value] = ()
     mask: Value | None = None
     bounded: bool = True                 # whether points outside of the domain are not to be touched
@@ -30,13 +29,18 @@ class Access:
     @property
     def dims(self) -> set[int]:
         masked = self.mask.type.dims if self.mask is not None else ()
-        return {*masked, *loop.spanned(self.map, self.tiles)}
+        return {*masked, *self.spanned}
+
+    @property
+    def spanned(self) -> tuple[int, ...]:
+        """The dimensions that the place of an element depends on."""
+        return loop.spanned(set[Leaf]().union(*map(sizes.leaves, self.indices)), self.tiles)
 
 
 def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
     """Where an operation reads or writes: in the buffer as one row, where that takes fewer divisions."""
-    plain = Access(op.buffer, op.map, op.tiles, op.mask)
-    if any(q for e in op.map for q in sizes.quotients(e)):
+    plain = Access(op.buffer, op.map.results, op.tiles, op.mask)
+    if any(q for e in op.map.results for q in sizes.quotients(e)):
         place = sizes.joined(address(low, plain))
         if not any(sizes.quotients(place)):
             return Access(flatten(low, op.buffer)[0], (place,), op.tiles, op.mask)
@@ -44,37 +48,38 @@ def access(low: Lowering, op: loop.Load | loop.Store) -> Access:
 
 
 # -- index arithmetic -------------------------------------------------------------------------------------------------
-def at(low: Lowering, expr: Dim, point: Point) -> Dim:
+def at(low: Lowering, expr: AffineExpr, point: Point) -> AffineExpr:
     """An expression over coordinates as one over the origins of the current block."""
     origin = low.scope.origin
 
-    def coordinate(name: str) -> Dim:
-        d = low.coordinates.get(name, -1)
-        return low.coordinate(d, point[d]) if d in origin else sizes.sym(name)
+    def coordinate(leaf: Leaf) -> Dim:
+        if isinstance(leaf, AffineDim) and leaf.position in origin:
+            return low.coordinate(leaf.position, point[leaf.position])
+        return sizes.of_atom(leaf)
 
     return sizes.substitute(expr, coordinate)
 
 
-def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> dict[str, Dim]:
+def numbered(low: Lowering, tiles: Sequence[Value], point: Point) -> dict[Leaf, Dim]:
     """Let the index tiles of an access have numbers, under names of their own: which name is whose."""
-    names: dict[str, Dim] = {}
+    names: dict[Leaf, Dim] = {}
     for i, t in enumerate(tiles):
         v = low.part(t, point)
         name = low.index_names.setdefault(v, f"tile.{len(low.index_names)}")
-        names[f"t{i}"] = sizes.sym(name)
+        names[IndexTile(i)] = sizes.sym(name)
         low.scope.numbers.symbols[name] = v
     return names
 
 
-def scalar_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
+def scalar_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: Point) -> Value:
     """An expression as an index, in the first lane."""
     here = at(low, expr, point)
     return low.number(sizes.substitute(here, numbered(low, tiles, point)) if tiles else here)
 
 
-def lane_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -> Value:
+def lane_index(low: Lowering, expr: AffineExpr, tiles: Sequence[Value], point: Point) -> Value:
     """An expression as a vector of indices, one per lane."""
-    step = stride(expr, f"d{low.scope.vector}")
+    step = step_along(expr, low.scope.vector)
     if step is not None and not any(low.in_lanes(t.type.dims) for t in tiles):
         start = low.spread(scalar_index(low, expr, tiles, point))
         if step == 0:
@@ -83,41 +88,25 @@ def lane_index(low: Lowering, expr: Dim, tiles: Sequence[Value], point: Point) -
         if step != 1:
             steps = arith.MulI(steps, low.spread(low.number(step))).result
         return arith.AddI(start, steps).result
-    return _LaneNumbers(low, tiles, point).value(expr)
+    return fold(expr, _LaneNumbers(low, tiles, point))
 
 
-class _LaneNumbers:
+class _LaneNumbers(IndexArithmetic):
     """Index expressions lane by lane, where they are not linear in the lane."""
 
     def __init__(self, low: Lowering, tiles: Sequence[Value], point: Point) -> None:
         self.low, self.tiles, self.point = low, tiles, point
 
-    def value(self, expr: Dim) -> Value:
-        low = self.low
-        if isinstance(expr, int):
-            return low.spread(arith.constant(expr, index))
-        total: Value | None = None
-        for monomial, coefficient in expr.terms:
-            term: Value | None = None
-            for atom, power in monomial:
-                factor = self.atom(atom)
-                for _ in range(power):
-                    term = factor if term is None else arith.MulI(term, factor).result
-            number = low.spread(arith.constant(coefficient, index))
-            term = number if term is None else term if coefficient == 1 else arith.MulI(term, number).result
-            total = term if total is None else arith.AddI(total, term).result
-        assert total is not None
-        return total
+    def constant(self, value: int) -> Value:
+        return self.low.spread(arith.constant(value, index))
 
-    def atom(self, atom: Any) -> Value:
-        low = self.low
-        if not isinstance(atom, str):
-            return quotient(atom, self.value(atom.num), self.value(atom.den))
-        if atom[0] == "t" and atom[1:].isdigit():
-            return low.spread(low.part(self.tiles[int(atom[1:])], self.point))
-        if atom == f"d{low.scope.vector}":
-            return lane_index(low, sizes.sym(atom), (), self.point)
-        return low.spread(scalar_index(low, sizes.sym(atom), (), self.point))
+    def leaf(self, leaf: Leaf) -> Value:
+        low, expr = self.low, sizes.of_atom(leaf)
+        if isinstance(leaf, IndexTile):
+            return low.spread(low.part(self.tiles[leaf.position], self.point))
+        if isinstance(leaf, AffineDim) and leaf.position == low.scope.vector:
+            return lane_index(low, expr, (), self.point)
+        return low.spread(scalar_index(low, expr, (), self.point))
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
@@ -148,11 +137,11 @@ def flatten(low: Lowering, buffer: Value) -> tuple[Value, list[Dim]]:
 
 def address(low: Lowering, access: Access) -> Dim:
     """The position in the flat buffer, as an expression."""
-    key = access.buffer, access.map
+    key = access.buffer, access.indices
     if key not in low.addresses:
         _, strides = flatten(low, access.buffer)
         total: Dim = 0
-        for e, s in zip(access.map, strides):
+        for e, s in zip(access.indices, strides):
             total = total + e * s
         low.addresses[key] = total
     return low.addresses[key]
@@ -161,7 +150,7 @@ def address(low: Lowering, access: Access) -> Dim:
 def pace(low: Lowering, access: Access) -> Dim | None:
     """How many elements further the next lane lies, if it is always as far."""
     gathers = any(low.in_lanes(t.type.dims) for t in access.tiles)
-    return None if gathers else stride(address(low, access), f"d{low.scope.vector}")
+    return None if gathers else step_along(address(low, access), low.scope.vector)
 
 
 def is_contiguous(low: Lowering, access: Access) -> bool:
@@ -170,9 +159,9 @@ def is_contiguous(low: Lowering, access: Access) -> bool:
 
 def place(low: Lowering, access: Access, point: Point) -> tuple[Value, tuple[Value, ...]]:
     """Buffer and indices of a contiguous or single access: the row itself, where only its last axis moves."""
-    moves = any(f"d{low.scope.vector}" in sizes.symbols(e) for e in access.map[:-1])
-    if access.map and not moves:
-        return access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+    moves = low.scope.vector in dims_of(*access.indices[:-1])
+    if access.indices and not moves:
+        return access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
     flat, _ = flatten(low, access.buffer)
     return flat, (scalar_index(low, address(low, access), access.tiles, point),)
 
@@ -205,7 +194,7 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
 
 def _load_scalar(low: Lowering, access: Access, point: Point) -> Value:
     def read() -> Value:
-        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
         return memref.Load(access.buffer, indices).result
 
     if access.mask is None:
@@ -223,7 +212,7 @@ def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -
     """A vector whose lanes lie `step` elements apart, if they always do."""
     type = VectorType((low.lanes,), access.buffer.type.dtype)
     mask = lane_mask(low, access, point)
-    if not low.in_lanes(loop.spanned(access.map, access.tiles)):
+    if not low.in_lanes(access.spanned):
         return _load_one_for_all(low, access, point, type)
     if step == 1:
         buffer, indices = place(low, access, point)
@@ -274,7 +263,7 @@ def _load_one_for_all(low: Lowering, access: Access, point: Point, type: VectorT
     assert mask is not None, "a load that does not move spans the lanes only through its mask"
     branch = scf.branch(vector.Reduction("or", mask).result, [type.dtype])
     with at_end(branch.then_body.block), low.scoped():
-        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.map)
+        indices = tuple(scalar_index(low, e, access.tiles, point) for e in access.indices)
         scf.Yield((memref.Load(access.buffer, indices).result,))
     with at_end(branch.else_body.block):
         scf.Yield((arith.constant(zero_of(type.dtype), type.dtype),))
@@ -325,7 +314,7 @@ def _store_masked(value: Value, mask: Value, buffer: Value, indices: tuple[Value
 
 def _store_scalar(low: Lowering, access: Access, value: Value, point: Point) -> None:
     def write() -> None:
-        memref.Store(value, access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.map))
+        memref.Store(value, access.buffer, tuple(scalar_index(low, e, access.tiles, point) for e in access.indices))
 
     if access.mask is None:
         write()

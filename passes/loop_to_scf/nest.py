@@ -65,7 +65,6 @@ class Lowering:
     def __init__(self, module: Module, kernel: Kernel) -> None:
         self.module = module
         self.kernel = kernel
-        self.coordinates = {f"d{d}": d for d in range(len(kernel.domain))}
         self.flat_views: dict[Value, tuple[Value, list[Dim]]] = {}
         self.addresses: dict[tuple[Value, tuple[Dim, ...]], Dim] = {}       # of what maps say, in flat views
         self.index_names: dict[Value, str] = {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from mlc.dialects import loop, memref
+from mlc.ir.affine import AffineExpr
 from mlc.ir.core import Value
 from mlc.ir.diag import BackendError
-from mlc.ir.sizes import Dim
 from mlc.ir.types import MemRefType
 from mlc.passes.loop_to_scf.memory import Access, flatten, load, store
 from mlc.passes.loop_to_scf.nest import Lowering, rule
@@ -39,8 +39,8 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
 
 def _access(low: Lowering, scratch: Value) -> Access:
     room, origin = low.scope.rooms[scratch]
-    map: tuple[Dim, ...] = tuple(loop.coordinate(d) - origin[d] for d in scratch.type.dims)
-    return Access(room, map, bounded=False)
+    indices: tuple[AffineExpr, ...] = tuple(loop.coordinate(d) - origin[d] for d in scratch.type.dims)
+    return Access(room, indices, bounded=False)
 
 
 @rule(loop.Keep)

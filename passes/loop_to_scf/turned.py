@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mlc.dialects import arith, loop, vector
+from mlc.dialects import arith, vector
+from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, element, i1, index
 from mlc.passes.loop_to_scf.nest import Lowering, Point, zero_of
-from mlc.passes.vectorize import stride
 
 if TYPE_CHECKING:
     from mlc.passes.loop_to_scf.memory import Access
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:
     """The dimension along which memory is contiguous, if it is another than that of the vectors and has a block."""
-    lanes, step = low.lanes, stride(address, f"d{low.scope.vector}")
+    lanes, step = low.lanes, step_along(address, low.scope.vector)
     if access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
         return None
     if access.mask is not None and low.in_lanes(access.mask.type.dims):
         return None
-    return next((d for d in sorted(loop.spanned(access.map)) if low.scope.block.get(d, 1) > 1
-                 and d not in low.scope.stop and stride(address, f"d{d}") == 1), None)
+    return next((d for d in sorted(dims_of(*access.indices)) if low.scope.block.get(d, 1) > 1
+                 and d not in low.scope.stop and step_along(address, d) == 1), None)
 
 
 def load_turned(low: Lowering, tile: Value, along: int, mask: Value | None,

@@ -8,12 +8,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+
 from mlc.dialects import func, llvm
 from mlc.ir import sizes
+from mlc.ir.affine import Algebra, fold
 from mlc.ir.core import Block, Value, at_end
 from mlc.ir.diag import BackendError
 from mlc.ir.parser import Parser
-from mlc.ir.sizes import Dim, Quotient, Size
+from mlc.ir.sizes import Dim, Leaf, Quotient, Size
 from mlc.ir.types import FunctionType, TensorType, i8, i32, i64
 from mlc.passes.scf_to_llvm.lowering import NAME
 
@@ -116,29 +120,39 @@ def _load_pointer(base: Value, offset: int) -> Value:
 
 def size_value(dim: Dim, env: dict[str, Value]) -> Value:
     """The i64 that a size polynomial stands for."""
-    if isinstance(dim, int):
-        return llvm.constant(dim, i64)
-    total: Value | None = None
-    for monomial, coefficient in dim.terms:
-        factors = [_atom(atom, env) for atom, power in monomial for _ in range(power)]
-        if coefficient != 1 or not factors:
-            factors.append(llvm.constant(coefficient, i64))
-        term = factors[0]
-        for factor in factors[1:]:
-            term = llvm.Mul(term, factor).result
-        total = term if total is None else llvm.Add(total, term).result
-    assert total is not None
-    return total
+    return fold(dim, _Numbers(env))
 
 
-def _atom(atom: str | Quotient, env: dict[str, Value]) -> Value:
-    """A symbol, or a quotient or remainder that rounds down; divisors are positive."""
-    if isinstance(atom, str):
-        return env[atom]
-    a, b = size_value(atom.num, env), size_value(atom.den, env)
-    zero = llvm.constant(0, i64)
-    rest = llvm.SRem(a, b).result
-    negative = llvm.ICmp("slt", rest, zero).result
-    if atom.op == "mod":
-        return llvm.Select(negative, llvm.Add(rest, b).result, rest).result
-    return llvm.Add(llvm.SDiv(a, b).result, llvm.SExt(negative, i64).result).result
+class _Numbers(Algebra[Value]):
+    """Operations on i64. Quotients and remainders round down; divisors are positive."""
+
+    def __init__(self, env: dict[str, Value]) -> None:
+        self.env = env
+
+    def constant(self, value: int) -> Value:
+        return llvm.constant(value, i64)
+
+    def leaf(self, leaf: Leaf) -> Value:
+        assert isinstance(leaf, str), "sizes are made of symbols"
+        return self.env[leaf]
+
+    def add(self, a: Value, b: Value) -> Value:
+        return llvm.Add(a, b).result
+
+    def multiply(self, a: Value, b: Value) -> Value:
+        return llvm.Mul(a, b).result
+
+    def product(self, coefficient: int, factors: Iterator[Value]) -> Value:
+        """All factors first, then their product."""
+        found = list(factors)
+        if coefficient != 1 or not found:
+            found.append(self.constant(coefficient))
+        return reduce(self.multiply, found)
+
+    def quotient(self, quotient: Quotient, num: Value, den: Value) -> Value:
+        zero = llvm.constant(0, i64)
+        rest = llvm.SRem(num, den).result
+        negative = llvm.ICmp("slt", rest, zero).result
+        if quotient.op == "mod":
+            return llvm.Select(negative, llvm.Add(rest, den).result, rest).result
+        return llvm.Add(llvm.SDiv(num, den).result, llvm.SExt(negative, i64).result).result

@@ -7,7 +7,7 @@ why    scheduling (block sizes, vectors, later packing and threads) needs one fo
 A kernel's results are evaluated backwards: the value of tensor x at the index expressions e is a load if x is an
 operand, a map of the values of its operands at e if x is elementwise, and for transpose, slice, pad, concat, take, ...
 the value of the operand at other expressions. Nothing is materialised on the way. A kernel that reduces goes through
-each of its reduction slices in stages (passes/stages.py).
+each of its reduction slices in stages (dialects/tensor/stages.py).
 """
 
 from __future__ import annotations

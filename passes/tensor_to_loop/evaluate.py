@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,9 +12,10 @@ from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
 from mlc.dialects.tensor.kernel import Kernel, stored
 from mlc.dialects.tensor.orders import terms_in_block, terms_of_mma
-from mlc.ir import sizes
+from mlc.ir import affine, sizes
+from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import Dim, IndexTile, Leaf
 from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
 from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.tensor_to_loop import windows
@@ -36,6 +36,7 @@ class KernelBuilder:
         self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral)), None)
         self.domain = kernel.iteration_domain()
         self.shape: Index = self.domain.slices
+        self.dims = len(self.shape) + 1 if self.inner is not None else max(1, len(self.shape))    # of the domain
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
@@ -56,8 +57,8 @@ class KernelBuilder:
         with at_end(block, kernel.loc):
             if self.inner is not None:
                 with at_end(block, self.inner.loc):
-                    at = self.domain.points[: len(self.shape)]
-                    self.memo[self.inner.result, at, None] = self.contraction(self.inner)
+                    home = self.index_at(self.inner.home(self.domain))
+                    self.memo[self.inner.result, home, None] = self.contraction(self.inner)
             maps = [self.index_at(map) for map in kernel.result_maps]
             values = [self.value(v, at, None) for v, at in zip(self.outputs, maps)]
             for v, at, value, buffer in zip(self.outputs, maps, values, kernel.outs):
@@ -78,11 +79,12 @@ class KernelBuilder:
         tiles, access = self.access(at)
         loop.Store(value, buffer, tiles, mask, map=access)
 
-    def access(self, at: Index) -> tuple[tuple[Value, ...], Index]:
-        """The index tiles that expressions name, and the expressions with these numbered from 0."""
-        used = sorted({int(n[1:]) for e in at for n in sizes.symbols(e) if re.fullmatch(r"t\d+", n)})
-        local: dict[str, Dim] = {f"t{n}": sizes.sym(f"t{i}") for i, n in enumerate(used)}
-        return tuple(self.tiles[n] for n in used), tuple(sizes.substitute(e, local) for e in at)
+    def access(self, at: Index) -> tuple[tuple[Value, ...], AffineMap]:
+        """The index tiles that expressions name, and the map to these expressions, with these numbered from 0."""
+        used = sorted(affine.tiles_of(*at))
+        local: dict[Leaf, Dim] = {IndexTile(n): affine.tile(i) for i, n in enumerate(used)}
+        return tuple(self.tiles[n] for n in used), AffineMap.get(
+            self.dims, [sizes.substitute(e, local) for e in at] if used else at, len(used))
 
     def map(self, tiles: Sequence[Value], body: Callable[..., Value]) -> Value:
         """A `loop.map` whose body is what `body` builds from one scalar per tile."""
@@ -271,7 +273,7 @@ class KernelBuilder:
         extent = op.x.type.shape[op.axis]
         dtype = indices.type.dtype
         tile = self.map([tile], lambda x: _to_index(x, dtype))
-        number = loop.Index((), expr=extent).result
+        number = self.index(extent)
         fits = self.map([tile, number], lambda x, n: arith.AndI(
             arith.CmpI("sge", x, arith.constant(0, index)).result, arith.CmpI("slt", x, n).result).result)
         checked = fits if mask is None else self.map([fits, mask], lambda f, m: arith.OrI(
@@ -279,11 +281,11 @@ class KernelBuilder:
         errors = self.kernel.errors
         assert errors is not None, "bufferize passes the error record to kernels that index"
         coordinates = tuple(loop.coordinate(d) for d in range(len(self.shape)))
-        loop.Check(checked, errors, element=linear(coordinates, self.shape), site=self.sites[op])
+        loop.Check(checked, errors, element=self.access((linear(coordinates, self.shape),))[1], site=self.sites[op])
         self.tiles.append(tile)
         both = self.both(mask, fits)
         assert both is not None
-        return sizes.sym(f"t{len(self.tiles) - 1}"), both
+        return affine.tile(len(self.tiles) - 1), both
 
     def iota(self, op: tn.Iota, at: Index, mask: Value | None) -> Value:
         return self.number(at[op.axis], op.result.type.dtype)
@@ -305,8 +307,8 @@ class KernelBuilder:
         return self.map([tile], lambda x: cast_scalar(arith.IndexCast(x, IntType(64)).result, IntType(64), dtype))
 
     def index(self, expr: Dim) -> Value:
-        tiles, (access,) = self.access((expr,))
-        return loop.Index(tiles, expr=access).result
+        tiles, access = self.access((expr,))
+        return loop.Index(tiles, map=access).result
 
     def compare(self, predicate: str, a: Dim, b: Dim) -> Value:
         return self.map([self.index(a), self.index(b)], lambda x, y: arith.CmpI(predicate, x, y).result)

@@ -13,11 +13,10 @@ from mlc.dialects.tensor.orders import lanes, run_length
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
-from mlc.ir.sizes import Dim
+from mlc.ir.sizes import AffineDim, Dim, Leaf
 from mlc.ir.types import IntType, ScalarType, i1
 from mlc.passes.fix_numerics import reduction_order
 from mlc.passes.spaces import is_exact
-from mlc.passes.stages import Stages
 from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, signless
 from mlc.passes.tensor_to_loop.scalar import combine, identity
 
@@ -27,15 +26,16 @@ class RowBuilder(KernelBuilder):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
-        self.stages = Stages.of(kernel)
+        self.stages = kernel.staging()
         domain = self.domain
         self.last = len(self.shape)
+        self.dims = self.last + 1
         order = "chain" if self.stages.scans else order_of(self.stages.reduces)
         self.lanes, self.run = lanes(order), run_length(order)
         inner = iter(delinear(self.position(), [domain.shape[d] for d in domain.reduced]))
         outer = iter(loop.coordinate(d) for d in range(self.last))
         at = [next(inner) if d in domain.reduced else next(outer) for d in range(len(domain.shape))]
-        self.point = {f"d{d}": i for d, i in enumerate(at)}
+        self.point: dict[Leaf, Dim] = {AffineDim(d): i for d, i in enumerate(at)}
         self.scratch: dict[Value, Value] = {}
         self.stage = 0
 
@@ -112,7 +112,7 @@ class RowBuilder(KernelBuilder):
         totals = loop.For(tuple(inits), Region(block), dim=self.last, run=len(kinds) and self.run, kinds=kinds).results
         for op, total in zip(reduces, totals):
             found = loop.Reduce(total, dim=self.last, kind=kind_of(op)).result if self.lanes > 1 else total
-            self.memo[op.result, self.index_at(self.map_of(op)), None] = found
+            self.memo[op.result, self.index_at(op.home(self.domain)), None] = found
 
     def step(self, op: Reduce, acc: Value, x: Value) -> Value:
         """The accumulator of a reduction with one more block of points in it."""
@@ -122,10 +122,6 @@ class RowBuilder(KernelBuilder):
         inside = loop.InBounds(dim=self.last).result
         x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
         return self.map([acc, x], lambda a, b: combine(op.name, op.x.type.dtype, a, b))
-
-    def map_of(self, op: Reduce) -> IndexingMap:
-        """The map of a reduction's result: one element for each slice."""
-        return tuple(e for d, e in enumerate(self.domain.points) if d not in self.domain.reduced)
 
     def store_results(self, stage: int) -> None:
         """Store the results of a stage, or those that come after all of them."""

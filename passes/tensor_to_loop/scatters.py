@@ -26,6 +26,7 @@ class ScatterBuilder(KernelBuilder):
         self.op: Scattering = op  # type: ignore[assignment]
         self.axes = tuple(d for d, kind in enumerate(kernel.iterator_types) if kind == "parallel")
         self.shape: Index = tuple(kernel.domain[d] for d in self.axes)
+        self.dims = len(self.shape) + 2
 
     def build(self) -> None:
         kernel, op, last = self.kernel, self.op, len(self.shape)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mlc.dialects import arith, loop
+from mlc.dialects import arith
 from mlc.dialects import tensor as tn
-from mlc.ir import sizes
+from mlc.ir import affine, sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, IntType, ScalarType, index
@@ -43,9 +43,9 @@ def starts(build: KernelBuilder, values: Sequence[Value], room: Sequence[Dim]) -
         if most == 0:
             out.append(0)
             continue
-        tile = build.map([build.value(v, (), None), loop.Index((), expr=most).result], partial(_clamped, v.type.dtype))
+        tile = build.map([build.value(v, (), None), build.index(most)], partial(_clamped, v.type.dtype))
         build.tiles.append(tile)
-        out.append(sizes.sym(f"t{len(build.tiles) - 1}"))
+        out.append(affine.tile(len(build.tiles) - 1))
     return out
 
 

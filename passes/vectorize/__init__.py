@@ -18,11 +18,11 @@ from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.forms import LOOP
-from mlc.passes.vectorize.accesses import best_dimension, element_width, pace, stride
+from mlc.passes.vectorize.accesses import best_dimension, element_width, pace
 from mlc.passes.vectorize.product import schedule_contraction
 from mlc.passes.vectorize.steps import block
 
-__all__ = ["PASS", "run", "schedule", "stride"]
+__all__ = ["PASS", "run", "schedule"]
 
 SHORT = 8
 """Rows of fewer elements are not worth turning in registers."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
+from mlc.ir.affine import step_along
 from mlc.ir.sizes import Dim
 
 
@@ -33,19 +34,13 @@ def contiguity(access: loop.Load | loop.Store, dim: int) -> int:
 
 def pace(access: loop.Load | loop.Store, dim: int) -> int | None:
     """How many elements further a neighbour along `dim` lies; None if that differs or is not known."""
-    step = stride(position(access), f"d{dim}")
+    step = step_along(position(access), dim)
     return step if isinstance(step, int) else None
 
 
 def position(access: loop.Load | loop.Store) -> Dim:
     """Where the element of a point lies in the buffer, unknown sizes of which have names of their own."""
     total: Dim = 0
-    for axis, (e, n) in enumerate(zip(access.map, access.buffer.type.shape)):
+    for axis, (e, n) in enumerate(zip(access.map.results, access.buffer.type.shape)):
         total = total * (sizes.sym(f"size.{axis}") if n is None else n) + e
     return sizes.joined(total)
-
-
-def stride(expr: Dim, name: str) -> Dim | None:
-    """How far `expr` moves per step of the coordinate `name`, if always equally far."""
-    step = sizes.substitute(expr, {name: sizes.sym(name) + 1}) - expr
-    return step if isinstance(step, int) or name not in sizes.symbols(step) else None

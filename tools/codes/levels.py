@@ -16,13 +16,15 @@ MLC0151 An access, a tile or a map of tiles does not fit its buffer or operands.
 example mlir:
     func.func @f(%x: memref<4xf32>) {
       loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
-        %0 = loop.load %x {map = ["d0", "d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-        loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
+        %0 = loop.load %x {map = affine_map<(d0) -> (d0, d0)>, operandSegmentSizes = [1, 0, 0]}
+          : (memref<4xf32>) -> !loop.tile<d0xf32>
+        loop.store %0, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]}
+          : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
         loop.end
       }
       func.return
     }
-fix: write one index expression per dimension of the buffer, of coordinates d0, d1, ... and the symbols of the kernel.
+fix: write one expression per dimension of the buffer, over dimensions d0, d1, ... and the symbols of the kernel.
 
 MLC0152 What a loop.for carries, its body takes and its yield gives differ in type.
 example mlir:
@@ -48,15 +50,41 @@ example python:
     run_function(parse_module("""
         func.func @f(%x: memref<4xf32>) {
           loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], threads = 1, label = "k"} {
-            %0 = loop.load %x {map = ["-d0 + 3"], operandSegmentSizes = [1, 0, 0]}
+            %0 = loop.load %x {map = affine_map<(d0) -> (-d0 + 3)>, operandSegmentSizes = [1, 0, 0]}
               : (memref<4xf32>) -> !loop.tile<d0xf32>
-            loop.store %0, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]}
+            loop.store %0, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]}
               : (!loop.tile<d0xf32>, memref<4xf32>) -> ()
             loop.end
           }
           func.return
         }"""), "f", [np.zeros(4, np.float32)])
 fix: share only leading dimensions whose blocks touch memory of their own, or set `threads` to 0.
+
+MLC0155 An affine map does not fit its kernel, its index tiles or what it is used for.
+example mlir:
+    func.func @f(%x: memref<4xf32>) {
+      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+        %0 = loop.load %x {map = affine_map<(d0, d1) -> (d1)>, operandSegmentSizes = [1, 0, 0]}
+          : (memref<4xf32>) -> !loop.tile<d1xf32>
+        loop.end
+      }
+      func.return
+    }
+fix: let the map take as many dimensions as the kernel's domain has, one index tile per operand that is one, and no
+symbols but those of the kernel.
+
+MLC0156 The text of an affine map is none.
+example mlir:
+    func.func @f(%x: memref<4xf32>) {
+      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+        %0 = loop.load %x {map = affine_map<(d0) -> (d1)>, operandSegmentSizes = [1, 0, 0]}
+          : (memref<4xf32>) -> !loop.tile<d0xf32>
+        loop.end
+      }
+      func.return
+    }
+fix: write affine_map<(d0, d1, t0)[B] -> (t0, d1 + B)>: dimensions d0, d1, ..., then index tiles t0, t1, ..., symbols in
+brackets, and expressions over these.
 
 MLC0160 The regions of an operation of scf do not fit its operands or results.
 example mlir:

@@ -102,7 +102,7 @@ FAULTS: tuple[Fault, ...] = (
            "if len(home.orders) > 1 or len(guest.orders) > 1:", blame="tensor_to_loop",
            ops="reduce_sum reduce_prod"),
     # exp(x - m) / s + tanh(x - m) / t by rows: both are kept in the buffer of the one result
-    fusion("passes/stages.py", "out.type == v.type and until >= last and i not in claimed):",
+    fusion("passes/plan_stages.py", "out.type == v.type and until >= last and i not in claimed):",
            "out.type == v.type and until >= last):", blame="tensor_to_loop"),
 
     # -- aliasing -------------------------------------------------------------------------------------------------

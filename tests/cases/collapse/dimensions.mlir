@@ -4,22 +4,22 @@
 // two dimensions that every buffer has whole and side by side are one
 func.func @legal(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
   loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1]} {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x5xf32>) -> !loop.tile<d0xd1xf32>
-    loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x5xf32>) -> !loop.tile<d0xd1xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
     loop.end
   }
   func.return
 }
 // CHECK: loop.kernel {symbols = [], domain = [20], parallel = 1, tile = [1]
-// CHECK: loop.load %{{\d+}} {map = ["d0"]
+// CHECK: loop.load %{{\d+}} {map = affine_map<(d0) -> (d0)>
 // -----
 // a symbolic outer size is no obstacle
 func.func @outer(%x: memref<?x5xf32>, %y: memref<?x5xf32>) {
   %c0 = arith.constant 0 : index
   %B = memref.dim %x, %c0 : memref<?x5xf32>
   loop.kernel %B {symbols = ["B"], domain = ["B", 5], parallel = 2, tile = [1, 1]} : (index) -> () {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<?x5xf32>) -> !loop.tile<d0xd1xf32>
-    loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<?x5xf32>) -> ()
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<?x5xf32>) -> !loop.tile<d0xd1xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<?x5xf32>) -> ()
     loop.end
   }
   func.return
@@ -31,8 +31,8 @@ func.func @inner(%x: memref<4x?xf32>, %y: memref<4x?xf32>) {
   %c1 = arith.constant 1 : index
   %B = memref.dim %x, %c1 : memref<4x?xf32>
   loop.kernel %B {symbols = ["B"], domain = [4, "B"], parallel = 2, tile = [1, 1]} : (index) -> () {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x?xf32>) -> !loop.tile<d0xd1xf32>
-    loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x?xf32>) -> ()
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x?xf32>) -> !loop.tile<d0xd1xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x?xf32>) -> ()
     loop.end
   }
   func.return
@@ -42,8 +42,8 @@ func.func @inner(%x: memref<4x?xf32>, %y: memref<4x?xf32>) {
 // nor may a buffer be wider than the domain
 func.func @wider(%x: memref<4x6xf32>, %y: memref<4x5xf32>) {
   loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1]} {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x6xf32>) -> !loop.tile<d0xd1xf32>
-    loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x6xf32>) -> !loop.tile<d0xd1xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
     loop.end
   }
   func.return
@@ -53,27 +53,27 @@ func.func @wider(%x: memref<4x6xf32>, %y: memref<4x5xf32>) {
 // a row that is read for every d0 keeps d1 apart, and so does one number per row; the others merge
 func.func @some(%x: memref<3x4x5xf32>, %r: memref<3xf32>, %y: memref<3x4x5xf32>) {
   loop.kernel {symbols = [], domain = [3, 4, 5], parallel = 3, tile = [1, 1, 1]} {
-    %0 = loop.load %x {map = ["d0", "d1", "d2"], operandSegmentSizes = [1, 0, 0]} : (memref<3x4x5xf32>) -> !loop.tile<d0xd1xd2xf32>
-    %1 = loop.load %r {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<3xf32>) -> !loop.tile<d0xf32>
+    %0 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<3x4x5xf32>) -> !loop.tile<d0xd1xd2xf32>
+    %1 = loop.load %r {map = affine_map<(d0, d1, d2) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<3xf32>) -> !loop.tile<d0xf32>
     %2 = loop.map %0, %1 : (!loop.tile<d0xd1xd2xf32>, !loop.tile<d0xf32>) -> !loop.tile<d0xd1xd2xf32> {
     ^bb0(%a: f32, %b: f32):
       %3 = arith.addf %a, %b : f32
       loop.yield %3 : (f32) -> ()
     }
-    loop.store %2, %y {map = ["d0", "d1", "d2"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x4x5xf32>) -> ()
+    loop.store %2, %y {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x4x5xf32>) -> ()
     loop.end
   }
   func.return
 }
 // CHECK: domain = [3, 20], parallel = 2
-// CHECK: loop.load %{{\d+}} {map = ["d0", "d1"]
-// CHECK: loop.load %r {map = ["d0"]
+// CHECK: loop.load %{{\d+}} {map = affine_map<(d0, d1) -> (d0, d1)>
+// CHECK: loop.load %r {map = affine_map<(d0, d1) -> (d0)>
 // -----
 // a kernel that has a schedule keeps its dimensions
 func.func @scheduled(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
   loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1], schedule = ["by hand"]} {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x5xf32>) -> !loop.tile<d0xd1xf32>
-    loop.store %0, %y {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x5xf32>) -> !loop.tile<d0xd1xf32>
+    loop.store %0, %y {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<4x5xf32>) -> ()
     loop.end
   }
   func.return
@@ -85,13 +85,13 @@ func.func @scratch(%x: memref<3x4x5xf32>, %y: memref<3x4x5xf32>) {
   loop.kernel {symbols = [], domain = [3, 4, 5], parallel = 2, tile = [1, 1, 1]} {
     %room = loop.scratch : !loop.scratch<d2xd0xd1xf32>
     loop.for {dim = 2} {
-      %0 = loop.load %x {map = ["d0", "d1", "d2"], operandSegmentSizes = [1, 0, 0]} : (memref<3x4x5xf32>) -> !loop.tile<d0xd1xd2xf32>
+      %0 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<3x4x5xf32>) -> !loop.tile<d0xd1xd2xf32>
       loop.keep %0, %room : (!loop.tile<d0xd1xd2xf32>, !loop.scratch<d2xd0xd1xf32>) -> ()
       loop.yield
     }
     loop.for {dim = 2} {
       %1 = loop.recall %room : (!loop.scratch<d2xd0xd1xf32>) -> !loop.tile<d0xd1xd2xf32>
-      loop.store %1, %y {map = ["d0", "d1", "d2"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x4x5xf32>) -> ()
+      loop.store %1, %y {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x4x5xf32>) -> ()
       loop.yield
     }
     loop.end

@@ -30,7 +30,7 @@ func.func @f(%n: index) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["d0", 0], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.load: 2 expressions for a buffer of 1 dimensions
+    %0 = loop.load %x {map = affine_map<(d0) -> (d0, 0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.load: 2 expressions for a buffer of 1 dimensions
     loop.end
   }
   func.return
@@ -38,7 +38,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["d3"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d3xf32> // error: error[MLC0151]: loop.load: there is no dimension d3
+    %0 = loop.load %x {map = affine_map<(d0, d1, d2, d3) -> (d3)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d3xf32> // error: error[MLC0155]: loop.load: affine_map<(d0, d1, d2, d3) -> (d3)> takes 4 dimensions, the domain of the kernel has 1
     loop.end
   }
   func.return
@@ -46,7 +46,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["N"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: N is no symbol of the kernel
+    %0 = loop.load %x {map = affine_map<(d0)[N] -> (N)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: N is no symbol of the kernel
     loop.end
   }
   func.return
@@ -54,7 +54,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["t0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load: names t0, but there are 0 index tiles
+    %0 = loop.load %x {map = affine_map<(d0, t0) -> (t0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: affine_map<(d0, t0) -> (t0)> takes 1 index tiles, but there are 0
     loop.end
   }
   func.return
@@ -62,8 +62,8 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>, %y: memref<4xi32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-    loop.store %0, %y {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xi32>) -> () // error: error[MLC0151]: loop.store: !loop.tile<d0xf32> does not fit a buffer memref<4xi32>
+    %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    loop.store %0, %y {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xi32>) -> () // error: error[MLC0151]: loop.store: !loop.tile<d0xf32> does not fit a buffer memref<4xi32>
     loop.end
   }
   func.return
@@ -142,7 +142,7 @@ func.func @f() {
 func.func @f(%x: memref<4x8xf32>) {
   loop.kernel {symbols = [], domain = [4, 8], parallel = 2, tile = [4, 8], vector = 1} {
     loop.for {dim = 0, size = 4, vector = true} { // error: error[MLC0152]: loop.for: vectors along d0 cannot be mixed with those of the kernel
-      %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32>
+      %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32>
       loop.yield
     }
     loop.end
@@ -195,7 +195,7 @@ func.func @f(%x: !loop.tile<f32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.index {expr = "t0"} : () -> !loop.tile<index> // error: error[MLC0151]: loop.index: names t0, but there are 0 index tiles
+    %0 = loop.index {map = affine_map<(d0, t0) -> (t0)>} : () -> !loop.tile<index> // error: error[MLC0155]: loop.index: affine_map<(d0, t0) -> (t0)> takes 1 index tiles, but there are 0
     loop.end
   }
   func.return
@@ -210,7 +210,7 @@ func.func @f(%x: f32) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  %0 = loop.load %x {map = [0], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: stands outside a kernel
+  %0 = loop.load %x {map = affine_map<() -> (0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0150]: loop.load: stands outside a kernel
   func.return
 }
 // -----
@@ -232,7 +232,7 @@ func.func @f(%n: index) {
 // a dimension for loops has a coordinate only inside of its loop
 func.func @f(%x: memref<4x8xf32>) {
   loop.kernel {symbols = [], domain = [4, 8], parallel = 1, tile = [1, 1]} {
-    %0 = loop.load %x {map = ["d0", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load: d1 has no coordinate outside of a loop.for
+    %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load: d1 has no coordinate outside of a loop.for
     loop.end
   }
   func.return
@@ -241,7 +241,7 @@ func.func @f(%x: memref<4x8xf32>) {
 // what a map does to elements is all it does
 func.func @f(%x: memref<4xf32>, %i: index) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
-    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> {
     ^bb0(%a: f32):
       memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0151]: memref.store: is no arithmetic on elements of the map's tiles
@@ -263,7 +263,7 @@ func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1]} {
     loop.for {dim = 0} {
-      %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
       %1 = loop.scan %0, %0 {dim = 0, kind = "add"} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.scan: !loop.tile<d0xf32> does not accumulate
       loop.yield
     }
@@ -274,7 +274,7 @@ func.func @f(%x: memref<4xf32>) {
 // -----
 func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], block = 4, panel = [4]} {
-    %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
       %2 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> { // error: error[MLC0151]: loop.map: uses !loop.tile<d0xf32> of points that another thread has
@@ -292,8 +292,8 @@ func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
-      %3 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-      loop.store %3, %x {map = ["d0"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> () // error: error[MLC0151]: loop.store: is nothing that a point of a pack can be computed by alone
+      %3 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      loop.store %3, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xf32>) -> () // error: error[MLC0151]: loop.store: is nothing that a point of a pack can be computed by alone
       loop.yield %3 : (!loop.tile<d0xf32>) -> ()
     }
     loop.end
@@ -305,7 +305,7 @@ func.func @f(%x: memref<4xf32>) {
   loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () { // error: error[MLC0151]: loop.pack: !loop.tile<d0xindex> does not fit !loop.scratch<d0xf32>
-      %2 = loop.index {expr = "d0"} : () -> !loop.tile<d0xindex>
+      %2 = loop.index {map = affine_map<(d0) -> (d0)>} : () -> !loop.tile<d0xindex>
       loop.yield %2 : (!loop.tile<d0xindex>) -> ()
     }
     loop.end
@@ -323,8 +323,8 @@ func.func @f() {
 func.func @f(%x: memref<4xf32>, %y: memref<4xbf16>) {
   loop.kernel {symbols = [], domain = [4, 16], parallel = 1, tile = [1, 16]} {
     loop.for {dim = 1} {
-      %0 = loop.load %x {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
-      %y0 = loop.load %y {map = ["d0"], operandSegmentSizes = [1, 0, 0]} : (memref<4xbf16>) -> !loop.tile<d0xbf16>
+      %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+      %y0 = loop.load %y {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xbf16>) -> !loop.tile<d0xbf16>
       %1 = loop.mma %0, %0, %y0 {dim = 1} : (!loop.tile<d0xf32>, !loop.tile<d0xf32>, !loop.tile<d0xbf16>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.mma: !loop.tile<d0xf32> and !loop.tile<d0xbf16> are not both of bf16, of f16 or of f32
       loop.yield
     }

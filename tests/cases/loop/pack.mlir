@@ -12,11 +12,11 @@ func.func @f(%x: memref<7x11xf32>, %y: memref<11x21xf32>, %z: memref<7x21xf32>) 
       %rows = loop.scratch : !loop.scratch<d2xd0xf32>
       %columns = loop.scratch : !loop.scratch<d2xd1xf32>
       loop.pack %rows : (!loop.scratch<d2xd0xf32>) -> () {
-        %2 = loop.load %x {map = ["d0", "d2"], operandSegmentSizes = [1, 0, 0]} : (memref<7x11xf32>) -> !loop.tile<d0xd2xf32>
+        %2 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<7x11xf32>) -> !loop.tile<d0xd2xf32>
         loop.yield %2 : (!loop.tile<d0xd2xf32>) -> ()
       }
       loop.pack %columns : (!loop.scratch<d2xd1xf32>) -> () {
-        %3 = loop.load %y {map = ["d2", "d1"], operandSegmentSizes = [1, 0, 0]} : (memref<11x21xf32>) -> !loop.tile<d1xd2xf32>
+        %3 = loop.load %y {map = affine_map<(d0, d1, d2) -> (d2, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<11x21xf32>) -> !loop.tile<d1xd2xf32>
         loop.yield %3 : (!loop.tile<d1xd2xf32>) -> ()
       }
       %4 = loop.for %sum {dim = 2, size = 2} : !loop.tile<d0xd1xf32> {
@@ -28,7 +28,7 @@ func.func @f(%x: memref<7x11xf32>, %y: memref<11x21xf32>, %z: memref<7x21xf32>) 
       }
       loop.yield %4 : (!loop.tile<d0xd1xf32>) -> ()
     }
-    loop.store %1, %z {map = ["d0", "d1"], operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<7x21xf32>) -> ()
+    loop.store %1, %z {map = affine_map<(d0, d1, d2) -> (d0, d1)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xf32>, memref<7x21xf32>) -> ()
     loop.end
   }
   func.return

@@ -35,7 +35,7 @@ func.func @product(%x: tensor<2x3x5xf32>, %y: tensor<5x4x3xf32>) -> tensor<2x4xf
   func.return %0 : tensor<2x4xf32>
 }
 // CHECK: domain = [2, 4, 15], parallel = 2
-// CHECK: loop.load %x {map = ["d0", "(d2 mod 3)", "(d2 floordiv 3)"]
+// CHECK: loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2 mod 3, d2 floordiv 3)>
 // CHECK: loop.contract %{{\w+}}, %{{\d+}}, %{{\d+}} {dim = 2}
 // -----
 // what reads a product under a shape with other axes of size 1 shares its loops
@@ -46,4 +46,4 @@ func.func @single(%x: tensor<3x8xf32>, %y: tensor<8x1xf32>) -> tensor<1x3xf32> {
   func.return %2 : tensor<1x3xf32>
 }
 // CHECK: domain = [3, 1, 8], parallel = 2
-// CHECK: loop.store %{{\d+}}, %out0 {map = [0, "d0"]
+// CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1, d2) -> (0, d0)>

@@ -42,7 +42,7 @@ func.func @scratch(%x: tensor<5x70xf32>) -> tensor<5xf32> {
 // CHECK: loop.keep %{{\d+}}, [[ROOM]]
 // CHECK: loop.for
 // CHECK: loop.recall [[ROOM]]
-// CHECK: loop.store %{{\d+}}, %out0 {map = ["d0"]
+// CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d0)>
 // -----
 // two reductions of a stage have an accumulator each
 func.func @siblings(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<5xf32>) {
@@ -61,10 +61,10 @@ func.func @columns(%x: tensor<20x70xf32>) -> tensor<20x70xf32> {
   func.return %1 : tensor<20x70xf32>
 }
 // CHECK: domain = [70, 20], parallel = 1, tile = [1, 1]
-// CHECK: loop.load %x {map = ["d1", "d0"]
+// CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d1, d0)>
 // CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "max"}
 // CHECK: loop.for {dim = 1}
-// CHECK: loop.store %{{\d+}}, %out0 {map = ["d1", "d0"]
+// CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d1, d0)>
 // -----
 // every step of a cumulative operation is stored, from the last one if it is in reverse
 func.func @cumulative(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
@@ -72,9 +72,9 @@ func.func @cumulative(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   func.return %0 : tensor<5x7xf32>
 }
 // CHECK: domain = [5, 7], parallel = 1
-// CHECK: loop.load %x {map = ["d0", "-d1 + 6"]
+// CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d0, -d1 + 6)>
 // CHECK: loop.scan %{{\w+}}, %{{\d+}} {dim = 1, kind = "add"}
-// CHECK: loop.store %{{\d+}}, %out0 {map = ["d0", "-d1 + 6"]
+// CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d0, -d1 + 6)>
 // -----
 // a scatter copies x and goes through the updates of each column in order
 func.func @scatter(%x: tensor<5x7xf32>, %i: tensor<4xi64>, %u: tensor<4x7xf32>) -> tensor<5x7xf32> {
@@ -88,8 +88,8 @@ func.func @scatter(%x: tensor<5x7xf32>, %i: tensor<4xi64>, %u: tensor<4x7xf32>) 
 // CHECK: loop.for {dim = 1}
 // CHECK: loop.for {dim = 2}
 // CHECK: loop.check
-// CHECK: loop.load %out0, %{{\d+}}, %{{\d+}} {map = ["t0", "d0"]
-// CHECK: loop.store %{{\d+}}, %out0, %{{\d+}}, %{{\d+}} {map = ["t0", "d0"]
+// CHECK: loop.load %out0, %{{\d+}}, %{{\d+}} {map = affine_map<(d0, d1, d2, t0) -> (t0, d0)>
+// CHECK: loop.store %{{\d+}}, %out0, %{{\d+}}, %{{\d+}} {map = affine_map<(d0, d1, d2, t0) -> (t0, d0)>
 // -----
 // in place nothing is copied
 func.func @in_place(%x: tensor<5xf32>, %i: tensor<4xi64>, %u: tensor<4xf32>) -> tensor<5xf32> attributes {donate = [0]} {
@@ -119,8 +119,8 @@ func.func @unit_axis(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x1xf32>) 
   func.return %0, %3 : tensor<2x3xf32>, tensor<2x1xf32>
 }
 // CHECK: loop.kernel {{.*}}label = "mul_abs_reduce_sum"
-// CHECK: loop.store %{{\d+}}, %out0 {map = ["d0", "d2"]
-// CHECK: loop.store %{{\d+}}, %out1 {map = ["d0", 0]
+// CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1, d2) -> (d0, d2)>
+// CHECK: loop.store %{{\d+}}, %out1 {map = affine_map<(d0, d1, d2) -> (d0, 0)>
 // -----
 // reduced axes that are neighbours lie side by side, whatever their sizes
 func.func @neighbours(%x: tensor<2xHxWxf32>) -> tensor<2xf32> {
@@ -128,4 +128,4 @@ func.func @neighbours(%x: tensor<2xHxWxf32>) -> tensor<2xf32> {
   func.return %0 : tensor<2xf32>
 }
 // CHECK: [[R:%\w+]] = memref.cast
-// CHECK: loop.load [[R]] {map = ["H*W*d0 + d1"]
+// CHECK: loop.load [[R]] {map = affine_map<(d0, d1)[H, W] -> (H*W*d0 + d1)>

@@ -1,0 +1,102 @@
+"""tensor, stages: how often a kernel goes through its reduction slices, and what it computes and stores each time.
+
+A reduction runs in the first stage in which all that it reads is known: softmax takes its maximum in stage 0 and its
+sum in stage 1. A value with one element per point is stored in the first stage in which it is known, values with one
+element per slice after the last stage. What a later stage needs again is computed again, or is materialized: in its own
+result, in a result of the same type that is stored later, or in a scratch buffer.
+
+The pass fuse decides this (passes/plan_stages.py) and writes it on the kernel; `Stages` reads it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from mlc.dialects.tensor.base import TensorOp
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps
+from mlc.ir import sizes
+from mlc.ir.core import Block, Value
+from mlc.ir.sizes import Dim
+
+
+class Materialized(NamedTuple):
+    """Where a value is stored for later stages: in which stage, and in the buffer of which result; None: a scratch."""
+
+    stage: int
+    result: int | None
+
+
+class Stages:
+    """The stages of one kernel's body; stage `count` stands for what comes after all of them.
+
+    count    how many there are
+    stores   the stage in which each result is stored
+    """
+
+    def __init__(self, body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...], count: int,
+                 stores: tuple[int, ...]) -> None:
+        self.body, self.domain, self.maps, self.count, self.stores = body, domain, maps, count, stores
+        self.outputs = body.terminator.operands
+        ops = [op for op in body if isinstance(op, TensorOp)]
+        self.reduces: list[Any] = [op for op in ops if op.iterator == "reduction" and "stage" in op.attrs]
+        self.scans: list[Any] = [op for op in ops if op.iterator == "scan"]
+        self.materialized: dict[Value, Materialized] = {}
+        for op in reversed(list(body)):
+            if (place := op.attrs.get("materialize")) is not None:
+                self.materialized[op.results[0]] = Materialized(op.attrs["stage"],
+                                                                None if place == "scratch" else place)
+
+    @property
+    def length(self) -> Dim:
+        """How many points a reduction slice has."""
+        return sizes.product(self.domain.shape[d] for d in self.domain.reduced)
+
+    def reduced(self, stage: int) -> list[Any]:
+        """The reductions of a stage."""
+        return [op for op in self.reduces if op.attrs["stage"] == stage]
+
+    def scanned(self, stage: int) -> list[Any]:
+        """The cumulative operations that a stage needs, each after those that it reads."""
+        return [v.op for v, _ in self.evaluated(stage) if v.op in self.scans]
+
+    def stored_for_later(self, stage: int) -> list[Value]:
+        """The values materialized in a stage in other memory than that of their own result."""
+        return [v for v, (when, i) in self.materialized.items()
+                if when == stage and (i is None or self.outputs[i] is not v)]
+
+    def roots(self, stage: int) -> Iterator[tuple[Value, IndexingMap]]:
+        """The operands of reductions and the results that a stage evaluates, with their maps."""
+        for op in self.reduced(stage):
+            yield op.x, self.domain.points
+        for v, map, when in zip(self.outputs, self.maps, self.stores):
+            if when == stage:
+                yield v, map
+
+    def evaluated(self, stage: int) -> dict[tuple[Value, IndexingMap | None], None]:
+        """Every value that a stage evaluates or reads, with its map, after those that it is computed from."""
+        out: dict[tuple[Value, IndexingMap | None], None] = {}
+        later = ((v, self.domain.points) for v in self.stored_for_later(stage))
+        work: list[tuple[Value, IndexingMap | None, bool]] = [(v, at, False) for v, at in (*self.roots(stage), *later)]
+        while work:
+            v, at, done = work.pop()
+            if done:
+                out[v, at] = None
+            elif (v, at) not in out:
+                work.append((v, at, True))
+                if v.op is not None and v.op not in self.reduces and not self.is_read_back(v, stage):
+                    work += [(operand, e, False) for operand, e in operand_maps(v.op, at, self.domain)]
+        return out
+
+    def is_read_back(self, v: Value, stage: int) -> bool:
+        """Whether a stage reads a value that an earlier one has materialized."""
+        return v in self.materialized and self.materialized[v].stage < stage
+
+    def reads(self) -> dict[Value, list[tuple[int, IndexingMap | None]]]:
+        """For each argument of the body the stages that read it, and by which maps."""
+        out: dict[Value, list[tuple[int, IndexingMap | None]]] = {v: [] for v in self.body.args}
+        for stage in range(self.count + 1):
+            for v, at in self.evaluated(stage):
+                if v in out:
+                    out[v].append((stage, at))
+        return out
