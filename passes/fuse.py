@@ -27,7 +27,16 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.kernel import Kernel, Yield
 from mlc.dialects.tensor.reduce import Reduce
-from mlc.dialects.tensor.scatter import Scattering
+from mlc.dialects.tensor.traits import (
+    FusionInterface,
+    Iteration,
+    is_cheap,
+    is_free,
+    is_host,
+    is_pointwise,
+    is_view,
+    moves_elements,
+)
 from mlc.ir import sizes
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
@@ -35,7 +44,7 @@ from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes import between
 from mlc.passes.forms import FIXED, FUSED
-from mlc.passes.spaces import POINTWISE, Space, Walk, is_cheap, is_exact, is_free, is_moving, operand_walks, space_of
+from mlc.passes.spaces import Space, Walk, operand_walks, space_of
 
 MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
@@ -52,7 +61,7 @@ SHORT_ROW = 8
 class Group:
     """Operations that will be one kernel."""
 
-    kind: str                                       # pointwise | outside | one of _KINDS
+    kind: str                                       # outside, or the Iteration that has loops of its own, or pointwise
     space: Space
     ops: dict[Op, Walk | None]                      # op -> how it walks; None: evaluated where it is read
     times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
@@ -72,25 +81,17 @@ class Group:
     @property
     def orders(self) -> set[str]:
         """The orders of its reductions; one that is exact takes any."""
-        return {op.attrs.get("order") or "chain" for op in self.ops if isinstance(op, Reduce) and not is_exact(op)}
+        return {op.order or "chain" for op in self.ops if isinstance(op, Reduce) and not op.is_order_independent}
 
     @property
     def label(self) -> str:
-        names = [op.name.removeprefix("tensor.") for op in self.ops if op.name not in _FREE_NAMES]
+        names = [op.name.removeprefix("tensor.") for op in self.ops if not is_free(op)]
         return "_".join(names[:6]) + ("_etc" if len(names) > 6 else "")
-
-
-_FREE_NAMES = frozenset({"tensor.full", "tensor.iota", "tensor.size", "tensor.broadcast_to", "tensor.reshape",
-                         "tensor.constant"})
-
-
-_KINDS: dict[type, str] = {Reduce: "reduce", tn.DotGeneral: "contract", tn.Cumulative: "scan", Scattering: "scatter"}
-"""Operations with loops of their own."""
 
 
 def is_outside(op: Op) -> bool:
     """Stands between kernels: a view of a buffer, a constant in the program's data, a call, a loop, a scalar."""
-    return between.is_between(op) or (isinstance(op, tn.Reshape | tn.Constant) and not is_free(op))
+    return is_host(op) or (is_view(op) and not is_free(op))
 
 
 def run(module: Op, max_ops: int = MAX_OPS) -> None:
@@ -107,7 +108,7 @@ def _copy_factors(op: tn.DotGeneral) -> None:
     """Give a contraction its own copies of the operations that only move the elements of its factors."""
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
-        while v.op is not None and v.op.parent is op.parent and (is_moving(v.op) or is_free(v.op)) and v.op.operands:
+        while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
             if is_below_copies(v.op):
                 break
             chain.append(v.op)
@@ -129,7 +130,7 @@ def is_below_copies(op: Op) -> bool:
         user, several = work.pop()
         if isinstance(user, tn.DotGeneral) and several:
             return True
-        if is_moving(user) or is_free(user):
+        if moves_elements(user):
             several |= isinstance(user, tn.Windows | tn.BroadcastTo)
             work += [(next_user, several) for next_user in user.results[0].users]
     return False
@@ -207,7 +208,8 @@ class _Fuser:
         return False
 
     def start(self, op: Op) -> Group:
-        kind = "outside" if is_outside(op) else next((k for t, k in _KINDS.items() if isinstance(op, t)), "pointwise")
+        loops = op.iteration if isinstance(op, FusionInterface) else Iteration.HOST
+        kind = "outside" if is_outside(op) else loops.value if loops.has_own_loops else "pointwise"
         space = Space(()) if kind == "outside" else space_of(op)
         walk = None if kind == "outside" else space.walk(op.results[0].type.shape)
         group = Group(kind, space, {op: walk}, {op: 1}, bit=1 << len(self.group_of))
@@ -220,7 +222,7 @@ class _Fuser:
     def place(self, op: Op) -> None:
         """Start a group, and let it share the loop of a producer at once if it may."""
         group = self.start(op)
-        if isinstance(op, POINTWISE):
+        if is_pointwise(op):
             for producer in sorted(self.producers(op), key=lambda g: g.kind == "pointwise"):
                 if producer.kind != "outside" and self.why_not_share(producer, group) is None and self.may(
                         "share", producer, group):
@@ -348,7 +350,7 @@ class _Fuser:
         """Why the consumer cannot evaluate the producer's elements where it reads them."""
         if producer.kind != "pointwise":
             return f"a {producer.kind} is evaluated once"
-        if consumer.kind == "contract" and not all(is_moving(op) for op in producer.ops) and any(
+        if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.sources(v)):
             return "a contraction reads its factors many times"
@@ -375,7 +377,7 @@ class _Fuser:
         elsewhere = 0
         for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
             walk = consumer.ops[user]
-            if walk is not None and isinstance(user, POINTWISE):
+            if walk is not None and is_pointwise(user):
                 here.add(walk)
             else:
                 elsewhere += consumer.times[user]

@@ -13,11 +13,12 @@ from functools import cached_property
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.traits import is_cheap
 from mlc.ir import sizes
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
-from mlc.passes.spaces import Space, Walk, is_cheap, operand_walks, space_of
+from mlc.passes.spaces import Space, Walk, operand_walks, space_of
 
 SCRATCH, SCRATCHES, BLOCK = 16384, 4, 64
 """The elements that a scratch may hold, how many there may be, and how many rows across memory one holds at a time."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.tensor.traits import FusionInterface, Iteration
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size
@@ -25,7 +26,7 @@ FOLDED_ELEMENTS = 256
 """Folding makes no constant with more elements than this."""
 
 
-class TensorOp(Op):
+class TensorOp(FusionInterface):
     """An operation on tensors with one tensor as its result."""
 
     def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
@@ -68,6 +69,9 @@ class TensorOp(Op):
 
 class CopyOp(TensorOp):
     """An operation whose result consists of elements of its operands: it folds whatever their type."""
+
+    iteration = Iteration.INDEXED
+    checked_operand = None
 
     def fold(self) -> Value | Array | None:
         arrays = self.constants()
@@ -117,6 +121,11 @@ class TypedOp(Op):
 def shape_text(shape: Sequence[Dim]) -> str:
     """`[B, 3]`, as messages write a shape."""
     return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def long_axes(shape: Sequence[Dim]) -> list[Dim]:
+    """The sizes that are not 1."""
+    return [d for d in shape if d != 1]
 
 
 def int_size(type: TensorType) -> int:

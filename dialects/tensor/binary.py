@@ -9,10 +9,12 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.arith import MaximumF, MinimumF
 from mlc.dialects.tensor.base import compare, full, is_splat, kind, select, splat, unbroadcast, zeros
-from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg
-from mlc.dialects.tensor.source import binary_operator, int_range
+from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg, Rounding
+from mlc.dialects.tensor.source import binary_operator
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import OPERATORS, Value
 from mlc.ir.rewrite import rewrite
+from mlc.ir.types import int_range
 
 
 class Binary(Elementwise):
@@ -33,6 +35,8 @@ class BinaryMath(Binary):
 
 class Bitwise(Binary):
     accepts = ("bool", "int")
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
 
 
 class Add(BinaryMath, name="tensor.add", commutative=True):
@@ -41,7 +45,8 @@ class Add(BinaryMath, name="tensor.add", commutative=True):
         %r = tensor.add %x, %y : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
     f = staticmethod(np.add)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -54,7 +59,8 @@ class Sub(BinaryMath, name="tensor.sub"):
         %r = tensor.sub %x, %y : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
     f = staticmethod(np.subtract)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -67,7 +73,8 @@ class Mul(BinaryMath, name="tensor.mul", commutative=True):
         %r = tensor.mul %x, %y : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
     f = staticmethod(np.multiply)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -81,7 +88,8 @@ class Div(BinaryMath, name="tensor.div"):
     """
 
     accepts = ("float",)
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.ONCE
     f = staticmethod(np.divide)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -97,6 +105,8 @@ class FloorDiv(BinaryMath, name="tensor.floordiv"):
         %r = tensor.floordiv %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.floor_divide)
 
     def partials(self, ct: Value) -> tuple[None, None]:
@@ -109,6 +119,8 @@ class Rem(BinaryMath, name="tensor.rem"):
         %r = tensor.rem %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.remainder)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -121,6 +133,8 @@ class Fmod(BinaryMath, name="tensor.fmod"):
         %r = tensor.fmod %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.fmod)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -134,7 +148,8 @@ class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
     """
 
     accepts = ("float",)
-    wide = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
     f = staticmethod(np.hypot)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -166,7 +181,8 @@ class Pow(BinaryMath, name="tensor.pow"):
         %r = tensor.pow %x, %y : tensor<3xf32>
     """
 
-    wide = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
     f = staticmethod(_power)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -183,7 +199,8 @@ class _Extremum(BinaryMath):
     """The greater or the smaller of two; where they are equal, each gets half of the cotangent."""
 
     accepts = ("bool", "int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     loses: ClassVar[str]                     # lhs is not the result where `lhs loses rhs`
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -246,6 +263,8 @@ class Shl(Binary, name="tensor.shl"):
     """
 
     accepts = ("int",)
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(np.left_shift)
 
 
@@ -256,6 +275,8 @@ class Shr(Binary, name="tensor.shr"):
     """
 
     accepts = ("int",)
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(np.right_shift)
 
 

@@ -20,6 +20,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -42,6 +43,10 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
     contract: tuple[tuple[int, int], ...]
     order: str | None = None
     format = "$lhs `,` $rhs attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         lhs, rhs = self.tensors()

@@ -19,6 +19,7 @@ from mlc.dialects.tensor.base import (
     shape_text,
     zeros,
 )
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
@@ -33,6 +34,10 @@ class _Pick(TensorOp):
     indices: Value
     axis: int
     format = "$x `,` $indices attr-dict `:` functional-type"
+    cost = Cost.CHEAP
+    iteration = Iteration.INDEXED
+    moves_elements = False
+    checked_operand = 1
 
     def operand_types(self) -> tuple[TensorType, TensorType]:
         x, indices = self.tensors()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.types import MemRefType, TensorType, Type, i1, i8
 
@@ -34,7 +35,7 @@ class Yield(Op, name="tensor.yield", terminator=True, pure=False):
     format = "$values attr-dict `:` type($values)"
 
 
-class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
+class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     """results = body(ins); with buffers: outs[...] = body(ins)
 
     Before bufferization `ins` are tensors, there are no `outs`, and the results are tensors. After it, both are

@@ -17,6 +17,7 @@ from mlc.dialects.tensor.base import (
     full,
     less,
     lifted,
+    long_axes,
     reshape,
     select,
     shape_text,
@@ -24,6 +25,7 @@ from mlc.dialects.tensor.base import (
     unbroadcast,
 )
 from mlc.dialects.tensor.source import Full, check_shape
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -40,6 +42,7 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
+    iteration = Iteration.VIEW
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -51,6 +54,15 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
 
     def compute(self, size: Any, x: Any) -> Array:
         return np.reshape(x, [size(d) for d in self.shape])
+
+    @property
+    def cost(self) -> Cost:  # type: ignore[override]
+        """Axes of size 1 come and go for nothing; any other reshape is a view of memory, and that has to be written."""
+        return Cost.FREE if self.moves_elements else Cost.CHEAP
+
+    @property
+    def moves_elements(self) -> bool:  # type: ignore[override]
+        return long_axes(self.x.type.shape) == long_axes(self.shape)
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [reshape(ct, self.x.type.shape)]
@@ -67,6 +79,8 @@ class Transpose(CopyOp, name="tensor.transpose"):
 
     x: Value
     perm: tuple[int, ...]
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -93,6 +107,8 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
+    cost = Cost.FREE
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -124,6 +140,8 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
     starts: tuple[Dim, ...]
     stops: tuple[Dim, ...]
     steps: tuple[int, ...]
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -190,6 +208,8 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
     high: tuple[Dim, ...]
     interior: tuple[int, ...]
     format = "$x `,` $value attr-dict `:` functional-type"
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, value = self.tensors()
@@ -249,6 +269,8 @@ class Concat(CopyOp, name="tensor.concat"):
     xs: tuple[Value, ...]
     axis: int
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         types = self.tensors()
@@ -291,6 +313,8 @@ class Reverse(CopyOp, name="tensor.reverse"):
     x: Value
     axes: tuple[int, ...]
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -26,6 +27,8 @@ class _Window(SizedOp, CopyOp):
     x: Value
     axis: int
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
         """How many windows there are in an axis of size n."""

@@ -7,11 +7,11 @@ signless below the tensor level, so the tensor's element type chooses between si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mlc.dialects import arith, math
+from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
-from mlc.ir.types import FloatType, IntType, ScalarType, f32, i1, to_numpy
+from mlc.ir.types import FloatType, IntType, ScalarType, f32, i1
 
 
 def scalar(op: Op, dtypes: Sequence[ScalarType], xs: Sequence[Value]) -> Value:
@@ -220,32 +220,11 @@ def _float_to_int(x: Value, target: ScalarType) -> Value:
     return arith.Select(under, arith.constant(low, number.type), out).result
 
 
-_COMBINE = {"tensor.reduce_sum": "add", "tensor.reduce_prod": "mul", "tensor.reduce_max": "maximum",
-            "tensor.reduce_min": "minimum", "tensor.reduce_any": "or", "tensor.reduce_all": "and"}
+def identity(kind: CombiningKind, dtype: ScalarType) -> float | int | bool:
+    """The identity element of a combining kind as a signless number, as elements below the tensor level are."""
+    number = kind.identity(dtype)
+    return number - (1 << dtype.width) if _is_unsigned(dtype) and number >= 1 << (dtype.width - 1) and (
+        dtype != i1) else number
 
 
-def combine(name: str, dtype: ScalarType, a: Value, b: Value) -> Value:
-    """The combination of two elements in the reduction `name`."""
-    table = _FLOAT if isinstance(dtype, FloatType) else _INT
-    return table[_COMBINE[name]](dtype, a, b)
-
-
-def identity(name: str, dtype: ScalarType) -> Any:
-    """What combines with any element to that element."""
-    kind = _COMBINE[name]
-    if kind in ("add", "mul"):
-        number = int(kind == "mul")
-        return float(number) if isinstance(dtype, FloatType) else number
-    if kind in ("or", "and"):
-        return kind == "and"
-    if isinstance(dtype, FloatType):
-        return float("-inf") if kind == "maximum" else float("inf")
-    if dtype == i1:
-        return kind == "minimum"
-    import numpy as np
-    info = np.iinfo(to_numpy(dtype))
-    bound = int(info.min if kind == "maximum" else info.max)
-    return bound - (1 << dtype.width) if bound >= 1 << (dtype.width - 1) else bound
-
-
-__all__ = ["cast_scalar", "combine", "identity", "scalar"]
+__all__ = ["cast_scalar", "identity", "scalar"]
