@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mlc.dialects import tensor
-from mlc.dialects.arith import MaximumF, MinimumF
+from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.base import compare, full, is_splat, kind, select, splat, unbroadcast, zeros
 from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg, Rounding
 from mlc.dialects.tensor.source import binary_operator
@@ -47,6 +46,8 @@ class Add(BinaryMath, name="tensor.add", commutative=True):
 
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
+    on_floats = arith.AddF
+    on_integers = arith.AddI
     f = staticmethod(np.add)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -61,6 +62,8 @@ class Sub(BinaryMath, name="tensor.sub"):
 
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
+    on_floats = arith.SubF
+    on_integers = arith.SubI
     f = staticmethod(np.subtract)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -75,6 +78,8 @@ class Mul(BinaryMath, name="tensor.mul", commutative=True):
 
     cost = Cost.CHEAP
     rounding = Rounding.ONCE
+    on_floats = arith.MulF
+    on_integers = arith.MulI
     f = staticmethod(np.multiply)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -90,6 +95,7 @@ class Div(BinaryMath, name="tensor.div"):
     accepts = ("float",)
     cost = Cost.EXPENSIVE
     rounding = Rounding.ONCE
+    on_floats = arith.DivF
     f = staticmethod(np.divide)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -216,7 +222,8 @@ class Maximum(_Extremum, name="tensor.maximum", commutative=True):
     """
 
     loses = "lt"
-    f = staticmethod(lambda a, b: MaximumF.f(a, b) if a.dtype.kind == "f" else np.maximum(a, b))
+    on_floats = arith.MaximumF
+    f = staticmethod(lambda a, b: arith.MaximumF.f(a, b) if a.dtype.kind == "f" else np.maximum(a, b))
 
 
 class Minimum(_Extremum, name="tensor.minimum", commutative=True):
@@ -226,7 +233,8 @@ class Minimum(_Extremum, name="tensor.minimum", commutative=True):
     """
 
     loses = "gt"
-    f = staticmethod(lambda a, b: MinimumF.f(a, b) if a.dtype.kind == "f" else np.minimum(a, b))
+    on_floats = arith.MinimumF
+    f = staticmethod(lambda a, b: arith.MinimumF.f(a, b) if a.dtype.kind == "f" else np.minimum(a, b))
 
 
 class And(Bitwise, name="tensor.and", commutative=True):
@@ -235,6 +243,7 @@ class And(Bitwise, name="tensor.and", commutative=True):
         %r = tensor.and %x, %y : tensor<3xi1>
     """
 
+    on_integers = arith.AndI
     f = staticmethod(np.bitwise_and)
 
 
@@ -244,6 +253,7 @@ class Or(Bitwise, name="tensor.or", commutative=True):
         %r = tensor.or %x, %y : tensor<3xi32>
     """
 
+    on_integers = arith.OrI
     f = staticmethod(np.bitwise_or)
 
 
@@ -253,6 +263,7 @@ class Xor(Bitwise, name="tensor.xor", commutative=True):
         %r = tensor.xor %x, %y : tensor<3xi32>
     """
 
+    on_integers = arith.XorI
     f = staticmethod(np.bitwise_xor)
 
 

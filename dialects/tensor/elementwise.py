@@ -13,10 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mlc.dialects import arith
+from mlc.dialects import math as scalar_math
 from mlc.dialects.tensor.base import Array, TensorOp, accumulator, broadcast, broadcasting, kind, rounded, splat
 from mlc.dialects.tensor.source import Full
 from mlc.dialects.tensor.traits import Cost, Iteration
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.types import IntType, ScalarType, TensorType, f64, i1
 
@@ -35,11 +37,16 @@ class Elementwise(TensorOp):
 
     accepts    the kinds of element type it works on: bool, int, float
     rounding   what is promised of floats; has no default
+    on_floats, on_integers
+               the operation of arith or math that is the same of one element, whatever the signedness, where there is
+               one; what takes several, tensor_to_loop/scalar.py says
     """
 
     f: ClassVar[Callable[..., Any]]
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     rounding: ClassVar[Rounding]
+    on_floats: ClassVar[type[Op] | None] = None
+    on_integers: ClassVar[type[Op] | None] = None
     iteration = Iteration.POINTWISE
     moves_elements = False
     checked_operand = None
@@ -121,6 +128,7 @@ class Neg(UnaryMath, name="tensor.neg"):
     accepts = ("int", "float")
     cost = Cost.CHEAP
     rounding = Rounding.NONE
+    on_floats = arith.NegF
     f = staticmethod(np.negative)
 
     def partial(self, ct: Value) -> Value:
@@ -136,6 +144,7 @@ class Abs(UnaryMath, name="tensor.abs"):
     accepts = ("int", "float")
     cost = Cost.CHEAP
     rounding = Rounding.NONE
+    on_floats = scalar_math.AbsF
     f = staticmethod(np.abs)
 
     def partial(self, ct: Value) -> Value:
@@ -249,6 +258,7 @@ class Sqrt(UnaryMath, name="tensor.sqrt"):
 
     cost = Cost.EXPENSIVE
     rounding = Rounding.ONCE
+    on_floats = scalar_math.Sqrt
     f = staticmethod(np.sqrt)
 
     def partial(self, ct: Value) -> Value:
@@ -373,6 +383,7 @@ class Floor(_Step, name="tensor.floor"):
         %r = tensor.floor %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.Floor
     f = staticmethod(np.floor)
 
 
@@ -382,6 +393,7 @@ class Ceil(_Step, name="tensor.ceil"):
         %r = tensor.ceil %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.Ceil
     f = staticmethod(np.ceil)
 
 
@@ -391,6 +403,7 @@ class Round(_Step, name="tensor.round"):
         %r = tensor.round %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.RoundEven
     f = staticmethod(np.rint)
 
 

@@ -33,7 +33,7 @@ from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
 
-KINDS = ("set", "add", "mul", "max", "min")
+UPDATES = ("set", "add", "mul", "max", "min")
 """What an update may do: replace what is there, or be combined with it."""
 
 
@@ -66,8 +66,8 @@ class Scattering(TensorOp):
             self.refuse(f"the indices have {indices.dtype} elements, not integers", "MLC0113")
         if x.dtype != updates.dtype:
             self.refuse(f"element types differ: {x.dtype} and {updates.dtype}", "MLC0112")
-        if self.kind not in KINDS:
-            self.refuse(f"{self.kind} is none of {', '.join(KINDS)}", "MLC0116")
+        if self.kind not in UPDATES:
+            self.refuse(f"{self.kind} is none of {', '.join(UPDATES)}", "MLC0116")
         if kind(x.dtype) == "bool" and self.kind != "set":
             self.refuse(f"{self.kind} does not work on i1, only on int and float elements", "MLC0113")
         self.check_axis(self.axis, x.rank)

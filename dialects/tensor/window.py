@@ -50,7 +50,7 @@ class _Window(SizedOp, CopyOp):
         return x
 
 
-def positions(windows: int, size: int, stride: int, dilation: int) -> Array:
+def window_positions(windows: int, size: int, stride: int, dilation: int) -> Array:
     """Where element j of window i lies, for each [i, j]."""
     return np.arange(windows)[:, None] * stride + np.arange(size) * dilation
 
@@ -78,7 +78,7 @@ class Windows(_Window, name="tensor.windows"):
 
     def compute(self, size: Any, x: Any) -> Array:
         windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
-        return np.take(x, positions(windows, inside, self.stride, self.dilation), self.axis)
+        return np.take(x, window_positions(windows, inside, self.stride, self.dilation), self.axis)
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """Windows that overlap are added up one after the other: vectors lie along the axis, not within a window."""
@@ -108,7 +108,7 @@ class Place(_Window, name="tensor.place"):
     def compute(self, size: Any, x: Any) -> Array:
         out = np.zeros([size(d) for d in self.result.type.shape], x.dtype)
         windows, inside = x.shape[self.axis: self.axis + 2]
-        at = positions(windows, inside, self.stride, self.dilation)
+        at = window_positions(windows, inside, self.stride, self.dilation)
         np.moveaxis(out, (self.axis, self.axis + 1), (0, 1))[at, np.arange(inside)] = np.moveaxis(
             x, (self.axis, self.axis + 1), (0, 1))
         return out
@@ -136,7 +136,7 @@ class Pick(_Window, name="tensor.pick"):
 
     def compute(self, size: Any, x: Any) -> Array:
         windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
-        at = positions(windows, inside, self.stride, self.dilation)
+        at = window_positions(windows, inside, self.stride, self.dilation)
         front = np.moveaxis(x, (self.axis, self.axis + 1), (0, 1))
         return np.moveaxis(front[at, np.arange(inside)], (0, 1), (self.axis, self.axis + 1))
 
