@@ -112,7 +112,7 @@ class Return(Op, name="func.return", terminator=True, pure=False):
         return Return.make(parser.resolve_all(refs, types), extra, [])
 
 
-class Call(Op, name="func.call", pure=False):
+class Call(Op, name="func.call", pure=False, effects_of_callee=True):
     """The results of a function of this module."""
 
     callee: Symbol

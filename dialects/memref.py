@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from mlc.dialects.arith import store
+from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.symbols import lookup
@@ -63,12 +64,6 @@ def check_bounds(op: Op, array: Array, indices: Sequence[int]) -> tuple[int, ...
         if not 0 <= i < n:
             raise IRError(f"{op.name}: index {i} on axis {axis} is outside of size {n}", code="MLC0163", loc=op.loc)
     return tuple(indices)
-
-
-def smaller_unsigned(a: Any, b: Any) -> Any:
-    """The smaller of two signless integers read as unsigned ones."""
-    bits = f"u{np.asarray(a).itemsize}"
-    return a if np.asarray(a).view(bits) <= np.asarray(b).view(bits) else b
 
 
 def fresh(shape: tuple[int, ...], dtype: ScalarType, alignment: int = 64) -> Array:
@@ -178,18 +173,18 @@ class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
     kind: str
     enums = {"kind": ("addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf",
                       "mins", "minu", "mulf", "muli", "ori", "xori")}
-    COMBINE: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"addi": np.add, "minu": smaller_unsigned}
+    KINDS: ClassVar[dict[str, CombiningKind]] = {kind.atomic: kind for kind in CombiningKind if kind.atomic}
 
     def infer(self) -> Type:
         type = check_indices(self, self.memref, self.indices)
-        if self.value.type != type.dtype or not isinstance(type.dtype, IntType) or self.kind not in self.COMBINE:
+        if self.value.type != type.dtype or not isinstance(type.dtype, IntType) or self.kind not in self.KINDS:
             self.fail(f"{self.kind} of a {self.value.type} and an element of {type}; there are "
-                      f"{', '.join(self.COMBINE)} of integers", code="MLC0162")
+                      f"{', '.join(self.KINDS)} of integers", code="MLC0162")
         return type.dtype
 
     def combine(self, old: Any, value: Any) -> Any:
         """What memory holds after the operation."""
-        return self.COMBINE[self.kind](old, value)
+        return self.KINDS[self.kind].combine(old, value)
 
     def interpret(self, frame: Frame) -> Any:
         array = frame[self.memref]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects import arith
 from mlc.dialects.arith import UnsignedBinary, one_bit, store, unsigned
+from mlc.dialects.combining import KINDS, CombiningKind
 from mlc.dialects.memref import DYNAMIC, Array, Mixed, check_bounds, check_indices, strides_of
 from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.types import (
@@ -438,17 +438,9 @@ class Step(Op, name="vector.step"):
         return np.arange(self.result.type.shape[0], dtype=np.int64)
 
 
-KINDS: dict[str, type[arith.Elementwise]] = {
-    "add": arith.AddI, "mul": arith.MulI, "and": arith.AndI, "or": arith.OrI, "xor": arith.XorI,
-    "minui": arith.MinUI, "minsi": arith.MinSI, "maxui": arith.MaxUI, "maxsi": arith.MaxSI,
-    "minimumf": arith.MinimumF, "maximumf": arith.MaximumF,
-}
-"""The operations whose order over the lanes does not matter."""
-
-
 def join_lanes(kind: str, lanes: list[Any], dtype: ScalarType) -> Any:
     """The lanes, joined by the operation `kind`."""
-    join = KINDS[kind]
+    join = CombiningKind(kind).associative_op
     if dtype == i1:
         return store(np.asarray(reduce(join.f, [one_bit(v) for v in lanes])) & 1, dtype)
     if issubclass(join, UnsignedBinary):
@@ -468,7 +460,7 @@ class Reduction(Op, name="vector.reduction"):
         type = self.vector.type
         if not isinstance(type, VectorType) or type.rank != 1 or self.kind not in KINDS:
             self.fail(f"no reduction {self.kind!r} of {type}", code="MLC0164")
-        if not isinstance(type.dtype, KINDS[self.kind].accepts):
+        if not isinstance(type.dtype, CombiningKind(self.kind).associative_op.accepts):
             self.fail(f"{self.kind} does not work on {type}", code="MLC0164")
         if self.acc is not None and self.acc.type != type.dtype:
             self.fail(f"the accumulator is {self.acc.type}, not {type.dtype}", code="MLC0164")
@@ -488,7 +480,7 @@ class Reduction(Op, name="vector.reduction"):
     @staticmethod
     def parse_form(parser: Parser) -> Op:
         parser.expect("<")
-        kind = parser.keyword(tuple(KINDS))
+        kind = parser.keyword(KINDS)
         parser.expect(">")
         parser.expect(",")
         refs = parser.operand_list()

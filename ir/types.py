@@ -292,3 +292,11 @@ def bind_symbols(formal: Sequence[Type], actual: Sequence[Type]) -> dict[str, Di
                           + (f" with {', '.join(f'{k} = {v}' for k, v in env.items())}" if env else ""),
                           code="MLC0120")
     return env
+
+
+def int_range(dtype: ScalarType) -> tuple[int, int]:
+    """The smallest and the greatest number of an integer type or bool."""
+    if dtype.is_bool:
+        return 0, 1
+    info = np.iinfo(to_numpy(dtype))
+    return int(info.min), int(info.max)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor.elementwise import Elementwise, Rounding
 from mlc.dialects.tensor.reduce import ReduceProd, ReduceSum
 from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Op
@@ -27,9 +28,6 @@ Array = np.ndarray[Any, Any]
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 TRIALS, MANY, MARGIN = 4, 16, 4.0
 """Noisy runs, and their number where a sign may hang on a rounding; how many times the widest change is allowed."""
-ROUNDS = frozenset({"tensor.add", "tensor.sub", "tensor.mul", "tensor.div", "tensor.sqrt", "tensor.reciprocal"})
-"""Elementwise operations that round although they are no transcendental functions."""
-
 
 def spread(module: Op, entry: str, arrays: Sequence[Any], results: Sequence[Array],
            trials: int = TRIALS) -> list[Array]:
@@ -91,8 +89,8 @@ class _NoisyFrame(Frame):
             return np.asarray(epsilon * np.sqrt(max(terms, 1)) * total)
         if hasattr(op, "decompose"):
             return np.asarray(epsilon * (4 * size + size.max(initial=0.0, where=np.isfinite(size))))
-        if isinstance(op, Elementwise) and (op.wide or op.name in ROUNDS):
-            return np.asarray(epsilon * (4 if op.wide else 1) * size)
+        if isinstance(op, Elementwise) and op.rounding in (Rounding.ONCE, Rounding.WIDE):
+            return np.asarray(epsilon * (4 if op.rounding is Rounding.WIDE else 1) * size)
         return None
 
 
@@ -103,7 +101,7 @@ def _terms(op: Op, operands: Sequence[Array]) -> int | None:
         return int(math.prod(shape[a] for a in op.axes))
     if isinstance(op, tensor.DotGeneral):
         return int(math.prod(shape[i] for i, _ in op.contract))
-    if isinstance(op, tensor.Cumulative) and op.kind in ("sum", "prod"):
+    if isinstance(op, tensor.Cumulative) and op.kind in ("add", "mul"):
         return int(shape[op.axis])
     if isinstance(op, Scattering) and op.kind in ("add", "mul"):
         return 1 + int(operands[1].size)
@@ -111,4 +109,4 @@ def _terms(op: Op, operands: Sequence[Array]) -> int | None:
 
 
 def _multiplies(op: Op) -> bool:
-    return isinstance(op, ReduceProd) or getattr(op, "kind", None) in ("prod", "mul")
+    return getattr(op, "combining", None) is CombiningKind.MUL

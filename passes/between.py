@@ -32,12 +32,6 @@ def blocks_of(function: func.Func) -> list[Block]:
     return out[::-1]
 
 
-def is_between(op: Op) -> bool:
-    """Whether an operation stands between kernels whatever its operands are."""
-    return not op.name.startswith("tensor.") or isinstance(
-        op, tn.Item | tn.FromScalar | tn.Extent | tn.Witness | tn.FailIf | tn.ConstrainSize)
-
-
 def reads(op: Op) -> Iterator[Value]:
     """The operands of an operation and of all inside it."""
     for inner in op.walk() if op.regions else (op,):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mlc.dialects import func
-from mlc.dialects.autodiff import Derivative, Vmap
 from mlc.ir.core import Op
 
 
@@ -24,4 +23,4 @@ def is_pure(op: Op, pure: Collection[str], reading: bool = False) -> bool:
     if op.pure and not op.regions:
         return True
     return all(inner.pure or inner.effects_inside or inner.terminator or (reading and inner.reads)
-               or (isinstance(inner, func.Call | Derivative | Vmap) and inner.callee in pure) for inner in op.walk())
+               or (inner.effects_of_callee and inner.attrs["callee"] in pure) for inner in op.walk())

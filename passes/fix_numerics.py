@@ -21,9 +21,9 @@ why    two machines, two schedules or two batch sizes give the same bits only if
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeGuard
 
-from mlc.dialects import arith, expansions, math
+from mlc.dialects import arith, math
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.map import map_elements
@@ -35,14 +35,6 @@ from mlc.ir.diag import UserError
 from mlc.ir.passes import Pass
 from mlc.ir.types import FloatType, Type, bf16, f16, f32, f64, i32, i64
 from mlc.passes.forms import DECOMPOSED, FIXED
-
-EXPANSIONS: dict[str, Callable[..., Any]] = {
-    f"tensor.{name}": getattr(expansions, name)
-    for name in ("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc", "exp",
-                 "exp2", "expm1", "floordiv", "fmod", "hypot", "log", "log10", "log1p", "log2", "pow", "rem", "rsqrt",
-                 "sigmoid", "silu", "sin", "sinh", "tan", "tanh")
-}
-"""Elementwise operations whose float meaning is a polynomial."""
 
 
 class Emitter:
@@ -138,6 +130,11 @@ def run(module: Op, products: str = "fma") -> None:
             _fix(op, products)
 
 
+def is_expanded(op: Op) -> TypeGuard[Elementwise]:
+    """Whether an element of the result takes several steps: a function of floats without an instruction."""
+    return isinstance(op, Elementwise) and op.has_expansion() and isinstance(op.results[0].type.dtype, FloatType)
+
+
 def _fix(op: Op, products: str) -> None:
     if isinstance(op, Reduce):
         if op.order is None:                         # one that is given is kept
@@ -146,9 +143,9 @@ def _fix(op: Op, products: str) -> None:
         op.attrs["order"] = "chain"
     elif isinstance(op, tn.DotGeneral):
         op.attrs["order"] = (mma_order(op, products) if products != "fma" else None) or product_order(op)
-    elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
+    elif is_expanded(op):
         with before(op, op.loc.through("fix_numerics")):
-            op.replace_by(map_elements(op.operands, lambda *xs: EXPANSIONS[op.name](Emitter(), *xs)))
+            op.replace_by(map_elements(op.operands, lambda *xs: op.expand(Emitter(), *xs)))
 
 
 def is_fixed(module: Op) -> bool:
@@ -162,7 +159,7 @@ def is_fixed(module: Op) -> bool:
                     isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op, "tf32"))):
                 return False
             told = True
-        elif op.name in EXPANSIONS and isinstance(op.results[0].type.dtype, FloatType):
+        elif is_expanded(op):
             return False
         told = told or isinstance(op, tn.Map)
     return told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlc.dialects.tensor.traits import is_host, is_view
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Form
@@ -20,16 +21,10 @@ def no_composites(module: Op) -> None:
             raise IRError(f"{op.name} is composite", code="MLC0141", loc=op.loc, hint="run decompose")
 
 
-BETWEEN = frozenset(f"tensor.{name}" for name in (
-    "kernel", "reshape", "constant", "item", "from_scalar", "extent", "witness", "fail_if",
-    "constrain_size"))
-"""Operations on tensors that may stand between kernels: views, constants, and the ways to scalars and back."""
-
-
 def in_kernels(module: Op) -> None:
     """What computes on tensors stands in kernels; between them are views, constants, scalars, calls and control."""
     for op in module.walk():
-        if op.name.startswith("tensor.") and op.name not in BETWEEN and _is_outside(op):
+        if not (is_host(op) or is_view(op)) and _is_outside(op):
             raise IRError(f"{op.name} stands outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
 
 

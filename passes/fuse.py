@@ -31,6 +31,16 @@ from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_
 from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.scatter import Scattering
+from mlc.dialects.tensor.traits import (
+    FusionInterface,
+    Iteration,
+    is_cheap,
+    is_free,
+    is_host,
+    is_pointwise,
+    is_view,
+    moves_elements,
+)
 from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.changes import allowed, current
@@ -40,7 +50,6 @@ from mlc.ir.sizes import Dim
 from mlc.passes import between
 from mlc.passes.forms import FIXED, FUSED
 from mlc.passes.plan_stages import plan
-from mlc.passes.spaces import POINTWISE, is_cheap, is_exact, is_free, is_moving
 
 MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
@@ -57,7 +66,7 @@ SHORT_ROW = 8
 class Group:
     """Operations that will be one kernel."""
 
-    kind: str                                       # pointwise | outside | one of _KINDS
+    kind: str                                       # outside, or the Iteration that has loops of its own, or pointwise
     domain: IterationDomain
     ops: dict[Op, IndexingMap | None]               # op -> its indexing map; None: evaluated where it is read
     times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
@@ -77,25 +86,17 @@ class Group:
     @property
     def orders(self) -> set[str]:
         """The orders of its reductions; one that is exact takes any."""
-        return {op.attrs.get("order") or "chain" for op in self.ops if isinstance(op, Reduce) and not is_exact(op)}
+        return {op.order or "chain" for op in self.ops if isinstance(op, Reduce) and not op.is_order_independent}
 
     @property
     def label(self) -> str:
-        names = [op.name.removeprefix("tensor.") for op in self.ops if op.name not in _FREE_NAMES]
+        names = [op.name.removeprefix("tensor.") for op in self.ops if not is_free(op)]
         return "_".join(names[:6]) + ("_etc" if len(names) > 6 else "")
-
-
-_FREE_NAMES = frozenset({"tensor.full", "tensor.iota", "tensor.size", "tensor.broadcast_to", "tensor.reshape",
-                         "tensor.constant"})
-
-
-_KINDS: dict[type, str] = {Reduce: "reduce", tn.DotGeneral: "contract", tn.Cumulative: "scan", Scattering: "scatter"}
-"""Operations with loops of their own."""
 
 
 def is_outside(op: Op) -> bool:
     """Stands between kernels: a view of a buffer, a constant in the program's data, a call, a loop, a scalar."""
-    return between.is_between(op) or (isinstance(op, tn.Reshape | tn.Constant) and not is_free(op))
+    return is_host(op) or (is_view(op) and not is_free(op))
 
 
 def run(module: Op, max_ops: int = MAX_OPS) -> None:
@@ -112,7 +113,7 @@ def _copy_factors(op: tn.DotGeneral) -> None:
     """Give a contraction its own copies of the operations that only move the elements of its factors."""
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
-        while v.op is not None and v.op.parent is op.parent and (is_moving(v.op) or is_free(v.op)) and v.op.operands:
+        while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
             if is_below_copies(v.op):
                 break
             chain.append(v.op)
@@ -134,7 +135,7 @@ def is_below_copies(op: Op) -> bool:
         user, several = work.pop()
         if isinstance(user, tn.DotGeneral) and several:
             return True
-        if is_moving(user) or is_free(user):
+        if moves_elements(user):
             several |= isinstance(user, tn.Windows | tn.BroadcastTo)
             work += [(next_user, several) for next_user in user.results[0].users]
     return False
@@ -212,7 +213,8 @@ class _Fuser:
         return False
 
     def start(self, op: Op) -> Group:
-        kind = "outside" if is_outside(op) else next((k for t, k in _KINDS.items() if isinstance(op, t)), "pointwise")
+        loops = op.iteration if isinstance(op, FusionInterface) else Iteration.HOST
+        kind = "outside" if is_outside(op) else loops.value if loops.has_own_loops else "pointwise"
         domain = IterationDomain(()) if kind == "outside" else domain_of(op)
         at = None if kind == "outside" else domain.map_of(op.results[0].type.shape)
         group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
@@ -225,7 +227,7 @@ class _Fuser:
     def place(self, op: Op) -> None:
         """Start a group, and let it share the loop of a producer at once if it may."""
         group = self.start(op)
-        if isinstance(op, POINTWISE):
+        if is_pointwise(op):
             for producer in sorted(self.producers(op), key=lambda g: g.kind == "pointwise"):
                 if producer.kind != "outside" and self.why_not_share(producer, group) is None and self.may(
                         "share", producer, group):
@@ -355,7 +357,7 @@ class _Fuser:
         """Why the consumer cannot evaluate the producer's elements where it reads them."""
         if producer.kind != "pointwise":
             return f"a {producer.kind} is evaluated once"
-        if consumer.kind == "contract" and not all(is_moving(op) for op in producer.ops) and any(
+        if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
                 self.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
                 for v in op.operands for s in self.sources(v)):
             return "a contraction reads its factors many times"
@@ -382,7 +384,7 @@ class _Fuser:
         elsewhere = 0
         for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
             at = consumer.ops[user]
-            if at is not None and isinstance(user, POINTWISE):
+            if at is not None and is_pointwise(user):
                 here.add(at)
             else:
                 elsewhere += consumer.times[user]
@@ -527,10 +529,10 @@ def domain_of(op: Op) -> IterationDomain:
 def contract(body: Block) -> dict[str, Any]:
     """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
     outputs = body.terminator.operands
-    inner: Any = next((op for op in body if getattr(op, "iterator", "")), None)
+    inner: Any = next((op for op in body if isinstance(op, FusionInterface) and op.iteration.has_own_loops), None)
     domain: IterationDomain = inner.iteration_domain() if inner is not None else IterationDomain(outputs[0].type.shape)
     along = (inner.axis,) if isinstance(inner, Scattering) else domain.reduced
-    iterators = [inner.iterator if d in along else "parallel" for d in range(len(domain.shape))]
+    iterators = [inner.iteration.iterator_type if d in along else "parallel" for d in range(len(domain.shape))]
     maps = tuple(domain.result_map(v.type.shape) for v in outputs)
     stages = plan(body, domain, maps)
     reads = stages.reads()

@@ -10,10 +10,10 @@ from __future__ import annotations
 from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.stages import Materialized, Stages
+from mlc.dialects.tensor.traits import is_cheap
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
-from mlc.passes.spaces import is_cheap
 
 SCRATCH, SCRATCHES, BLOCK = 16384, 4, 64
 """The elements of a scratch buffer, how many there may be, and how many slices across memory one holds at a time."""

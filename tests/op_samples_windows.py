@@ -39,13 +39,13 @@ def _windows() -> list[Sample]:
 def _cumulative() -> list[Sample]:
     def make(kind: str, axis: int, reverse: bool, order: str | None = None) -> Any:
         return lambda x: tensor.Cumulative(x, kind, axis, reverse, order)
-    kinds = ("sum", "prod", "max", "min")
+    kinds = ("add", "mul", "max", "min")
     out = [Sample((t(f"{text}f64"),), make(kind, axis, reverse)) for kind in kinds for text, axis, reverse in (
         ("7x", 0, False), ("7x", 0, True), ("0x", 0, False), ("1x", 0, True), ("2x5x", 1, False), ("5x2x", 0, False),
         ("2x3x4x", 1, True), ("Bx5x", 1, False), ("5xBx", 0, True), ("2xBx", 1, False))]
     out += [Sample((t(f"2x5x{d}"),), make(kind, 1, False)) for kind in kinds for d in (*INTS, *FLOATS)]
     out += [Sample((t(f"2x5x{d}"),), make(kind, 1, True, "chain")) for kind in kinds[:2] for d in FLOATS]
-    out += [Sample((t("2x4xf64"),), make("prod", 1, reverse), values=(([1.5, 0.0, 2.0, 3.0], [2.0, 0.0, 0.0, 1.0]),))
+    out += [Sample((t("2x4xf64"),), make("mul", 1, reverse), values=(([1.5, 0.0, 2.0, 3.0], [2.0, 0.0, 0.0, 1.0]),))
             for reverse in (False, True)]
     out += [Sample((t(text),), lambda x, s=(axis, reverse): tensor.LogCumSumExp(x, *s)) for text, axis, reverse in (
         ("7xf64", 0, False), ("6xf64", 0, True), ("0x2xf64", 0, False), ("1xf64", 0, False), ("2x5xf64", 1, False),

@@ -14,6 +14,7 @@ from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
 from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.kernel import Kernel
+from mlc.dialects.tensor.traits import is_free, moves_elements
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.interp import run_function
@@ -22,7 +23,6 @@ from mlc.ir.types import f32
 from mlc.ir.verify import verify
 from mlc.passes import fix_numerics, fuse, pipeline
 from mlc.passes.forms import LOW
-from mlc.passes.spaces import is_free, is_moving
 from mlc.tools.fuzzing.levels import same
 from mlc.tools.fuzzing.programs import Program, generate
 from tests.op_samples import t
@@ -41,7 +41,7 @@ def before_fusion(program: Program) -> Module:
 def computing(root: Op) -> Counter[str]:
     """The operations that compute, by name; those that move elements may be copied to each contraction."""
     return Counter(op.name for op in root.walk() if op.name.startswith("tensor.") and op.name not in (
-        "tensor.kernel", "tensor.yield") and not is_free(op) and not is_moving(op))
+        "tensor.kernel", "tensor.yield") and not is_free(op) and not moves_elements(op))
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))

@@ -15,6 +15,9 @@ import pytest
 from mlc.dialects import autodiff, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.base import full
+from mlc.dialects.tensor.elementwise import Elementwise
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.traits import FACTS, HostOp, Iteration
 from mlc.ir.core import REGISTRY, Op, Value, at_end, before
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Interpreter
@@ -28,35 +31,39 @@ from tests.arrays import Array, difference
 from tests.op_samples import NUMBERS, SAMPLES, Sample, main_of, samples_of
 from tests.public_case import thinned_by
 
-OTHERS = {"tensor.kernel": "a region that fuse makes, see test_fuse", "tensor.yield": "the end of a region",
-          "tensor.constrain_size": "what sizes have to be, see cases/constrain_sizes",
-          "tensor.witness": "a size that only the data tell: see test_ragged, of tapes test_vmap",
-          **dict.fromkeys(("tensor.item", "tensor.from_scalar", "tensor.extent", "tensor.fail_if"),
-                          "between tensors and scalars, see cases/tensor/control.mlir")}
-"""Operations of the dialect that are no functions of tensors."""
-OPS = {name: cls for name, cls in REGISTRY.items() if name.startswith("tensor.") and name not in OTHERS}
+TENSOR = {name: cls for name, cls in REGISTRY.items() if name.startswith("tensor.") and not cls.terminator}
+OPS = {name: cls for name, cls in TENSOR.items() if not issubclass(cls, HostOp)}
+"""The functions of tensors; what stands between kernels has file cases (cases/tensor/control.mlir, fuse, bufferize)."""
 
-NOT_EXACT = "rounded more than once, or not correctly: folding could change bits"
-INTEGERS = "integer or boolean result"
-WHOLE = "a composite is taken apart before it is folded"
-HOLES: dict[str, dict[str, str]] = {
-    "vjp": {**dict.fromkeys(("compare", "logical_not", "isnan", "and", "or", "xor", "shl", "shr", "reduce_any",
-                             "reduce_all", "argmax", "argmin", "argsort", "search_sorted", "random_bits", "size"),
-                            INTEGERS),
-            **dict.fromkeys(("constant", "full", "iota"), "no operand"),
-            "map": "made by fix_numerics, after differentiation", "one_hot": "integer operand",
-            **dict.fromkeys(("mean", "var", "layer_norm", "rms_norm", "leaky_relu", "elu", "mse_loss", "l1_loss"),
-                            "that of the decomposition")},
-    "fold": {**dict.fromkeys(("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "erf", "erfc",
-                              "exp", "exp2", "expm1", "hypot", "log", "log10", "log1p", "log2", "rsqrt", "sigmoid",
-                              "silu", "sin", "sinh", "tan", "tanh"), NOT_EXACT),
-             **dict.fromkeys(("constant", "full", "iota"), "is a constant"),
-             **dict.fromkeys(("take", "take_along", "scatter", "scatter_along"), "an index may be out of range"),
-             "map": "a canonical body has no constant operands",
-             **{name.removeprefix("tensor."): WHOLE for name, cls in OPS.items() if issubclass(cls, tensor.Composite)}},
-    "vmap": dict.fromkeys(("constant", "full", "iota", "size"), "no operand"),
-}
-"""facet -> operation -> why it does not have it."""
+HOLES = {"vjp": {"map": "made by fix_numerics, after differentiation"},
+         "fold": {**dict.fromkeys(("constant", "full", "iota"), "is a constant"),
+                  "map": "a canonical body has no constant operands"},
+         "vmap": dict[str, str]()}
+"""facet -> operation -> why it does not have it, unless what its class says is reason enough (`why_without`)."""
+
+
+def why_without(facet: str, cls: type[Op]) -> str:
+    """Why a class need not have a facet; empty if it has to."""
+    if why := HOLES[facet].get(cls.name.removeprefix("tensor.")):
+        return why
+    if facet == "vmap":
+        return "" if cls.operand_fields else "no operand"
+    if issubclass(cls, tensor.Composite):
+        return "that of the decomposition" if facet == "vjp" else "a composite is taken apart before it is folded"
+    if facet == "vjp":
+        return "" if any(map(is_differentiable, samples_of(cls.name))) else "no floats, or none in the result"
+    if issubclass(cls, Elementwise) and cls.has_expansion() and cls.accepts == ("float",):
+        return "rounded more than once, or not correctly: folding could change bits"
+    return "an index may be out of range" if cls.checked_operand is not None else ""  # type: ignore[attr-defined]
+
+
+def floats(values: Sequence[Value]) -> list[Value]:
+    return [v for v in values if isinstance(v.type.dtype, FloatType)]
+
+
+def is_differentiable(sample: Sample) -> bool:
+    op = sample.build()[1]
+    return bool(floats(op.operands) and floats(op.results))
 
 
 def operation(sample: Sample) -> str:
@@ -82,26 +89,38 @@ def folds(cls: type[Op]) -> bool:
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", TENSOR)
+def test_every_fact_is_stated(name: str) -> None:
+    """By the class or its family: none has a default."""
+    cls = TENSOR[name]
+    facts = (*FACTS, *(("rounding",) if issubclass(cls, Elementwise) else ()),
+             *(("combines",) if issubclass(cls, Reduce) else ()))
+    assert [fact for fact in facts if not hasattr(cls, fact)] == [], f"{name} has to say so, see dialects/tensor/traits"
+    is_composite = hasattr(cls, "decompose")
+    assert is_composite == (cls.iteration is Iteration.COMPOSITE)  # type: ignore[attr-defined]
+
+
 def test_table_of_facets(capsys: pytest.CaptureFixture[str]) -> None:
-    """A facet is missing exactly where HOLES says so."""
+    """A facet that is missing has a reason, and what HOLES lists is missing."""
     missing: dict[str, set[str]] = {"vjp": set(), "fold": set(), "vmap": set()}
     for name, cls in OPS.items():
         assert cls.infer is not Op.infer, f"{name} has no infer"
         assert cls.ref is not Op.ref or hasattr(cls, "interpret"), f"{name} has no meaning"
         assert samples_of(name), f"{name} has no samples"
-        missing["vjp"] |= set() if has_vjp(cls) else {name.removeprefix("tensor.")}
-        missing["fold"] |= set() if folds(cls) else {name.removeprefix("tensor.")}
-        missing["vmap"] |= set() if cls.vmap is not Op.vmap else {name.removeprefix("tensor.")}
+        missing["vjp"] |= set() if has_vjp(cls) else {name}
+        missing["fold"] |= set() if folds(cls) else {name}
+        missing["vmap"] |= set() if cls.vmap is not Op.vmap else {name}
     with capsys.disabled():
         print(f"\n{len(OPS)} tensor operations, {len(SAMPLES)} samples; infer, meaning, text: no holes")
         for facet, names in missing.items():
             by_reason: dict[str, list[str]] = {}
             for name in sorted(names):
-                by_reason.setdefault(HOLES[facet].get(name, "NO REASON"), []).append(name)
+                by_reason.setdefault(why_without(facet, OPS[name]) or "NO REASON", []).append(name)
             for reason, group in by_reason.items():
-                print(f"  no {facet}: {' '.join(group)}\n      ({reason})")
+                print(f"  no {facet}: {' '.join(n.removeprefix('tensor.') for n in group)}\n      ({reason})")
     for facet, names in missing.items():
-        assert names == set(HOLES[facet]), f"{facet}: {names ^ set(HOLES[facet])}"
+        assert {n for n in names if not why_without(facet, OPS[n])} == set(), facet
+        assert {f"tensor.{n}" for n in HOLES[facet]} <= names, facet
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -178,7 +197,7 @@ def folded(sample: Sample) -> Any:
     return op.fold()
 
 
-@pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["fold"]])
+@pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("fold", c)])
 def test_fold_is_the_meaning(name: str) -> None:
     for sample in samples_of(name):
         if (array := folded(sample)) is not None:
@@ -215,10 +234,6 @@ def gradients(inside: Module, cts: dict[Value, Value], wrt: Sequence[Value]) -> 
 
 def inner_product(x: Value, y: Value) -> Value:
     return tensor.ReduceSum(x * y, tuple(range(x.type.rank))).result
-
-
-def floats(values: Sequence[Value]) -> list[Value]:
-    return [v for v in values if isinstance(v.type.dtype, FloatType)]
 
 
 def with_gradient(sample: Sample, order: int) -> tuple[Module, list[int]]:
@@ -324,7 +339,7 @@ def subsets(count: int) -> list[tuple[int, ...]]:
     return [s for k in range(1, count + 1) for s in itertools.combinations(range(count), k)]
 
 
-@pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["vmap"]])
+@pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("vmap", c)])
 def test_vmap_is_a_loop_over_lanes(name: str) -> None:
     """Every operation, with operands of which each lane has its own, is what it is for each lane.
 
@@ -336,7 +351,7 @@ def test_vmap_is_a_loop_over_lanes(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in OPS if n.removeprefix("tensor.") not in HOLES["vmap"]])
+@pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("vmap", c)])
 def test_vmap_of_any_number_of_lanes(name: str) -> None:
     for sample in samples_of(name):
         for batched, (lanes, count) in itertools.product(subsets(len(sample.types)), LANES):

@@ -22,6 +22,9 @@ import numpy as np
 
 import mlc
 from mlc.dialects import tensor
+from mlc.dialects.tensor.binary import Binary
+from mlc.dialects.tensor.elementwise import Rounding, Unary
+from mlc.ir.core import REGISTRY
 from mlc.tools import files, report
 from mlc.tools.passes import table
 
@@ -32,14 +35,9 @@ EXAMPLES = """examples:
   mlc accuracy exp --type float32
   mlc accuracy sinh erfc --type float16
 """
-UNARY = {
-    "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "cos": "Cos",
-    "cosh": "Cosh", "erf": "Erf", "erfc": "Erfc", "exp": "Exp", "exp2": "Exp2", "expm1": "Expm1", "log": "Log",
-    "log10": "Log10", "log1p": "Log1p", "log2": "Log2", "rsqrt": "Rsqrt", "sigmoid": "Sigmoid", "silu": "Silu",
-    "sin": "Sin", "sinh": "Sinh", "tan": "Tan", "tanh": "Tanh",
-}
+UNARY, BINARY = ({name.removeprefix("tensor."): cls.__name__ for name, cls in sorted(REGISTRY.items())
+                  if issubclass(cls, family) and cls.rounding is Rounding.WIDE} for family in (Unary, Binary))
 """Function -> the operation whose meaning in float64 tells the true value for narrower types."""
-BINARY = {"atan2": "Atan2", "hypot": "Hypot", "pow": "Pow"}
 NAMES = sorted({**UNARY, **BINARY})
 
 

@@ -28,7 +28,7 @@ from mlc.ir.diag import Error, Loc
 from mlc.ir.interp import Interpreter
 from mlc.ir.passes import Step
 from mlc.ir.types import FloatType, IntType, TensorType, to_numpy
-from mlc.passes.fix_numerics import EXPANSIONS
+from mlc.passes.fix_numerics import is_expanded
 from mlc.passes.forms import is_composite
 from mlc.tools.derivatives import alone
 
@@ -66,8 +66,7 @@ def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] 
         if step.transform.name == "decompose" and is_composite(op) and not (
                 op.name == SORTED or type(op).__module__.startswith(linalg.__name__)):
             message = _of_composite(op, step, numbers)
-        elif step.transform.name == "fix_numerics" and op.name in EXPANSIONS and isinstance(
-                op.results[0].type.dtype, FloatType):
+        elif step.transform.name == "fix_numerics" and is_expanded(op):
             message = _of_function(op, step)
         if message is not None:
             return f"{op.name} {message}", op.loc

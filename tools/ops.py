@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+from enum import Enum
 
 from mlc.dialects import load_all
+from mlc.dialects.tensor.traits import FACTS
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.diag import UserError
 from mlc.ir.rewrite import rules_for
@@ -82,8 +84,9 @@ def describe(cls: type[Op]) -> str:
         default = f" = {defaults[f.name]}" if f.name in defaults else ""
         what = kind.get(f.kind) or {"one": f.kind, "many": f.kind + "s"}[f.shape]
         lines.append(f"  {f.name}: {what}{default}")
-    traits = [t for t in ("pure", "reads", "effects_inside", "terminator", "commutative", "isolated",
-                          "symbol_table", "blocks_gradient") if getattr(cls, t)]
+    traits = [t for t in ("pure", "reads", "effects_inside", "effects_of_callee", "terminator", "commutative",
+                          "isolated", "symbol_table", "blocks_gradient") if getattr(cls, t)]
+    traits += [f"{fact}={_fact_text(getattr(cls, fact))}" for fact in FACTS if hasattr(cls, fact)]
     lines += ["", "traits: " + (", ".join(traits) or "none")]
     lines.append("facets: " + ", ".join(f"{f} ({_origin(cls, f)})" for f in facets(cls)))
     if missing := [f for f in ("fold", "vjp") if f not in facets(cls)]:
@@ -92,6 +95,11 @@ def describe(cls: type[Op]) -> str:
     lines += [f"rule {r.name}{' (only with fast)' if r.fast else ''}: {r.equation}" for r in rules] or ["no rules"]
     lines.append(f"defined in {cls.__module__.removeprefix('mlc.').replace('.', '/')}")
     return "\n".join(lines)
+
+
+def _fact_text(fact: object) -> str:
+    """A fact of a class as words; one that depends on the operands is a property."""
+    return "by operands" if isinstance(fact, property) else str(fact.value if isinstance(fact, Enum) else fact)
 
 
 def _origin(cls: type[Op], facet: str) -> str:

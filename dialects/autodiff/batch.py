@@ -38,7 +38,7 @@ Lanes = dict[Request, Batched]
 """The functions that were batched, by what asked for them."""
 
 
-class Vmap(Op, name="autodiff.vmap", pure=False):
+class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
     """results[l] = callee(args), in which those that `batched` lists stand for their elements [l], for l < lanes
 
     Of the results that `common` lists, no axis is made: they depend on nothing batched.

@@ -16,13 +16,13 @@ from collections.abc import Callable, Sequence
 
 from mlc.dialects import arith, func, scf, tensor
 from mlc.dialects.autodiff import lanes
-from mlc.dialects.autodiff.batch_walk import POSITIONS, Flagged, Scope, Walk, Walker, batched_type
+from mlc.dialects.autodiff.batch_walk import Flagged, Scope, Walk, Walker, batched_type
 from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
 from mlc.dialects.tensor.base import compare, full, select
 from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
-from mlc.dialects.tensor.source import int_range
+from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Region, Value, at_end
-from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index
+from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index, int_range
 
 Fill = Callable[[Scope, Sequence[Value], Sequence[Value]], Walk]
 """What becomes of the carries in the body of a masked operation, from those and from further arguments."""
@@ -279,7 +279,7 @@ def is_source(value: Value) -> bool:
 
 def may_fail(op: Op) -> bool:
     """Whether an operation, or one inside it, might fail or not come to an end."""
-    return any(type(inner) in POSITIONS or isinstance(inner, scf.While | func.Call) or inner.binds_size
+    return any(checked_operand(inner) is not None or isinstance(inner, scf.While | func.Call) or inner.binds_size
                for inner in op.walk())
 
 

@@ -22,6 +22,7 @@ from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index, from_scalar, scalar_dtype
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.shape import pad
+from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
@@ -29,10 +30,6 @@ from mlc.ir.types import IndexType, IntType, TensorType, Type, i64
 
 PASS_NAME = "vmap"
 """What the locations of batched operations say they went through."""
-
-POSITIONS: dict[type[Op], int] = {tensor.Take: 1, tensor.TakeAlong: 1, tensor.Scatter: 1, tensor.ScatterAlong: 1,
-                                  tensor.CrossEntropy: 1, tensor.FailIf: 0}
-"""Operations that check positions, or else a condition, when they run, and which of their operands that is."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +147,7 @@ class Walker:
         if op.name.startswith("arith."):
             return [self._of_scalars(op, flagged)]
         operands, batched = [v for v, _ in flagged], [is_batched for _, is_batched in flagged]
-        at = POSITIONS.get(type(op))
+        at = checked_operand(op)
         if at is not None and scope.live is not None and batched[at]:
             operands[at] = select(beside(scope.live, operands[at]), operands[at], full(0, operands[at]))
         results = op.vmap(self.lanes, operands, batched)

@@ -38,7 +38,7 @@ class _Derivative(Derivative):
         return _interpret(self, frame)
 
 
-class Vjp(_Derivative, name="autodiff.vjp", pure=False):
+class Vjp(_Derivative, name="autodiff.vjp", pure=False, effects_of_callee=True):
     """results = callee(primals), then sum_j cotangent[j] * d callee[j] / d primal[i] for i in wrt
 
     `args` are the primals, followed by one cotangent for each floating-point result of the callee.
@@ -47,14 +47,14 @@ class Vjp(_Derivative, name="autodiff.vjp", pure=False):
     """
 
 
-class Grad(_Derivative, name="autodiff.grad", pure=False):
+class Grad(_Derivative, name="autodiff.grad", pure=False, effects_of_callee=True):
     """results = callee(primals), then d callee[0] / d primal[i] for i in wrt; callee[0] is a 0-d float tensor
 
         %y, %dx = autodiff.grad @f(%x) wrt [0] : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
     """
 
 
-class Jvp(_Derivative, name="autodiff.jvp", pure=False):
+class Jvp(_Derivative, name="autodiff.jvp", pure=False, effects_of_callee=True):
     """results = callee(primals), then sum_i d callee[j] / d primal[i] * tangent[i] for each float result j
 
     `args` are the primals, followed by a tangent for each of the primals `wrt`, in that order.

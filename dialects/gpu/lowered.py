@@ -179,7 +179,7 @@ def _atomic(op: llvm.AtomicRMW, threads: Instructions) -> Any:
     values, out = threads.each(threads[op.val]), np.zeros(threads.mask.size, dtype)
     for n, place in zip(here, at):
         out[n] = memory[place].view(dtype)[0]
-        memory[place] = np.asarray(op.KINDS[op.bin_op](out[n], values[n]), dtype).reshape(1).view(np.uint8)
+        memory[place] = np.asarray(op.KINDS[op.bin_op].combine(out[n], values[n]), dtype).reshape(1).view(np.uint8)
     return out
 
 

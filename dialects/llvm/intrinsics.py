@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from mlc.dialects import arith, math, vector
+from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
 from mlc.ir.types import ScalarType, VectorType
 
@@ -106,7 +107,7 @@ class Reduce(Op):
     def infer(self) -> ScalarType:
         type = self.vector.type
         if not isinstance(type, VectorType) or type.rank != 1 or not isinstance(
-                type.dtype, vector.KINDS[self.kind].accepts):
+                type.dtype, CombiningKind(self.kind).associative_op.accepts):
             self.fail(f"does not work on {type}", code="MLC0166")
         return type.dtype  # type: ignore[no-any-return]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.llvm.arithmetic import constant
 from mlc.dialects.llvm.types import ArrayType, PtrType, StructType, member_offset, ptr, size_of, stored_bytes
-from mlc.dialects.memref import fresh, smaller_unsigned
+from mlc.dialects.memref import fresh
 from mlc.ir.core import Op, Region, ResultType, Symbol, Value
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Heap, Interpreter, Pointer, start_of
@@ -127,7 +128,7 @@ class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
     enums = {"bin_op": ("xchg", "add", "sub", "_and", "nand", "_or", "_xor", "max", "min", "umax", "umin"),
              "ordering": ("not_atomic", "unordered", "monotonic", "consume", "acquire", "release", "acq_rel",
                           "seq_cst")}
-    KINDS: ClassVar[dict[str, Callable[[Any, Any], Any]]] = {"add": np.add, "umin": smaller_unsigned}
+    KINDS: ClassVar[dict[str, CombiningKind]] = {kind.llvm_atomic: kind for kind in CombiningKind if kind.llvm_atomic}
     format = "$bin_op $ptr `,` $val $ordering attr-dict `:` type($ptr) `,` type($val)"
 
     def infer(self) -> Type:
@@ -139,7 +140,7 @@ class AtomicRMW(Op, name="llvm.atomicrmw", pure=False):
 
     def interpret(self, frame: Frame) -> Any:
         old = _read(frame, self, frame[self.ptr], self.val.type, self.alignment or self.val.type.itemsize)
-        _write(frame, self, frame[self.ptr], self.val.type, self.KINDS[self.bin_op](old, frame[self.val]),
+        _write(frame, self, frame[self.ptr], self.val.type, self.KINDS[self.bin_op].combine(old, frame[self.val]),
                self.alignment or self.val.type.itemsize)
         return old
 

@@ -16,13 +16,12 @@ is filled for the blocks of all threads that share it, where these are those of 
 """
 
 from mlc.dialects.loop.access import Check, Keep, Load, Pack, Recall, Scratch, Store
-from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
-    "COMBINERS", "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
+    "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
     "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store",
     "TileType", "Yield", "coordinate", "spanned", "union",
 ]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlc.dialects.combining import KINDS, CombiningKind
 from mlc.dialects.loop.access import as_tile, check_number
-from mlc.dialects.loop.combiners import COMBINERS
 from mlc.dialects.loop.kernel import InKernel, Kernel
 from mlc.dialects.loop.types import TileType, spanned, union
 from mlc.dialects.tensor.orders import mma, tf32
@@ -121,7 +121,7 @@ class Reduce(InKernel, name="loop.reduce"):
     x: Value
     dim: int
     kind: str
-    enums = {"kind": tuple(COMBINERS)}
+    enums = {"kind": KINDS}
 
     def infer(self) -> Type:
         if self.dim not in as_tile(self, self.x).dims:
@@ -135,7 +135,7 @@ class Reduce(InKernel, name="loop.reduce"):
             self.fail(f"blocks of {lanes} points of d{self.dim} are no power of two", code="MLC0151")
 
     def ref(self, x: Any) -> Any:
-        combine = COMBINERS[self.kind]
+        combine = CombiningKind(self.kind).combine
         while (n := x.shape[self.dim]) > 1:
             low, high = np.split(x, [n // 2], axis=self.dim)
             x = combine(low, high)
@@ -149,7 +149,7 @@ class Fold(InKernel, name="loop.fold"):
     x: Value
     dim: int
     kind: str
-    enums = {"kind": tuple(COMBINERS)}
+    enums = {"kind": KINDS}
 
     def infer(self) -> Type:
         acc, x = as_tile(self, self.acc), as_tile(self, self.x)
@@ -163,7 +163,7 @@ class Fold(InKernel, name="loop.fold"):
     def interpret(self, frame: Frame) -> Any:
         acc, x, state = frame[self.acc], frame[self.x], self.activation(frame)
         for k in range(int(state.inside((self.dim,)).sum())):
-            acc = COMBINERS[self.kind](acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
+            acc = CombiningKind(self.kind).combine(acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
         return acc
 
 
@@ -174,7 +174,7 @@ class Scan(InKernel, name="loop.scan"):
     x: Value
     dim: int
     kind: str
-    enums = {"kind": tuple(COMBINERS)}
+    enums = {"kind": KINDS}
 
     def infer(self) -> Type:
         acc, x = as_tile(self, self.acc), as_tile(self, self.x)
@@ -189,7 +189,7 @@ class Scan(InKernel, name="loop.scan"):
         acc, x = frame[self.acc], frame[self.x]
         steps = []
         for k in range(self.activation(frame).coordinates[self.dim].size):
-            acc = COMBINERS[self.kind](acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
+            acc = CombiningKind(self.kind).combine(acc, np.take(x, [min(k, x.shape[self.dim] - 1)], axis=self.dim))
             steps.append(acc)
         return np.concatenate(steps, axis=self.dim)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.loop.combiners import COMBINERS
+from mlc.dialects.combining import KINDS, CombiningKind
 from mlc.dialects.loop.types import ScratchType, TileType
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
@@ -302,7 +302,7 @@ class For(InKernel, name="loop.for", pure=False):
                 if kernel.vector != self.dim and isinstance(v.type, TileType | ScratchType))):
             self.fail(f"vectors along d{self.dim} cannot be mixed with those of the kernel", code="MLC0152")
         if (self.run or self.kinds) and (self.run < 2 or outer is not None or self.is_ranged or not (
-                len(self.kinds) == len(self.operands) and {*self.kinds} <= {*COMBINERS})):
+                len(self.kinds) == len(self.operands) and {*self.kinds} <= {*KINDS})):
             self.fail(f"runs of {self.run} blocks take a kind per tile, all of d{self.dim} and no loop inside over it",
                       code="MLC0152")
 
@@ -330,7 +330,7 @@ class For(InKernel, name="loop.for", pure=False):
             carried, size = inits, self.run ** level
             for i in range(0, len(starts), size):
                 inner = runs(starts[i: i + size], level - 1)
-                carried = [COMBINERS[kind](a, b) for kind, a, b in zip(self.kinds, carried, inner)]
+                carried = [CombiningKind(kind).combine(a, b) for kind, a, b in zip(self.kinds, carried, inner)]
             return carried
 
         whole = (stop - first) // step if self.run else 0

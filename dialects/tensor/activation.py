@@ -10,7 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, cast, compare, full, leading, select
 from mlc.dialects.tensor.composite import Composite, exp, softplus, widened
-from mlc.dialects.tensor.elementwise import Erfc, UnaryMath
+from mlc.dialects.tensor.elementwise import Erfc, Transcendental
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
 
@@ -131,13 +131,12 @@ class Gelu(_SmoothActivation, name="tensor.gelu"):
         return twice * 0.5 + x * density
 
 
-class Silu(UnaryMath, name="tensor.silu"):
+class Silu(Transcendental, name="tensor.silu"):
     """result[i] = x[i] / (1 + e^-x[i])
 
         %r = tensor.silu %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(lambda x: np.maximum(x, -800) * tensor.Sigmoid.f(x))
 
     def partial(self, ct: Value) -> Value:

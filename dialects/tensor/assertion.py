@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.tensor.control import Item
 from mlc.dialects.tensor.reduce import ReduceAny
-from mlc.ir.core import Op, Value
+from mlc.dialects.tensor.traits import HostOp
+from mlc.ir.core import Value
 from mlc.ir.diag import UserAssertionError, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import Type, i1
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
 
-class FailIf(Op, name="tensor.fail_if", pure=False):
+class FailIf(HostOp, name="tensor.fail_if", pure=False):
     """An error with this message where `bad` is true
 
         tensor.fail_if %bad {message = "x is negative"} : i1
@@ -27,6 +28,7 @@ class FailIf(Op, name="tensor.fail_if", pure=False):
     bad: Value
     message: str
     format = "$bad attr-dict `:` type($bad)"
+    checked_operand = 0
 
     def infer(self) -> tuple[Type, ...]:
         if self.bad.type != i1:
@@ -44,7 +46,7 @@ class FailIf(Op, name="tensor.fail_if", pure=False):
         return []
 
 
-class ConstrainSize(Op, name="tensor.constrain_size", pure=False):
+class ConstrainSize(HostOp, name="tensor.constrain_size", pure=False):
     """size >= 0, or an error with this message before anything of the function runs
 
         tensor.constrain_size {message = "tensor.slice: 5:N:1 does not lie within size N", size = "N - 5"}

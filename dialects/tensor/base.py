@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
+from mlc.dialects.tensor.traits import FusionInterface, Iteration
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size, is_natural
@@ -26,13 +27,8 @@ FOLDED_ELEMENTS = 256
 """Folding makes no constant with more elements than this."""
 
 
-class TensorOp(Op):
-    """An operation on tensors with one tensor as its result.
-
-    iterator  the iterator type of the dimensions that an operation with a loop of its own goes along; none for others
-    """
-
-    iterator: ClassVar[Literal["", "reduction", "scan", "scatter"]] = ""
+class TensorOp(FusionInterface):
+    """An operation on tensors with one tensor as its result."""
 
     def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
         """Raise IRError; the notes say where each operand comes from."""
@@ -89,6 +85,9 @@ class TensorOp(Op):
 
 class CopyOp(TensorOp):
     """An operation whose result consists of elements of its operands: it folds whatever their type."""
+
+    iteration = Iteration.INDEXED
+    checked_operand = None
 
     def fold(self) -> Value | Array | None:
         arrays = self.constants()

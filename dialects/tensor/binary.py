@@ -6,13 +6,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mlc.dialects import tensor
-from mlc.dialects.arith import MaximumF, MinimumF
+from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.base import compare, full, is_splat, kind, select, splat, unbroadcast, zeros
-from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg
-from mlc.dialects.tensor.source import binary_operator, int_range
+from mlc.dialects.tensor.elementwise import Elementwise, Log, Neg, Rounding
+from mlc.dialects.tensor.source import binary_operator
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import OPERATORS, Value
 from mlc.ir.rewrite import rewrite
+from mlc.ir.types import int_range
 
 
 class Binary(Elementwise):
@@ -33,6 +34,8 @@ class BinaryMath(Binary):
 
 class Bitwise(Binary):
     accepts = ("bool", "int")
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
 
 
 class Add(BinaryMath, name="tensor.add", commutative=True):
@@ -41,7 +44,10 @@ class Add(BinaryMath, name="tensor.add", commutative=True):
         %r = tensor.add %x, %y : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
+    on_floats = arith.AddF
+    on_integers = arith.AddI
     f = staticmethod(np.add)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -54,7 +60,10 @@ class Sub(BinaryMath, name="tensor.sub"):
         %r = tensor.sub %x, %y : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
+    on_floats = arith.SubF
+    on_integers = arith.SubI
     f = staticmethod(np.subtract)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -67,7 +76,10 @@ class Mul(BinaryMath, name="tensor.mul", commutative=True):
         %r = tensor.mul %x, %y : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.ONCE
+    on_floats = arith.MulF
+    on_integers = arith.MulI
     f = staticmethod(np.multiply)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -81,7 +93,9 @@ class Div(BinaryMath, name="tensor.div"):
     """
 
     accepts = ("float",)
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.ONCE
+    on_floats = arith.DivF
     f = staticmethod(np.divide)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -97,6 +111,8 @@ class FloorDiv(BinaryMath, name="tensor.floordiv"):
         %r = tensor.floordiv %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.floor_divide)
 
     def partials(self, ct: Value) -> tuple[None, None]:
@@ -109,6 +125,8 @@ class Rem(BinaryMath, name="tensor.rem"):
         %r = tensor.rem %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.remainder)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -121,6 +139,8 @@ class Fmod(BinaryMath, name="tensor.fmod"):
         %r = tensor.fmod %x, %y : tensor<3xi32>
     """
 
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.STEPS
     f = staticmethod(np.fmod)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -134,7 +154,8 @@ class Hypot(BinaryMath, name="tensor.hypot", commutative=True):
     """
 
     accepts = ("float",)
-    wide = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
     f = staticmethod(np.hypot)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -166,7 +187,8 @@ class Pow(BinaryMath, name="tensor.pow"):
         %r = tensor.pow %x, %y : tensor<3xf32>
     """
 
-    wide = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
     f = staticmethod(_power)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -183,7 +205,8 @@ class _Extremum(BinaryMath):
     """The greater or the smaller of two; where they are equal, each gets half of the cotangent."""
 
     accepts = ("bool", "int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     loses: ClassVar[str]                     # lhs is not the result where `lhs loses rhs`
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -199,7 +222,8 @@ class Maximum(_Extremum, name="tensor.maximum", commutative=True):
     """
 
     loses = "lt"
-    f = staticmethod(lambda a, b: MaximumF.f(a, b) if a.dtype.kind == "f" else np.maximum(a, b))
+    on_floats = arith.MaximumF
+    f = staticmethod(lambda a, b: arith.MaximumF.f(a, b) if a.dtype.kind == "f" else np.maximum(a, b))
 
 
 class Minimum(_Extremum, name="tensor.minimum", commutative=True):
@@ -209,7 +233,8 @@ class Minimum(_Extremum, name="tensor.minimum", commutative=True):
     """
 
     loses = "gt"
-    f = staticmethod(lambda a, b: MinimumF.f(a, b) if a.dtype.kind == "f" else np.minimum(a, b))
+    on_floats = arith.MinimumF
+    f = staticmethod(lambda a, b: arith.MinimumF.f(a, b) if a.dtype.kind == "f" else np.minimum(a, b))
 
 
 class And(Bitwise, name="tensor.and", commutative=True):
@@ -218,6 +243,7 @@ class And(Bitwise, name="tensor.and", commutative=True):
         %r = tensor.and %x, %y : tensor<3xi1>
     """
 
+    on_integers = arith.AndI
     f = staticmethod(np.bitwise_and)
 
 
@@ -227,6 +253,7 @@ class Or(Bitwise, name="tensor.or", commutative=True):
         %r = tensor.or %x, %y : tensor<3xi32>
     """
 
+    on_integers = arith.OrI
     f = staticmethod(np.bitwise_or)
 
 
@@ -236,6 +263,7 @@ class Xor(Bitwise, name="tensor.xor", commutative=True):
         %r = tensor.xor %x, %y : tensor<3xi32>
     """
 
+    on_integers = arith.XorI
     f = staticmethod(np.bitwise_xor)
 
 
@@ -246,6 +274,8 @@ class Shl(Binary, name="tensor.shl"):
     """
 
     accepts = ("int",)
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(np.left_shift)
 
 
@@ -256,6 +286,8 @@ class Shr(Binary, name="tensor.shr"):
     """
 
     accepts = ("int",)
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(np.right_shift)
 
 

@@ -23,11 +23,12 @@ from mlc.dialects.tensor.base import (
     splat,
     unbroadcast,
 )
-from mlc.dialects.tensor.elementwise import Elementwise, LogicalNot
-from mlc.dialects.tensor.source import Full, check_dtype, int_range
+from mlc.dialects.tensor.elementwise import Elementwise, LogicalNot, Rounding
+from mlc.dialects.tensor.source import Full, check_dtype
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
-from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, i1, to_numpy
+from mlc.ir.types import FloatType, IntType, ScalarType, TensorType, i1, int_range, to_numpy
 
 PREDICATES = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
               "ge": np.greater_equal}
@@ -43,7 +44,8 @@ class Compare(Elementwise, name="tensor.compare"):
     lhs: Value
     rhs: Value
     accepts = ("bool", "int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     enums = {"predicate": tuple(PREDICATES)}
     format = "$predicate `,` $lhs `,` $rhs attr-dict `:` functional-type"
 
@@ -70,6 +72,9 @@ class Select(CopyOp, name="tensor.select"):
     b: Value
     format = "$condition `,` $a `,` $b attr-dict `:` functional-type"
     vmap = broadcasting
+    cost = Cost.CHEAP
+    iteration = Iteration.POINTWISE
+    moves_elements = False
     operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
@@ -104,6 +109,9 @@ class Cast(TypedOp, CopyOp, name="tensor.cast"):
     dtype: ScalarType
     spelled = ("dtype",)
     vmap = leading
+    cost = Cost.CHEAP
+    iteration = Iteration.POINTWISE
+    moves_elements = True
     operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from mlc.dialects.tensor.base import (
     select,
 )
 from mlc.dialects.tensor.source import size
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
@@ -35,6 +36,11 @@ from mlc.ir.types import TensorType
 
 class Composite(TensorOp):
     """An operation that others can stand for."""
+
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.COMPOSITE
+    moves_elements = False
+    checked_operand: ClassVar[int | None] = None
 
     def decompose(self) -> Value | tuple[Value, ...]:
         """The result, or the results, made of primitive operations, at the insertion point."""

@@ -21,6 +21,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.orders import dot_in_order, lanes, run_length, terms_in_block, terms_of_mma
 from mlc.dialects.tensor.shape import BroadcastTo, Transpose, inverse, transpose
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.affine import dim
 from mlc.ir.core import Value
@@ -44,6 +45,10 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
     contract: tuple[tuple[int, int], ...]
     order: str | None = None
     format = "$lhs `,` $rhs attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.CONTRACT
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         lhs, rhs = self.tensors()
@@ -74,8 +79,6 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             lanes(self.order)
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])
-
-    iterator = "reduction"
 
     def iteration_domain(self) -> IterationDomain:
         """Those of the result, and of each of them the terms that are added."""

@@ -17,6 +17,7 @@ from mlc.dialects import arith, scf
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, constant_array, kind, reshape
 from mlc.dialects.tensor.kernel import stored
 from mlc.dialects.tensor.source import check_dtype
+from mlc.dialects.tensor.traits import HostOp
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.printer import quote
 from mlc.ir.sizes import Dim, Size, is_natural, symbol_name, symbols
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
-class Item(TensorOp, name="tensor.item"):
+class Item(HostOp, TensorOp, name="tensor.item"):
     """result = x[0, ..., 0], the one element of x, a scalar
 
         %r = tensor.item %x : (tensor<i64>) -> i64
@@ -60,7 +61,7 @@ class Item(TensorOp, name="tensor.item"):
         return cast(reshape(operands[0], (lanes,)), scalar_dtype(self.result.type))
 
 
-class FromScalar(TypedOp, TensorOp, name="tensor.from_scalar"):
+class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
     """result[] = x, an integer, index or i1 as a tensor of no dimensions
 
         %r = tensor.from_scalar %i : index to tensor<i64>
@@ -88,7 +89,7 @@ class FromScalar(TypedOp, TensorOp, name="tensor.from_scalar"):
         return cast(operands[0], self.dtype)
 
 
-class Extent(Op, name="tensor.extent"):
+class Extent(HostOp, name="tensor.extent"):
     """result = value, a size as an index
 
         %r = tensor.extent "2*B + 1" : index
@@ -117,7 +118,7 @@ class Extent(Op, name="tensor.extent"):
         return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
 
 
-class Witness(SizedOp, name="tensor.witness", binds_size=True):
+class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
     """result has min(max(0, n), bound) rows of 0 elements: its type names a size that only the data tell
 
         %w = tensor.witness %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>

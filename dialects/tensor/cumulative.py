@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import arith, tensor
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -28,11 +29,12 @@ from mlc.dialects.tensor.control import as_index, from_index, while_loop
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, TensorType, f64, i64
 
-KINDS = ("sum", "prod", "max", "min")
+KINDS = ("add", "mul", "max", "min")
 
 
 class Cumulative(TensorOp, name="tensor.cumulative"):
@@ -42,7 +44,7 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     +0 > -0. With the `order` chain, which fix_numerics sets, floats are combined one after the other in the type that
     sums accumulate in, and each prefix is rounded.
 
-        %r = tensor.cumulative %x {kind = "sum", axis = 1} : tensor<Bx3xf32>
+        %r = tensor.cumulative %x {kind = "add", axis = 1} : tensor<Bx3xf32>
     """
 
     x: Value
@@ -51,7 +53,10 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     reverse: bool = False
     order: str | None = None
     vmap = along_axes
-    iterator = "scan"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.SCAN
+    moves_elements = False
+    checked_operand = None
 
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, (self.axis,))
@@ -74,6 +79,10 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
             self.refuse(f"the order {self.order} is not chain", "MLC0116")
         return x
 
+    @property
+    def combining(self) -> CombiningKind:
+        return CombiningKind.of(self.kind, self.x.type.dtype)
+
     def ref(self, x: Any) -> Array:
         x = np.asarray(x)
         if self.reverse:
@@ -85,29 +94,28 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
     def _prefixes(self, x: Array) -> Array:
         dtype = self.x.type.dtype
         if self.kind in ("max", "min"):
-            return _extremes(x, self.axis, self.kind)
-        combine = np.add if self.kind == "sum" else np.multiply
+            return _extremes(x, self.axis, self.combining)
+        combine = self.combining.ufunc
         if kind(dtype) != "float":
             return np.asarray(combine.accumulate(x, self.axis, dtype=x.dtype))
         wide = rounded(x, f64 if self.order is None else accumulator(dtype))
-        start = 0.0 if self.kind == "sum" else 1.0              # before the first element: -0.0 becomes +0.0 in a sum
+        start = self.combining.identity(dtype)                  # before the first element: -0.0 becomes +0.0 in a sum
         return rounded(combine(combine.accumulate(wide, self.axis), wide.dtype.type(start)), dtype)
 
     def fold(self) -> Value | Array | None:
-        exact = kind(self.x.type.dtype) != "float" or self.kind in ("max", "min")
-        arrays = self.constants() if exact else None
+        arrays = self.constants() if self.combining.is_associative(self.x.type.dtype) else None
         return None if arrays is None else self.ref(*arrays)
 
     def vjp(self, ct: Value) -> list[Value | None]:
-        if self.kind == "sum":
+        if self.kind == "add":
             return [self._sum_of_later(ct)]
-        if self.kind == "prod":
+        if self.kind == "mul":
             return [self._of_product(ct)]
         places = latest(self.x, self.result, self.kind, self.axis, self.reverse)
         return [tensor.ScatterAlong(zeros(ct), places, ct, self.axis, "add").result]
 
     def _sum_of_later(self, x: Value) -> Value:
-        return Cumulative(x, "sum", self.axis, not self.reverse).result
+        return Cumulative(x, "add", self.axis, not self.reverse).result
 
     def _of_product(self, ct: Value) -> Value:
         """dx[j] = the sum over i >= j of ct[i] times the product of x[k] over k <= i other than j
@@ -118,11 +126,11 @@ class Cumulative(TensorOp, name="tensor.cumulative"):
         """
         x, one = self.x, full(1, self.x)
         is_zero = compare("eq", x, full(0, x))
-        seen = Cumulative(cast(is_zero, i64), "sum", self.axis, self.reverse).result
+        seen = Cumulative(cast(is_zero, i64), "add", self.axis, self.reverse).result
         first, second = (tensor.And(is_zero, compare("eq", seen, full(n, seen))).result for n in (1, 2))
         without_first = select(first, one, x)
         without_both = select(second, one, without_first)
-        at_first, at_second = (self._sum_of_later(ct * Cumulative(v, "prod", self.axis, self.reverse).result)
+        at_first, at_second = (self._sum_of_later(ct * Cumulative(v, "mul", self.axis, self.reverse).result)
                                for v in (without_first, without_both))
         zero = tensor.ReduceSum(select(first, x, full(0, x)), (self.axis,)).result
         shape = [1 if a == self.axis else d for a, d in enumerate(x.type.shape)]
@@ -143,11 +151,10 @@ def latest(x: Value, result: Value, kind: str, axis: int, reverse: bool = False)
     return Cumulative(select(found, place, none), "min" if reverse else "max", axis, reverse).result
 
 
-def _extremes(x: Array, axis: int, name: str) -> Array:
-    combine = arith._maximum if name == "max" else arith._minimum
+def _extremes(x: Array, axis: int, kind: CombiningKind) -> Array:
     out = np.moveaxis(x.copy(), axis, 0)
     for i in range(1, len(out)):
-        out[i] = combine(out[i - 1], out[i])
+        out[i] = kind.combine(out[i - 1], out[i])
     return np.asarray(np.moveaxis(out, 0, axis))
 
 

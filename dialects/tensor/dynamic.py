@@ -25,6 +25,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -33,6 +34,9 @@ from mlc.ir.types import TensorType, i64, ui64
 
 class _Dynamic(CopyOp):
     """A start that would let the piece stick out of x is moved so that it fits."""
+
+    cost = Cost.CHEAP
+    moves_elements = False
 
     def check_starts(self, starts: Sequence[Value], x: TensorType, piece: Sequence[Dim]) -> None:
         for v in starts:

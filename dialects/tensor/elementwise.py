@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mlc.dialects import arith
+from mlc.dialects import math as scalar_math
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -24,23 +27,39 @@ from mlc.dialects.tensor.base import (
     splat,
 )
 from mlc.dialects.tensor.source import Full
-from mlc.ir.core import Value
+from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.types import IntType, ScalarType, TensorType, f64, i1
+
+
+class Rounding(Enum):
+    """How the float result of an elementwise operation is rounded."""
+
+    NONE = "none"          # it is a number of the type, or there are no floats
+    ONCE = "once"          # correctly rounded
+    STEPS = "steps"        # as often as its expansion, whose bits the reference does not have
+    WIDE = "wide"          # the reference computes in f64 and rounds; its expansion is close (ACCURACY.md)
 
 
 class Elementwise(TensorOp):
     """Operands of one element type, broadcast; `f` is the meaning on arrays of one element type.
 
-    accepts   the kinds of element type it works on: bool, int, float
-    exact     f is correctly rounded for floats, so that folding it is allowed
-    wide      f is computed in f64 and then rounded
+    accepts    the kinds of element type it works on: bool, int, float
+    rounding   what is promised of floats; has no default
+    on_floats, on_integers
+               the operation of arith or math that is the same of one element, whatever the signedness, where there is
+               one; what takes several, tensor_to_loop/scalar.py says
     """
 
     f: ClassVar[Callable[..., Any]]
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
-    exact: ClassVar[bool] = False
-    wide: ClassVar[bool] = False
+    rounding: ClassVar[Rounding]
+    on_floats: ClassVar[type[Op] | None] = None
+    on_integers: ClassVar[type[Op] | None] = None
+    iteration = Iteration.POINTWISE
+    moves_elements = False
+    checked_operand = None
     vmap = broadcasting
     operand_maps = pointwise_maps
 
@@ -59,12 +78,30 @@ class Elementwise(TensorOp):
     def ref(self, *xs: Any) -> Array:
         dtype = self.operands[0].type.dtype
         if kind(dtype) == "float":
-            xs = tuple(rounded(x, f64 if self.wide else accumulator(dtype)) for x in xs)
+            xs = tuple(rounded(x, f64 if self.rounding is Rounding.WIDE else accumulator(dtype)) for x in xs)
         with np.errstate(all="ignore"):
             return rounded(type(self).f(*xs), self.results[0].type.dtype)
 
+    @property
+    def is_correctly_rounded(self) -> bool:
+        """Whether f gives for floats the bits that compiled code does, so that folding is allowed."""
+        return self.rounding in (Rounding.NONE, Rounding.ONCE)
+
+    @classmethod
+    def has_expansion(cls) -> bool:
+        """Whether an element of a float result takes the steps of `expand` and not one instruction."""
+        return cls.rounding in (Rounding.STEPS, Rounding.WIDE)
+
+    @classmethod
+    def expand(cls, b: Any, *xs: Any) -> Any:
+        """One element of the result by the arithmetic `b` (expansions.Arithmetic), each step of which is exact or
+        correctly rounded: the function of dialects/expansions of the same name, unless the class has one of its own.
+        """
+        from mlc.dialects import expansions  # only compiling needs it, and it takes long to import
+        return getattr(expansions, cls.name.removeprefix("tensor."))(b, *xs)
+
     def fold(self) -> Value | Array | None:
-        if not self.exact and kind(self.operands[0].type.dtype) == "float":
+        if not self.is_correctly_rounded and kind(self.operands[0].type.dtype) == "float":
             return None
         arrays = self.constants()
         return None if arrays is None else np.asarray(self.ref(*arrays))
@@ -86,6 +123,13 @@ class UnaryMath(Unary):
         return [self.partial(ct)]
 
 
+class Transcendental(UnaryMath):
+    """A function that is computed by an expansion."""
+
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
+
+
 class Neg(UnaryMath, name="tensor.neg"):
     """result[i] = -x[i]; of an integer modulo 2^width
 
@@ -93,7 +137,9 @@ class Neg(UnaryMath, name="tensor.neg"):
     """
 
     accepts = ("int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
+    on_floats = arith.NegF
     f = staticmethod(np.negative)
 
     def partial(self, ct: Value) -> Value:
@@ -107,7 +153,9 @@ class Abs(UnaryMath, name="tensor.abs"):
     """
 
     accepts = ("int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
+    on_floats = scalar_math.AbsF
     f = staticmethod(np.abs)
 
     def partial(self, ct: Value) -> Value:
@@ -121,98 +169,92 @@ class Sign(UnaryMath, name="tensor.sign"):
     """
 
     accepts = ("int", "float")
-    exact = True
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(lambda x: (x > 0).astype(np.int8) - (x < 0).astype(np.int8))
 
     def partial(self, ct: Value) -> None:
         return None
 
 
-class Exp(UnaryMath, name="tensor.exp"):
+class Exp(Transcendental, name="tensor.exp"):
     """result[i] = e^x[i]
 
         %r = tensor.exp %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.exp)
 
     def partial(self, ct: Value) -> Value:
         return ct * self.result
 
 
-class Exp2(UnaryMath, name="tensor.exp2"):
+class Exp2(Transcendental, name="tensor.exp2"):
     """result[i] = 2^x[i]
 
         %r = tensor.exp2 %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.exp2)
 
     def partial(self, ct: Value) -> Value:
         return ct * (self.result * math.log(2))
 
 
-class Expm1(UnaryMath, name="tensor.expm1"):
+class Expm1(Transcendental, name="tensor.expm1"):
     """result[i] = e^x[i] - 1
 
         %r = tensor.expm1 %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.expm1)
 
     def partial(self, ct: Value) -> Value:
         return ct * Exp(self.x).result                     # result + 1 has lost what is small
 
 
-class Log(UnaryMath, name="tensor.log"):
+class Log(Transcendental, name="tensor.log"):
     """result[i] = log_e(x[i])
 
         %r = tensor.log %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.log)
 
     def partial(self, ct: Value) -> Value:
         return ct / self.x
 
 
-class Log2(UnaryMath, name="tensor.log2"):
+class Log2(Transcendental, name="tensor.log2"):
     """result[i] = log_2(x[i])
 
         %r = tensor.log2 %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.log2)
 
     def partial(self, ct: Value) -> Value:
         return ct / (self.x * math.log(2))
 
 
-class Log10(UnaryMath, name="tensor.log10"):
+class Log10(Transcendental, name="tensor.log10"):
     """result[i] = log_10(x[i])
 
         %r = tensor.log10 %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.log10)
 
     def partial(self, ct: Value) -> Value:
         return ct / (self.x * math.log(10))
 
 
-class Log1p(UnaryMath, name="tensor.log1p"):
+class Log1p(Transcendental, name="tensor.log1p"):
     """result[i] = log_e(1 + x[i])
 
         %r = tensor.log1p %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.log1p)
 
     def partial(self, ct: Value) -> Value:
@@ -225,72 +267,69 @@ class Sqrt(UnaryMath, name="tensor.sqrt"):
         %r = tensor.sqrt %x : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.ONCE
+    on_floats = scalar_math.Sqrt
     f = staticmethod(np.sqrt)
 
     def partial(self, ct: Value) -> Value:
         return ct * 0.5 / self.result
 
 
-class Rsqrt(UnaryMath, name="tensor.rsqrt"):
+class Rsqrt(Transcendental, name="tensor.rsqrt"):
     """result[i] = 1 / sqrt(x[i])
 
         %r = tensor.rsqrt %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(lambda x: 1 / np.sqrt(x))
 
     def partial(self, ct: Value) -> Value:
         return ct * -0.5 * (self.result * self.result * self.result)
 
 
-class Sin(UnaryMath, name="tensor.sin"):
+class Sin(Transcendental, name="tensor.sin"):
     """result[i] = sin(x[i])
 
         %r = tensor.sin %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.sin)
 
     def partial(self, ct: Value) -> Value:
         return ct * Cos(self.x).result
 
 
-class Cos(UnaryMath, name="tensor.cos"):
+class Cos(Transcendental, name="tensor.cos"):
     """result[i] = cos(x[i])
 
         %r = tensor.cos %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.cos)
 
     def partial(self, ct: Value) -> Value:
         return -(ct * Sin(self.x).result)
 
 
-class Atan(UnaryMath, name="tensor.atan"):
+class Atan(Transcendental, name="tensor.atan"):
     """result[i] = atan(x[i])
 
         %r = tensor.atan %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arctan)
 
     def partial(self, ct: Value) -> Value:
         return ct / (1 + self.x * self.x)
 
 
-class Tanh(UnaryMath, name="tensor.tanh"):
+class Tanh(Transcendental, name="tensor.tanh"):
     """result[i] = tanh(x[i])
 
         %r = tensor.tanh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.tanh)
 
     def partial(self, ct: Value) -> Value:
@@ -303,39 +342,36 @@ def _sigmoid(x: Any) -> Any:
     return np.where(x >= 0, 1, small) / (1 + small)
 
 
-class Sigmoid(UnaryMath, name="tensor.sigmoid"):
+class Sigmoid(Transcendental, name="tensor.sigmoid"):
     """result[i] = 1 / (1 + e^-x[i])
 
         %r = tensor.sigmoid %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(_sigmoid)
 
     def partial(self, ct: Value) -> Value:
         return ct * (self.result * (1 - self.result))
 
 
-class Erf(UnaryMath, name="tensor.erf"):
+class Erf(Transcendental, name="tensor.erf"):
     """result[i] = 2/sqrt(pi) * integral from 0 to x[i] of e^(-t^2) dt
 
         %r = tensor.erf %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.vectorize(math.erf, otypes=[np.float64]))
 
     def partial(self, ct: Value) -> Value:
         return ct * (Exp(-(self.x * self.x)).result * (2 / math.sqrt(math.pi)))
 
 
-class Erfc(UnaryMath, name="tensor.erfc"):
+class Erfc(Transcendental, name="tensor.erfc"):
     """result[i] = 1 - erf(x[i]) = 2/sqrt(pi) * integral from x[i] to infinity of e^(-t^2) dt
 
         %r = tensor.erfc %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.vectorize(math.erfc, otypes=[np.float64]))
 
     def partial(self, ct: Value) -> Value:
@@ -345,7 +381,8 @@ class Erfc(UnaryMath, name="tensor.erfc"):
 class _Step(UnaryMath):
     """A function that is constant between jumps, and its derivative zero."""
 
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.NONE
 
     def partial(self, ct: Value) -> None:
         return None
@@ -357,6 +394,7 @@ class Floor(_Step, name="tensor.floor"):
         %r = tensor.floor %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.Floor
     f = staticmethod(np.floor)
 
 
@@ -366,6 +404,7 @@ class Ceil(_Step, name="tensor.ceil"):
         %r = tensor.ceil %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.Ceil
     f = staticmethod(np.ceil)
 
 
@@ -375,6 +414,7 @@ class Round(_Step, name="tensor.round"):
         %r = tensor.round %x : tensor<3xf32>
     """
 
+    on_floats = scalar_math.RoundEven
     f = staticmethod(np.rint)
 
 
@@ -384,7 +424,8 @@ class Reciprocal(UnaryMath, name="tensor.reciprocal"):
         %r = tensor.reciprocal %x : tensor<3xf32>
     """
 
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.ONCE
     f = staticmethod(lambda x: np.ones((), x.dtype) / x)
 
     def partial(self, ct: Value) -> Value:
@@ -398,6 +439,8 @@ class LogicalNot(Unary, name="tensor.logical_not"):
     """
 
     accepts = ("bool",)
+    cost = Cost.CHEAP
+    rounding = Rounding.NONE
     f = staticmethod(np.logical_not)
 
 
@@ -408,7 +451,8 @@ class IsNan(Unary, name="tensor.isnan"):
     """
 
     accepts = ("float",)
-    exact = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.NONE
     f = staticmethod(np.isnan)
 
     def result_dtype(self, dtype: ScalarType) -> ScalarType:
@@ -421,7 +465,7 @@ def elementwise_of_splats(op: Elementwise) -> Value | None:
     """f(full(a), full(b)) == full(f(a, b)), for floats where f is correctly rounded"""
     numbers = [splat(v) for v in op.operands]
     type = op.result.type
-    if any(n is None for n in numbers) or (not op.exact and kind(op.operands[0].type.dtype) == "float"):
+    if any(n is None for n in numbers) or (not op.is_correctly_rounded and kind(op.operands[0].type.dtype) == "float"):
         return None
     number = np.asarray(op.ref(*numbers))
     return None if _is_nan(number) else Full(number.item(), type.shape, type.dtype).result

@@ -20,6 +20,7 @@ from mlc.dialects.tensor.base import (
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
@@ -34,6 +35,10 @@ class _Pick(TensorOp):
     indices: Value
     axis: int
     format = "$x `,` $indices attr-dict `:` functional-type"
+    cost = Cost.CHEAP
+    iteration = Iteration.INDEXED
+    moves_elements = False
+    checked_operand = 1
 
     def operand_types(self) -> tuple[TensorType, TensorType]:
         x, indices = self.tensors()

@@ -11,6 +11,7 @@ import numpy as np
 from mlc.dialects.tensor.base import TensorOp, shape_text
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, single
 from mlc.dialects.tensor.stages import Stages
+from mlc.dialects.tensor.traits import HostOp, Iteration
 from mlc.ir.affine import AffineMap, dim
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.sizes import Dim
@@ -43,7 +44,7 @@ class Yield(Op, name="tensor.yield", terminator=True, pure=False):
     format = "$values attr-dict `:` type($values)"
 
 
-class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
+class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     """results = body(ins); with buffers: outs[...] = body(ins)
 
     Before bufferization `ins` are tensors, there are no `outs`, and the results are tensors. After it, both are
@@ -120,6 +121,8 @@ class Kernel(Op, name="tensor.kernel", isolated=True, pure=False):
         for op in self.body.block:
             first = max((known[v] for v in op.operands), default=0)
             stage = op.attrs.get("stage")
+            if stage is None and isinstance(op, TensorOp) and op.iteration is Iteration.REDUCE:
+                op.fail("has no stage; write stage = 0 where the kernel has one", code="MLC0144")
             if stage is not None and not first <= stage < self.stages:
                 op.fail(f"is of stage {stage}, but what it reads is known in stage {first} of {self.stages}",
                         code="MLC0144")

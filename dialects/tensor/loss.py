@@ -82,6 +82,7 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
     axis: int
     reduction: str = "mean"
     format = "$logits `,` $labels attr-dict `:` functional-type"
+    checked_operand = 1
 
     def infer(self) -> TensorType:
         x, labels = self.tensors()

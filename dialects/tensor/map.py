@@ -9,6 +9,7 @@ import numpy as np
 
 from mlc.dialects.tensor.base import TensorOp, broadcast, broadcasting, kind, pointwise_maps
 from mlc.dialects.tensor.kernel import Yield
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Block, Region, Value, at_end
 from mlc.ir.types import IntType, TensorType, to_numpy
 
@@ -29,6 +30,10 @@ class Map(TensorOp, name="tensor.map", isolated=True):
     xs: tuple[Value, ...]
     body: Region
     vmap = broadcasting
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.POINTWISE
+    moves_elements = False
+    checked_operand = None
     operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:

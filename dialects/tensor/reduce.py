@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mlc.dialects import tensor
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -26,11 +27,11 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.orders import lanes, reduce_in_order
-from mlc.dialects.tensor.source import int_range
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType, f64, to_numpy
+from mlc.ir.types import TensorType, f64, to_numpy
 
 
 class Reduce(TensorOp):
@@ -42,9 +43,13 @@ class Reduce(TensorOp):
     x: Value
     axes: tuple[int, ...]
     order: str | None = None
+    combines: ClassVar[str]                  # the name of the combining kind, for any element type
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     vmap = along_axes
-    iterator = "reduction"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.REDUCE
+    moves_elements = False
+    checked_operand = None
 
     def iteration_domain(self) -> IterationDomain:
         return IterationDomain(self.x.type.shape, self.axes)
@@ -65,9 +70,18 @@ class Reduce(TensorOp):
             lanes(self.order)
         return source.with_shape(d for i, d in enumerate(source.shape) if i not in self.axes)
 
+    @property
+    def combining(self) -> CombiningKind:
+        return CombiningKind.of(self.combines, self.x.type.dtype)
+
+    @property
+    def is_order_independent(self) -> bool:
+        """Whether every order of the elements gives the same."""
+        return self.combining.is_associative(self.x.type.dtype)
+
     def identity(self) -> float | int | bool:
-        """What combining with changes nothing; the result where there is nothing to combine."""
-        raise NotImplementedError
+        """The identity element of the reduction: its result where there is nothing to combine."""
+        return self.combining.identity(self.x.type.dtype)
 
     def spread(self, v: Value) -> Value:
         """A value of the result's shape, repeated along the axes to the shape of x."""
@@ -75,26 +89,23 @@ class Reduce(TensorOp):
         return broadcast_to(keep_axes(v, self.axes, shape), shape)
 
     def fold(self) -> Value | Array | None:
-        exact = kind(self.x.type.dtype) != "float" or isinstance(self, _ReduceExtremum)
-        arrays = self.constants() if exact else None
+        arrays = self.constants() if self.is_order_independent else None
         return None if arrays is None else np.asarray(self.ref(*arrays))
 
 
 class _ReduceArithmetic(Reduce):
     """A sum or a product: its value depends on the order."""
 
-    combine: ClassVar[np.ufunc]
-
     def ref(self, x: Any) -> Array:
-        dtype = self.x.type.dtype
+        dtype, ufunc = self.x.type.dtype, self.combining.ufunc
         with np.errstate(all="ignore"):
             if kind(dtype) != "float":
-                return np.asarray(self.combine.reduce(x, self.axes, dtype=to_numpy(dtype)))
+                return np.asarray(ufunc.reduce(x, self.axes, dtype=to_numpy(dtype)))
             if self.order is None:
-                wide = self.combine.reduce(np.asarray(rounded(x, f64), order="C"), self.axes, initial=self.identity())
+                wide = ufunc.reduce(np.asarray(rounded(x, f64), order="C"), self.axes, initial=self.identity())
                 return rounded(wide, dtype)
             wide = rounded(x, accumulator(dtype))
-            return rounded(reduce_in_order(wide, self.axes, self.order, self.combine, self.identity()), dtype)
+            return rounded(reduce_in_order(wide, self.axes, self.order, ufunc, self.identity()), dtype)
 
 
 class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
@@ -103,10 +114,7 @@ class ReduceSum(_ReduceArithmetic, name="tensor.reduce_sum"):
         %r = tensor.reduce_sum %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
-    combine = np.add
-
-    def identity(self) -> float:
-        return 0.0
+    combines = "add"
 
     def vjp(self, ct: Value) -> list[Value | None]:
         return [self.spread(ct)]
@@ -118,10 +126,7 @@ class ReduceProd(_ReduceArithmetic, name="tensor.reduce_prod"):
         %r = tensor.reduce_prod %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
-    combine = np.multiply
-
-    def identity(self) -> float:
-        return 1.0
+    combines = "mul"
 
     def vjp(self, ct: Value) -> list[Value | None]:
         """The product of the other elements: result / x, and where x = 0, by the number of zeros:
@@ -145,13 +150,12 @@ class _ReduceExtremum(Reduce):
     """The greatest or the smallest: the same in every order. The cotangent is divided evenly among those that tie."""
 
     accepts = ("bool", "int", "float")
-    combine: ClassVar[np.ufunc]
     wins: ClassVar[bool]                     # which of the two zeros is the result where both occur: -0.0 or not
 
     def ref(self, x: Any) -> Array:
         x = np.asarray(x)
         with np.errstate(all="ignore"):
-            result = np.asarray(self.combine.reduce(x, self.axes, initial=np.array(self.identity(), x.dtype)))
+            result = np.asarray(self.combining.ufunc.reduce(x, self.axes, initial=np.array(self.identity(), x.dtype)))
             if kind(self.x.type.dtype) == "float":
                 signs = np.where(x == 0, np.signbit(x), not self.wins)
                 pick = np.logical_or if self.wins else np.logical_and
@@ -171,11 +175,8 @@ class ReduceMax(_ReduceExtremum, name="tensor.reduce_max"):
         %r = tensor.reduce_max %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
-    combine = np.maximum
+    combines = "max"
     wins = False
-
-    def identity(self) -> float | int:
-        return lowest(self.x.type.dtype)
 
 
 class ReduceMin(_ReduceExtremum, name="tensor.reduce_min"):
@@ -184,19 +185,14 @@ class ReduceMin(_ReduceExtremum, name="tensor.reduce_min"):
         %r = tensor.reduce_min %x {axes = [1]} : (tensor<Bx3xf32>) -> tensor<Bxf32>
     """
 
-    combine = np.minimum
+    combines = "min"
     wins = True
-
-    def identity(self) -> float | int:
-        return highest(self.x.type.dtype)
 
 
 class _ReduceBool(Reduce):
     accepts = ("bool",)
-    combine: ClassVar[np.ufunc]
-
     def ref(self, x: Any) -> Array:
-        return np.asarray(self.combine.reduce(x, self.axes))
+        return np.asarray(self.combining.ufunc.reduce(x, self.axes))
 
 
 class ReduceAny(_ReduceBool, name="tensor.reduce_any"):
@@ -205,10 +201,7 @@ class ReduceAny(_ReduceBool, name="tensor.reduce_any"):
         %r = tensor.reduce_any %x {axes = [1]} : (tensor<Bx3xi1>) -> tensor<Bxi1>
     """
 
-    combine = np.logical_or
-
-    def identity(self) -> bool:
-        return False
+    combines = "or"
 
 
 class ReduceAll(_ReduceBool, name="tensor.reduce_all"):
@@ -217,20 +210,7 @@ class ReduceAll(_ReduceBool, name="tensor.reduce_all"):
         %r = tensor.reduce_all %x {axes = [1]} : (tensor<Bx3xi1>) -> tensor<Bxi1>
     """
 
-    combine = np.logical_and
-
-    def identity(self) -> bool:
-        return True
-
-
-def lowest(dtype: ScalarType) -> float | int:
-    """What no number of the type is less than."""
-    return -np.inf if kind(dtype) == "float" else int_range(dtype)[0]
-
-
-def highest(dtype: ScalarType) -> float | int:
-    """What no number of the type is greater than."""
-    return np.inf if kind(dtype) == "float" else int_range(dtype)[1]
+    combines = "and"
 
 
 # -- rewrites ---------------------------------------------------------------------------------------------------------

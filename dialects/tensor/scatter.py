@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from mlc.dialects import arith, tensor
+from mlc.dialects import tensor
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
@@ -28,12 +29,13 @@ from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
 
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "set": lambda old, new: new, "add": np.add, "mul": np.multiply, "max": arith._maximum, "min": arith._minimum}
+UPDATES = ("set", "add", "mul", "max", "min")
+"""What an update may do: replace what is there, or be combined with it."""
 
 
 class Scattering(TensorOp):
@@ -49,8 +51,15 @@ class Scattering(TensorOp):
     axis: int
     kind: str = "add"
     format = "$x `,` $indices `,` $updates attr-dict `:` functional-type"
+    cost = Cost.EXPENSIVE
+    iteration = Iteration.SCATTER
+    moves_elements = False
+    checked_operand = 1
 
-    iterator = "scatter"
+    @property
+    def combining(self) -> CombiningKind | None:
+        """How an update is combined with what is there; None if it replaces it."""
+        return None if self.kind == "set" else CombiningKind.of(self.kind, self.x.type.dtype)
 
     def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
         return domain.points
@@ -65,8 +74,8 @@ class Scattering(TensorOp):
             self.refuse(f"the indices have {indices.dtype} elements, not integers", "MLC0113")
         if x.dtype != updates.dtype:
             self.refuse(f"element types differ: {x.dtype} and {updates.dtype}", "MLC0112")
-        if self.kind not in COMBINE:
-            self.refuse(f"{self.kind} is none of {', '.join(COMBINE)}", "MLC0116")
+        if self.kind not in UPDATES:
+            self.refuse(f"{self.kind} is none of {', '.join(UPDATES)}", "MLC0116")
         if kind(x.dtype) == "bool" and self.kind != "set":
             self.refuse(f"{self.kind} does not work on i1, only on int and float elements", "MLC0113")
         self.check_axis(self.axis, x.rank)
@@ -78,7 +87,8 @@ class Scattering(TensorOp):
         out = np.moveaxis(np.array(x, wide), self.axis, 0)
         with np.errstate(all="ignore"):
             for k, row in zip(at, np.moveaxis(np.asarray(updates, wide), self.axis, 0)):
-                out[k, *others] = COMBINE[self.kind](out[k, *others], row)
+                old = out[k, *others]
+                out[k, *others] = row if self.combining is None else self.combining.combine(old, row)
         return rounded(np.moveaxis(out, 0, self.axis), self.x.type.dtype)
 
     # -- derivatives, in terms of reading at the positions ---------------------------------------------------------

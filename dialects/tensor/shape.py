@@ -33,6 +33,7 @@ from mlc.dialects.tensor.iteration import (
     moved,
 )
 from mlc.dialects.tensor.source import Full, check_shape
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
@@ -49,6 +50,7 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
+    iteration = Iteration.VIEW
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -61,21 +63,25 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     def compute(self, size: Any, x: Any) -> Array:
         return np.reshape(x, [size(d) for d in self.shape])
 
+    @property
+    def cost(self) -> Cost:  # type: ignore[override]
+        """Axes of size 1 come and go for nothing; any other reshape is a view of memory, and that has to be written."""
+        return Cost.FREE if self.moves_elements else Cost.CHEAP
+
+    @property
+    def moves_elements(self) -> bool:  # type: ignore[override]
+        return long_axes(self.x.type.shape) == long_axes(self.shape)
+
     def vjp(self, ct: Value) -> list[Value | None]:
         return [reshape(ct, self.x.type.shape)]
 
     def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return reshape(operands[0], (lanes, *self.shape))
 
-    @property
-    def only_unit_axes(self) -> bool:
-        """Whether it adds and drops axes of size 1 and does nothing else."""
-        return long_axes(self.x.type.shape) == long_axes(self.shape)
-
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Axes of one element are read at 0, and others in order; else the index counts the same elements."""
         old = self.x.type.shape
-        if self.only_unit_axes:
+        if self.moves_elements:
             rest = (e for e, n in zip(at, self.shape) if n != 1)
             return [tuple(0 if n == 1 else next(rest) for n in old)]
         known = [e for e in at if e is not None]
@@ -90,6 +96,8 @@ class Transpose(CopyOp, name="tensor.transpose"):
 
     x: Value
     perm: tuple[int, ...]
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -119,6 +127,8 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     x: Value
     shape: tuple[Dim, ...]
     spelled = ("shape",)
+    cost = Cost.FREE
+    moves_elements = True
     operand_maps = pointwise_maps
 
     def infer(self) -> TensorType:
@@ -151,6 +161,8 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
     starts: tuple[Dim, ...]
     stops: tuple[Dim, ...]
     steps: tuple[int, ...]
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()
@@ -220,6 +232,8 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
     high: tuple[Dim, ...]
     interior: tuple[int, ...]
     format = "$x `,` $value attr-dict `:` functional-type"
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, value = self.tensors()
@@ -279,6 +293,8 @@ class Concat(CopyOp, name="tensor.concat"):
     xs: tuple[Value, ...]
     axis: int
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         types = self.tensors()
@@ -321,6 +337,8 @@ class Reverse(CopyOp, name="tensor.reverse"):
     x: Value
     axes: tuple[int, ...]
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def infer(self) -> TensorType:
         source, = self.tensors()

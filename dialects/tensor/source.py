@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.tensor.base import Array, SizedOp, TensorOp, TypedOp, cast, kind, rounded
+from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import OPERATORS, Op, Value
 from mlc.ir.printer import float_text, quote
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType, from_numpy, i64, index, to_numpy
+from mlc.ir.types import ScalarType, TensorType, from_numpy, i64, index, int_range, to_numpy
 
 if TYPE_CHECKING:
     from mlc.ir.parser import Parser
@@ -27,9 +28,17 @@ class Constant(TensorOp, name="tensor.constant"):
 
     value: Array
     format = "$value attr-dict"
+    iteration = Iteration.VIEW
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         return TensorType(self.value.shape, from_numpy(self.value.dtype))
+
+    @property
+    def cost(self) -> Cost:  # type: ignore[override]
+        """One number is part of the code that reads it; others stand in the program's data."""
+        return Cost.CHEAP if self.result.type.shape else Cost.FREE
 
     def ref(self) -> Array:
         return np.asarray(self.value)
@@ -44,6 +53,10 @@ class Full(SizedOp, name="tensor.full"):
     value: int | float | bool
     shape: tuple[Dim, ...]
     dtype: ScalarType
+    cost = Cost.FREE
+    iteration = Iteration.INDEXED
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         check_shape(self, self.shape)
@@ -98,6 +111,10 @@ class Iota(SizedOp, TypedOp, name="tensor.iota"):
     axis: int
     dtype: ScalarType
     spelled = ("shape", "dtype")
+    cost = Cost.FREE
+    iteration = Iteration.INDEXED
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         check_shape(self, self.shape)
@@ -119,6 +136,10 @@ class Size(SizedOp, name="tensor.size"):
 
     value: Dim
     dtype: ScalarType
+    cost = Cost.FREE
+    iteration = Iteration.INDEXED
+    moves_elements = False
+    checked_operand = None
 
     def infer(self) -> TensorType:
         check_dtype(self, self.dtype, "int")
@@ -156,14 +177,6 @@ def check_dtype(op: TensorOp, dtype: ScalarType, *kinds: str) -> None:
     """The element type is one of a tensor, and of one of the `kinds` if any are given."""
     if dtype == index or (kinds and kind(dtype) not in kinds):
         op.refuse(f"has no form for element type {dtype}", "MLC0113")
-
-
-def int_range(dtype: ScalarType) -> tuple[int, int]:
-    """The smallest and the greatest number of an integer type or bool."""
-    if dtype.is_bool:
-        return 0, 1
-    info = np.iinfo(to_numpy(dtype))
-    return int(info.min), int(info.max)
 
 
 def fits(number: int | float | bool, dtype: ScalarType) -> bool:

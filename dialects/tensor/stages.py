@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from mlc.dialects.tensor.base import TensorOp
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps
+from mlc.dialects.tensor.traits import Iteration
 from mlc.ir import sizes
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim
@@ -39,8 +40,8 @@ class Stages:
         self.body, self.domain, self.maps, self.count, self.stores = body, domain, maps, count, stores
         self.outputs = body.terminator.operands
         ops = [op for op in body if isinstance(op, TensorOp)]
-        self.reduces: list[Any] = [op for op in ops if op.iterator == "reduction" and "stage" in op.attrs]
-        self.scans: list[Any] = [op for op in ops if op.iterator == "scan"]
+        self.reduces: list[Any] = [op for op in ops if op.iteration is Iteration.REDUCE]
+        self.scans: list[Any] = [op for op in ops if op.iteration is Iteration.SCAN]
         self.materialized: dict[Value, Materialized] = {}
         for op in reversed(list(body)):
             if (place := op.attrs.get("materialize")) is not None:
@@ -54,7 +55,7 @@ class Stages:
 
     def reduced(self, stage: int) -> list[Any]:
         """The reductions of a stage."""
-        return [op for op in self.reduces if op.attrs["stage"] == stage]
+        return [op for op in self.reduces if op.attrs.get("stage") == stage]
 
     def scanned(self, stage: int) -> list[Any]:
         """The cumulative operations that a stage needs, each after those that it reads."""

@@ -6,43 +6,41 @@ import numpy as np
 
 from mlc.dialects.tensor.base import full
 from mlc.dialects.tensor.binary import BinaryMath, Hypot, one_at_zero
-from mlc.dialects.tensor.elementwise import Rsqrt, UnaryMath
+from mlc.dialects.tensor.elementwise import Rounding, Rsqrt, Transcendental
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import Value
 
 
-class Tan(UnaryMath, name="tensor.tan"):
+class Tan(Transcendental, name="tensor.tan"):
     """result[i] = tan(x[i])
 
         %r = tensor.tan %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.tan)
 
     def partial(self, ct: Value) -> Value:
         return ct * (self.result * self.result + 1)
 
 
-class Asin(UnaryMath, name="tensor.asin"):
+class Asin(Transcendental, name="tensor.asin"):
     """result[i] = the y in [-pi/2, pi/2] with sin(y) = x[i]; NaN where |x[i]| > 1
 
         %r = tensor.asin %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arcsin)
 
     def partial(self, ct: Value) -> Value:
         return ct * Rsqrt((1 - self.x) * (1 + self.x)).result
 
 
-class Acos(UnaryMath, name="tensor.acos"):
+class Acos(Transcendental, name="tensor.acos"):
     """result[i] = the y in [0, pi] with cos(y) = x[i]; NaN where |x[i]| > 1
 
         %r = tensor.acos %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arccos)
 
     def partial(self, ct: Value) -> Value:
@@ -56,7 +54,8 @@ class Atan2(BinaryMath, name="tensor.atan2"):
     """
 
     accepts = ("float",)
-    wide = True
+    cost = Cost.EXPENSIVE
+    rounding = Rounding.WIDE
     f = staticmethod(np.arctan2)
 
     def partials(self, ct: Value) -> tuple[Value, Value]:
@@ -64,65 +63,60 @@ class Atan2(BinaryMath, name="tensor.atan2"):
         return ct * (self.rhs / distance / distance), -(ct * (self.lhs / distance / distance))
 
 
-class Sinh(UnaryMath, name="tensor.sinh"):
+class Sinh(Transcendental, name="tensor.sinh"):
     """result[i] = (e^x[i] - e^-x[i]) / 2
 
         %r = tensor.sinh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.sinh)
 
     def partial(self, ct: Value) -> Value:
         return ct * Cosh(self.x).result
 
 
-class Cosh(UnaryMath, name="tensor.cosh"):
+class Cosh(Transcendental, name="tensor.cosh"):
     """result[i] = (e^x[i] + e^-x[i]) / 2
 
         %r = tensor.cosh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.cosh)
 
     def partial(self, ct: Value) -> Value:
         return ct * Sinh(self.x).result
 
 
-class Asinh(UnaryMath, name="tensor.asinh"):
+class Asinh(Transcendental, name="tensor.asinh"):
     """result[i] = the y with sinh(y) = x[i]
 
         %r = tensor.asinh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arcsinh)
 
     def partial(self, ct: Value) -> Value:
         return ct / Hypot(self.x, full(1, self.x)).result
 
 
-class Acosh(UnaryMath, name="tensor.acosh"):
+class Acosh(Transcendental, name="tensor.acosh"):
     """result[i] = the y >= 0 with cosh(y) = x[i]; NaN where x[i] < 1
 
         %r = tensor.acosh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arccosh)
 
     def partial(self, ct: Value) -> Value:
         return ct * (Rsqrt(self.x - 1).result * Rsqrt(self.x + 1).result)
 
 
-class Atanh(UnaryMath, name="tensor.atanh"):
+class Atanh(Transcendental, name="tensor.atanh"):
     """result[i] = the y with tanh(y) = x[i]; NaN where |x[i]| > 1
 
         %r = tensor.atanh %x : tensor<3xf32>
     """
 
-    wide = True
     f = staticmethod(np.arctanh)
 
     def partial(self, ct: Value) -> Value:

@@ -10,6 +10,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
+from mlc.dialects.tensor.traits import Cost
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -27,6 +28,8 @@ class _Window(SizedOp, CopyOp):
     x: Value
     axis: int
     vmap = along_axes
+    cost = Cost.CHEAP
+    moves_elements = True
 
     def windows_in(self, n: Dim, size: Dim, stride: int, dilation: int) -> Dim:
         """How many windows there are in an axis of size n."""
@@ -53,7 +56,7 @@ def in_window(i: Dim | None, j: Dim | None, stride: int, dilation: int) -> Dim |
     return None if i is None or j is None else i * stride + j * dilation
 
 
-def positions(windows: int, size: int, stride: int, dilation: int) -> Array:
+def window_positions(windows: int, size: int, stride: int, dilation: int) -> Array:
     """Where element j of window i lies, for each [i, j]."""
     return np.arange(windows)[:, None] * stride + np.arange(size) * dilation
 
@@ -81,7 +84,7 @@ class Windows(_Window, name="tensor.windows"):
 
     def compute(self, size: Any, x: Any) -> Array:
         windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
-        return np.take(x, positions(windows, inside, self.stride, self.dilation), self.axis)
+        return np.take(x, window_positions(windows, inside, self.stride, self.dilation), self.axis)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         i, j = at[self.axis: self.axis + 2]
@@ -115,7 +118,7 @@ class Place(_Window, name="tensor.place"):
     def compute(self, size: Any, x: Any) -> Array:
         out = np.zeros([size(d) for d in self.result.type.shape], x.dtype)
         windows, inside = x.shape[self.axis: self.axis + 2]
-        at = positions(windows, inside, self.stride, self.dilation)
+        at = window_positions(windows, inside, self.stride, self.dilation)
         np.moveaxis(out, (self.axis, self.axis + 1), (0, 1))[at, np.arange(inside)] = np.moveaxis(
             x, (self.axis, self.axis + 1), (0, 1))
         return out
@@ -143,7 +146,7 @@ class Pick(_Window, name="tensor.pick"):
 
     def compute(self, size: Any, x: Any) -> Array:
         windows, inside = (size(d) for d in self.result.type.shape[self.axis: self.axis + 2])
-        at = positions(windows, inside, self.stride, self.dilation)
+        at = window_positions(windows, inside, self.stride, self.dilation)
         front = np.moveaxis(x, (self.axis, self.axis + 1), (0, 1))
         return np.moveaxis(front[at, np.arange(inside)], (0, 1), (self.axis, self.axis + 1))
 

@@ -44,7 +44,7 @@ def _positions(mask: Tracer) -> Tracer:
     ones = cast(mask, i64)
     trace = current()
     count = trace.local(tracer(R.sum(ones)))
-    rank = emit(T.Cumulative, ones, "sum", 0) - 1
+    rank = emit(T.Cumulative, ones, "add", 0) - 1
     rows = trace.counts.new(count, total)
     place = E.where(mask, rank, tracer(total))
     line = emit(T.Iota, (total,), 0, i64)
@@ -131,7 +131,7 @@ def _groups(x: Tracer, at: int, inverse: bool, counts: bool) -> list[Tracer]:
     new = tracer(E.logical_or(differs, E.eq(line, 0)))
     first = picked(new)
     out = [emit(T.Take, x, first, at)]
-    number_of = emit(T.Cumulative, cast(new, i64), "sum", 0) - 1
+    number_of = emit(T.Cumulative, cast(new, i64), "add", 0) - 1
     if inverse:
         out.append(number_of)
     if counts:

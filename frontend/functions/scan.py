@@ -27,13 +27,13 @@ def _running(kind: str, input: Operand, dim: int, dtype: DTypeLike) -> Tensor:
 @operation()
 def cumsum(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
     """result[i] = the sum of input[0] to input[i] along `dim`; integers are summed as int64"""
-    return _running("sum", input, dim, dtype)
+    return _running("add", input, dim, dtype)
 
 
 @operation()
 def cumprod(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
     """result[i] = the product of input[0] to input[i] along `dim`; integers are multiplied as int64"""
-    return _running("prod", input, dim, dtype)
+    return _running("mul", input, dim, dtype)
 
 
 def _extremes(kind: str, input: Operand, dim: int) -> ValuesAndIndices:

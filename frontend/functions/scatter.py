@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlc.dialects import tensor as T
+from mlc.dialects.combining import CombiningKind
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index import from_the_front, known_integers
@@ -92,13 +93,9 @@ def _kind(reduce: str) -> str:
 
 
 def _neutral(reduce: str, x: Tracer) -> Tracer:
-    """What combining with changes nothing."""
-    from mlc.dialects.tensor.reduce import highest, lowest
-    dtype = x.type.dtype
-    numbers = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest(dtype), "amin": highest(dtype)}
-    if reduce not in numbers:
-        _kind(reduce)
-    return full(numbers[reduce], x)
+    """The identity element of a reduction; that of the mean is the sum's."""
+    kind = CombiningKind.of("add" if reduce == "mean" else _kind(reduce), x.type.dtype)
+    return full(kind.identity(x.type.dtype), x)
 
 
 def _hit(x: Tracer, at: int, index: Operand) -> Tensor:

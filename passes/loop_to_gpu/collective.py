@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from mlc.dialects import arith, gpu, loop, memref, scf
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Value, at_end
 from mlc.ir.types import MemRefType, f32, i1, i32
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.nest import Point
 
 
@@ -29,7 +29,7 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
         parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
                  for offset in range(low.kernel.tile[op.dim])]
         while half := len(parts) // 2:
-            parts = [COMBINERS[op.kind](a, b) for a, b in zip(parts[:half], parts[half:])]
+            parts = [CombiningKind(op.kind).emit(a, b) for a, b in zip(parts[:half], parts[half:])]
         return parts[0]
 
     low.define(op.result, tree)
@@ -39,7 +39,7 @@ def across_threads(low: Threads, x: Value, kind: str) -> Value:
     """The lanes of all threads of a block as one, for each of them."""
     if x.type == i1:                                 # which has no place in memory
         return arith.TruncI(across_threads(low, arith.ExtUI(x, i32).result, kind), i1).result
-    combine, lanes = COMBINERS[kind], low.lanes_across
+    combine, lanes = CombiningKind(kind).emit, low.lanes_across
     if lanes > WARP:
         x = _in_memory(low, x, kind, lanes)
     width, half = arith.constant(min(WARP, lanes), i32), min(WARP, lanes) // 2
@@ -72,7 +72,7 @@ def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
         gpu.Barrier()
         branch = scf.branch(arith.CmpI("slt", lane, half).result, [x.type])
         with at_end(branch.then_body.block):
-            scf.Yield((COMBINERS[kind](x, memref.Load(room, (lane,)).result),))
+            scf.Yield((CombiningKind(kind).emit(x, memref.Load(room, (lane,)).result),))
         with at_end(branch.else_body.block):
             scf.Yield((x,))
         x = branch.results[0]

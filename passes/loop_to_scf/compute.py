@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlc.dialects import arith, loop, math, vector
+from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value, builder, located
 from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1, i32
-from mlc.passes.loop_to_scf.combiners import COMBINERS
 from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
 from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
 
@@ -62,7 +62,7 @@ def _apply(low: Lowering, op: Op, values: dict[Value, Value]) -> None:
 def _reduce(low: Lowering, op: loop.Reduce) -> None:
     if op.dim != low.scope.vector:
         op.fail("the lanes that it combines lie in vector registers: `vector` is their dimension", code="MLC0171")
-    combine = COMBINERS[op.kind]
+    combine = CombiningKind(op.kind).emit
     offsets = sorted({p[op.dim] for p in low.points(op.x.type.dims)})
 
     def tree(point: Point) -> Value:
@@ -94,7 +94,7 @@ def _fold(low: Lowering, op: loop.Fold) -> None:
             x = low.part(op.x, _moved(point, op.dim, k))
             if low.in_lanes(op.result.type.dims):
                 acc, x = low.spread(acc), low.spread(x)
-            acc = COMBINERS[op.kind](acc, x)
+            acc = CombiningKind(op.kind).emit(acc, x)
         return acc
 
     low.define(op.result, chain)
@@ -111,7 +111,7 @@ def _scan(low: Lowering, op: loop.Scan) -> None:
         acc, x = steps[_moved(point, op.dim, k - 1)] if k else low.part(op.acc, point), low.part(op.x, point)
         if low.in_lanes(op.result.type.dims):
             acc, x = low.spread(acc), low.spread(x)
-        steps[point] = COMBINERS[op.kind](acc, x)
+        steps[point] = CombiningKind(op.kind).emit(acc, x)
         return steps[point]
 
     low.define(op.result, step)

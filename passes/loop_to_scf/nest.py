@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from mlc.dialects import arith, loop, scf, vector
 from mlc.dialects.builtin import Module
+from mlc.dialects.combining import CombiningKind
 from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
@@ -16,7 +17,6 @@ from mlc.ir.core import Op, Value, at_end, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
 from mlc.passes.bufferize import SizeBuilder
-from mlc.passes.loop_to_scf.combiners import COMBINERS
 
 Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
@@ -177,7 +177,8 @@ class Lowering:
             length = size * run ** level
 
             def combined(carried: Sequence[Value], start: Dim, stop: Dim) -> list[Value]:
-                return [COMBINERS[kind](a, b) for kind, a, b in zip(kinds, carried, part(start, stop, level - 1))]
+                return [CombiningKind(kind).emit(a, b)
+                        for kind, a, b in zip(kinds, carried, part(start, stop, level - 1))]
 
             if isinstance(stop, int) and isinstance(start, int) and stop - start <= length:
                 return combined(inits, start, stop) if stop > start else inits

@@ -47,15 +47,12 @@ def _store(low: Lowering, op: memref.Store) -> None:
     llvm.Store(value, address_of(low, op, op.memref, op.indices), element(value.type).itemsize)
 
 
-ATOMIC = {"addi": "add", "minu": "umin"}
-"""What llvm.atomicrmw calls the kinds of memref.atomic_rmw."""
-
-
 @rule(memref.AtomicRMW)
 def _atomic(low: Lowering, op: memref.AtomicRMW) -> list[Value]:
     value = low.one(op.value)
     address = address_of(low, op, op.memref, op.indices)
-    return [llvm.AtomicRMW(address, value, bin_op=ATOMIC[op.kind], alignment=element(value.type).itemsize).result]
+    kind, alignment = op.KINDS[op.kind].llvm_atomic, element(value.type).itemsize
+    return [llvm.AtomicRMW(address, value, bin_op=kind, alignment=alignment).result]
 
 
 @rule(vector.Load)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mlc.dialects import arith, llvm, vector
+from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import VectorType, i32, i64
@@ -150,5 +151,5 @@ def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
         values = [widen(v, kind) for v in values]
     joined = _REDUCTIONS[op.kind](values[0]).result
     if op.acc is not None:
-        joined = _JOINS[vector.KINDS[op.kind]](joined, values[1]).result
+        joined = _JOINS[CombiningKind(op.kind).associative_op](joined, values[1]).result
     return [narrow(joined, kind) if is_narrow(kind) else joined]

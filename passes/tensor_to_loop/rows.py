@@ -12,13 +12,11 @@ from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.orders import lanes, run_length
 from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
+from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, Leaf
-from mlc.ir.types import IntType, ScalarType, i1
 from mlc.passes.fix_numerics import reduction_order
-from mlc.passes.spaces import is_exact
 from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, signless
-from mlc.passes.tensor_to_loop.scalar import combine, identity
+from mlc.passes.tensor_to_loop.scalar import identity
 
 
 class RowBuilder(KernelBuilder):
@@ -88,17 +86,19 @@ class RowBuilder(KernelBuilder):
         reduces, scans = self.stages.reduced(self.stage), self.stages.scanned(self.stage)
         span = tuple(range(self.last + (self.lanes > 1)))
         inits = []
-        for op in (*reduces, *scans):
+        accumulated: list[Reduce | tn.Cumulative] = [*reduces, *scans]
+        for op in accumulated:
             dtype = op.operands[0].type.dtype
-            inits.append(loop.Full(identity(reduction_of(op), dtype), TileType(span, signless(dtype))).result)
+            inits.append(loop.Full(identity(op.combining, dtype), TileType(span, signless(dtype))).result)
         block, outer = Block([v.type for v in inits]), dict(self.memo)
         with at_end(block, builder.loc):
             points = self.index_at(self.domain.points)
             ends = []
             for scan, acc in zip(scans, block.args[len(reduces):]):
                 x = self.value(scan.x, points, None)
-                self.memo[scan.result, points, None] = loop.Scan(acc, x, dim=self.last, kind=kind_of(scan)).result
-                ends.append(loop.Fold(acc, x, dim=self.last, kind=kind_of(scan)).result)
+                kind = scan.combining.value
+                self.memo[scan.result, points, None] = loop.Scan(acc, x, dim=self.last, kind=kind).result
+                ends.append(loop.Fold(acc, x, dim=self.last, kind=kind).result)
             kept = self.stages.stored_for_later(self.stage)
             for v, map in (*self.stages.roots(self.stage), *((v, self.domain.points) for v in kept)):
                 self.value(v, self.index_at(map), None)         # all are read before a store can change what they are
@@ -108,20 +108,20 @@ class RowBuilder(KernelBuilder):
             self.store_results(self.stage)
             loop.Yield((*steps, *ends))
         self.memo = outer
-        kinds = tuple(kind_of(op) for op in (*reduces, *scans)) if self.run else ()
+        kinds = tuple(op.combining.value for op in accumulated) if self.run else ()
         totals = loop.For(tuple(inits), Region(block), dim=self.last, run=len(kinds) and self.run, kinds=kinds).results
         for op, total in zip(reduces, totals):
-            found = loop.Reduce(total, dim=self.last, kind=kind_of(op)).result if self.lanes > 1 else total
+            found = loop.Reduce(total, dim=self.last, kind=op.combining.value).result if self.lanes > 1 else total
             self.memo[op.result, self.index_at(op.home(self.domain)), None] = found
 
     def step(self, op: Reduce, acc: Value, x: Value) -> Value:
         """The accumulator of a reduction with one more block of points in it."""
         if self.lanes == 1:
-            return loop.Fold(acc, x, dim=self.last, kind=kind_of(op)).result
-        neutral = identity(op.name, op.x.type.dtype)
+            return loop.Fold(acc, x, dim=self.last, kind=op.combining.value).result
+        neutral = identity(op.combining, op.x.type.dtype)
         inside = loop.InBounds(dim=self.last).result
         x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant(neutral, v.type)).result)
-        return self.map([acc, x], lambda a, b: combine(op.name, op.x.type.dtype, a, b))
+        return self.map([acc, x], op.combining.emit)
 
     def store_results(self, stage: int) -> None:
         """Store the results of a stage, or those that come after all of them."""
@@ -151,23 +151,9 @@ class RowBuilder(KernelBuilder):
         return self.memo[v, at, None]
 
 
-def reduction_of(op: Op) -> str:
-    """The reduction that a cumulative operation gives the steps of."""
-    return f"tensor.reduce_{op.kind}" if isinstance(op, tn.Cumulative) else op.name
-
-
 def order_of(reduces: Sequence[Reduce]) -> str:
     """The order in which a kernel goes through its rows: that of its sums; what is exact takes any."""
-    orders = {op.attrs.get("order") or "chain" for op in reduces if not is_exact(op)}
+    orders = {op.attrs.get("order") or "chain" for op in reduces if not op.is_order_independent}
     if not orders:
         orders = {reduction_order(op) for op in reduces}
     return min(orders, key=lanes)
-
-
-def kind_of(op: Op) -> str:
-    """The reduction as operations on tiles name it."""
-    dtype: ScalarType = op.operands[0].type.dtype
-    name = reduction_of(op).removeprefix("tensor.reduce_")
-    kind = {"sum": "add", "prod": "mul", "any": "or", "all": "and"}.get(name, name)
-    unsigned = isinstance(dtype, IntType) and (dtype.unsigned or dtype == i1)
-    return kind + "u" if kind in ("max", "min") and unsigned else kind

@@ -7,11 +7,12 @@ signless below the tensor level, so the tensor's element type chooses between si
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from mlc.dialects import arith, math
+from mlc.dialects.combining import CombiningKind
+from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.ir.core import Op, Value
-from mlc.ir.types import FloatType, IntType, ScalarType, f32, i1, to_numpy
+from mlc.ir.types import FloatType, IntType, ScalarType, f32, i1
 
 
 def scalar(op: Op, dtypes: Sequence[ScalarType], xs: Sequence[Value]) -> Value:
@@ -23,7 +24,10 @@ def scalar(op: Op, dtypes: Sequence[ScalarType], xs: Sequence[Value]) -> Value:
         return _compare(op.attrs["predicate"], dtypes[0], *xs)
     if name == "select":
         return arith.Select(*xs).result
-    table = _FLOAT if isinstance(dtypes[0], FloatType) else _INT
+    is_float = isinstance(dtypes[0], FloatType)
+    if isinstance(op, Elementwise) and (same := op.on_floats if is_float else op.on_integers) is not None:
+        return same(*xs).result
+    table = _FLOAT if is_float else _INT
     if name not in table:
         op.fail(f"has no scalar form for {dtypes[0]}", code="MLC0170")
     return table[name](dtypes[0], *xs)
@@ -39,10 +43,6 @@ def _is_unsigned(dtype: ScalarType) -> bool:
 
 def _choose(signed: type[Op], unsigned: type[Op]) -> Callable[..., Value]:
     return lambda t, *xs: (unsigned if _is_unsigned(t) else signed)(*xs).result
-
-
-def _op(cls: type[Op]) -> Callable[..., Value]:
-    return lambda t, *xs: cls(*xs).result
 
 
 def _float_sign(t: ScalarType, x: Value) -> Value:
@@ -142,22 +142,19 @@ def _int_pow(t: ScalarType, a: Value, b: Value) -> Value:
 
 
 _FLOAT: dict[str, Callable[..., Value]] = {
-    "neg": _op(arith.NegF), "abs": _op(math.AbsF), "sign": _float_sign, "sqrt": _op(math.Sqrt),
-    "floor": _op(math.Floor), "ceil": _op(math.Ceil), "round": _op(math.RoundEven),
+    "sign": _float_sign,
     "reciprocal": lambda t, x: arith.DivF(_const(1.0, x), x).result,
     "isnan": lambda t, x: arith.CmpF("uno", x, x).result, "logical_not": _logical_not,
-    "add": _op(arith.AddF), "sub": _op(arith.SubF), "mul": _op(arith.MulF), "div": _op(arith.DivF),
-    "maximum": _op(arith.MaximumF), "minimum": _op(arith.MinimumF),
 }
 _INT: dict[str, Callable[..., Value]] = {
     "neg": lambda t, x: arith.SubI(_const(0, x), x).result,
     "abs": lambda t, x: x if _is_unsigned(t) else math.AbsI(x).result, "sign": _int_sign,
     "floor": lambda t, x: x, "ceil": lambda t, x: x, "round": lambda t, x: x,
     "isnan": lambda t, x: arith.constant(False, i1), "logical_not": _logical_not, "not": _not,
-    "add": _op(arith.AddI), "sub": _op(arith.SubI), "mul": _op(arith.MulI), "floordiv": _int_floordiv,
+    "floordiv": _int_floordiv,
     "rem": _int_rem, "fmod": _int_fmod, "pow": _int_pow,
     "maximum": _choose(arith.MaxSI, arith.MaxUI), "minimum": _choose(arith.MinSI, arith.MinUI),
-    "and": _op(arith.AndI), "or": _op(arith.OrI), "xor": _op(arith.XorI), "shl": _shift(True), "shr": _shift(False),
+    "shl": _shift(True), "shr": _shift(False),
 }
 
 
@@ -220,32 +217,11 @@ def _float_to_int(x: Value, target: ScalarType) -> Value:
     return arith.Select(under, arith.constant(low, number.type), out).result
 
 
-_COMBINE = {"tensor.reduce_sum": "add", "tensor.reduce_prod": "mul", "tensor.reduce_max": "maximum",
-            "tensor.reduce_min": "minimum", "tensor.reduce_any": "or", "tensor.reduce_all": "and"}
+def identity(kind: CombiningKind, dtype: ScalarType) -> float | int | bool:
+    """The identity element of a combining kind as a signless number, as elements below the tensor level are."""
+    number = kind.identity(dtype)
+    return number - (1 << dtype.width) if _is_unsigned(dtype) and number >= 1 << (dtype.width - 1) and (
+        dtype != i1) else number
 
 
-def combine(name: str, dtype: ScalarType, a: Value, b: Value) -> Value:
-    """The combination of two elements in the reduction `name`."""
-    table = _FLOAT if isinstance(dtype, FloatType) else _INT
-    return table[_COMBINE[name]](dtype, a, b)
-
-
-def identity(name: str, dtype: ScalarType) -> Any:
-    """What combines with any element to that element."""
-    kind = _COMBINE[name]
-    if kind in ("add", "mul"):
-        number = int(kind == "mul")
-        return float(number) if isinstance(dtype, FloatType) else number
-    if kind in ("or", "and"):
-        return kind == "and"
-    if isinstance(dtype, FloatType):
-        return float("-inf") if kind == "maximum" else float("inf")
-    if dtype == i1:
-        return kind == "minimum"
-    import numpy as np
-    info = np.iinfo(to_numpy(dtype))
-    bound = int(info.min if kind == "maximum" else info.max)
-    return bound - (1 << dtype.width) if bound >= 1 << (dtype.width - 1) else bound
-
-
-__all__ = ["cast_scalar", "combine", "identity", "scalar"]
+__all__ = ["cast_scalar", "identity", "scalar"]

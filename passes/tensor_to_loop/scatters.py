@@ -12,7 +12,6 @@ from mlc.dialects.tensor.scatter import Scattering
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim
 from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder
-from mlc.passes.tensor_to_loop.scalar import combine
 
 
 class ScatterBuilder(KernelBuilder):
@@ -74,9 +73,9 @@ class ScatterBuilder(KernelBuilder):
         position, mask = self.gathered(op, op.indices, index, inside)
         new = self.value(op.updates, at, inside)
         where = self.row(position)
-        if op.kind != "set":
+        if op.combining is not None:
             old = self.load_from(out, dtype, where, mask)
-            new = self.map([old, new], lambda a, b: combine(_REDUCTION[op.kind], dtype, a, b))
+            new = self.map([old, new], op.combining.emit)
         self.store(new, dtype, out, where, mask)
 
     def fits(self) -> Value | None:
@@ -86,7 +85,3 @@ class ScatterBuilder(KernelBuilder):
             if (n := self.op.updates.type.shape[a]) != self.op.x.type.shape[a]:
                 inside = self.both(inside, self.compare("slt", loop.coordinate(d), n))
         return inside
-
-
-_REDUCTION = {kind: f"tensor.reduce_{name}" for kind, name in (
-    ("add", "sum"), ("mul", "prod"), ("max", "max"), ("min", "min"))}

@@ -91,7 +91,7 @@ class CallGenerator(Generator):
         if not x.type.rank or x.type.dtype == i1:
             return None
         return tn.Cumulative(x, axis=self.rng.randrange(x.type.rank), reverse=self.rng.random() < 0.4,
-                             kind=self.rng.choice(("sum", "prod", "max", "min"))).result
+                             kind=self.rng.choice(("add", "mul", "max", "min"))).result
 
     def scatter(self, x: Value) -> Value | None:
         """Few positions, so updates meet."""

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from mlc.dialects.tensor.linalg.matrices import MatrixOp
+from mlc.dialects.tensor.traits import FusionInterface, HostOp
 from mlc.ir.core import REGISTRY, Op, Value
 from mlc.ir.diag import Error
 from mlc.ir.fields import Field
@@ -19,21 +22,23 @@ from mlc.ir.sizes import Dim, sym
 from mlc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i32, i64
 
 WORDS = ("sum", "mean", "none", "prod", "max", "min", "add", "mul", "set", "eq", "ne", "lt", "le", "tanh")
-LEFT_OUT = frozenset({
-    "tensor.yield", "tensor.kernel", "tensor.map", "tensor.witness", "tensor.item", "tensor.from_scalar",
-    "tensor.extent", "tensor.fail_if", "tensor.constrain_size",
-    "tensor.take", "tensor.take_along", "tensor.scatter", "tensor.scatter_along", "tensor.cross_entropy",
-    "tensor.argmax", "tensor.argmin", "tensor.one_hot", "tensor.pick", "tensor.place", "tensor.search_sorted",
-    "tensor.cholesky", "tensor.eigh", "tensor.svd", "tensor.qr", "tensor.lu", "tensor.pinv", "tensor.solve",
-    "tensor.triangular_solve", "tensor.matrix_exp",
-})
-"""Operations that programs of any values do not hold: those that are no functions of tensors, those that refuse
-values, and decompositions, in which near arguments give results that are far apart."""
+LEFT_OUT = frozenset(f"tensor.{name}" for name in (
+    "map", "argmax", "argmin", "one_hot", "pick", "place", "search_sorted"))
+"""Operations that programs of any values do not hold although their classes do not tell: near arguments give results
+that are far apart, or hardly any attributes fit."""
 
 
+def is_left_out(cls: type[Op]) -> bool:
+    """Whether programs of any values do not hold an operation: it is no function of tensors, it refuses values, or it
+    is a decomposition, in which near arguments give results that are far apart."""
+    return not issubclass(cls, FusionInterface) or issubclass(cls, HostOp | MatrixOp) or (
+        cls.checked_operand is not None or cls.name in LEFT_OUT)
+
+
+@cache
 def functions() -> list[type[Op]]:
     """The operations that any tensors of fitting types may be given to."""
-    return [cls for name, cls in sorted(REGISTRY.items()) if name.startswith("tensor.") and name not in LEFT_OUT]
+    return [cls for name, cls in sorted(REGISTRY.items()) if name.startswith("tensor.") and not is_left_out(cls)]
 
 
 def drawn(cls: type[Op], values: Sequence[Value], rng: random.Random, strange: bool = False) -> Op | None:

@@ -58,7 +58,7 @@ FAULTS: tuple[Fault, ...] = (
         "return ct, select(kept,", "tensor.scatter", "scatter scatter_along"),
     vjp("dialects/tensor/scatter.py", "select(kept, self.taken(ct), full(0, ct))", "self.taken(ct)", "tensor.scatter",
         "scatter scatter_along"),
-    vjp("dialects/tensor/cumulative.py", '"sum", self.axis, not self.reverse).result', '"sum", self.axis, self.reverse'
+    vjp("dialects/tensor/cumulative.py", '"add", self.axis, not self.reverse).result', '"add", self.axis, self.reverse'
         ").result", "tensor.cumulative", "cumulative"),
     vjp("dialects/tensor/dynamic.py", "return [DynamicUpdateSlice(ct, zeros(self.update), self.starts).result,",
         "return [ct,", "tensor.dynamic_update_slice", "dynamic_update_slice"),

@@ -89,8 +89,7 @@ FAULTS: tuple[Fault, ...] = (
           "return self.stages.length - here if True in directions else here", ops="cumulative"),
     loops("passes/tensor_to_loop/rows.py", 'x = self.map([inside, x], lambda c, v: arith.Select(c, v, arith.constant('
           "neutral, v.type)).result)", "pass", ops="reduce_sum"),
-    loops("passes/tensor_to_loop/rows.py", 'return kind + "u" if kind in ("max", "min") and unsigned else kind',
-          "return kind", ops="reduce_max"),
+    loops("dialects/combining.py", """{'u' if unsigned else 's'}i""", "si", ops="reduce_max"),
     loops(SCALAR, '"une" if predicate == "ne" else "o" + predicate', '"one" if predicate == "ne" else "o" + predicate',
           ops="compare"),
     loops(SCALAR, 'sign = "" if predicate in ("eq", "ne") else "u" if _is_unsigned(t) else "s"',
@@ -99,8 +98,8 @@ FAULTS: tuple[Fault, ...] = (
           "arith.XorI("
           "rest, divisor)", ops="floordiv rem"),
     loops(SCALAR, "trap = arith.OrI(trap, arith.AndI(least, minus).result).result", "pass", ops="floordiv fmod"),
-    loops(SCALAR, "return float(\"-inf\") if kind == \"maximum\" else float(\"inf\")", "return 0.0",
-          ops="reduce_max reduce_min"),
+    loops("dialects/combining.py", "return -np.inf if isinstance(dtype, FloatType)",
+          "return 0.0 if isinstance(dtype, FloatType)", ops="reduce_max"),
     loops(SCALAR, "over = arith.CmpF(\"oge\", x, _const(edge, x)).result", "over = arith.CmpF(\"ogt\", x, "
           "_const(edge, x)).result", ops="cast"),
     loops(SCALAR, "return (arith.ExtUI if _is_unsigned(source) else arith.ExtSI)(x,", "return arith.ExtSI(x,",
@@ -149,8 +148,8 @@ FAULTS: tuple[Fault, ...] = (
           "            lhs, rhs", ops="dot_general"),
     lower(COMPUTE, "acc = math.Fma(lhs, rhs, acc).result", "acc = arith.AddF(arith.MulF(lhs, rhs).result, acc).result",
           ops="dot_general"),
-    lower("passes/loop_to_scf/combiners.py", '"maxu": _combiner(arith.MaxUI, arith.MaxUI)',
-          '"maxu": _combiner(arith.MaxSI, arith.MaxSI)', ops="reduce_max"),
+    lower("dialects/combining.py", "CombiningKind.MAXUI: _Forms(None, arith.MaxUI, np.maximum)",
+          "CombiningKind.MAXUI: _Forms(None, arith.MaxSI, np.maximum)", ops="reduce_max"),
     lower("passes/loop_to_scf/turned.py", "out[j::piece] = columns(", "out[j * n // piece: (j + 1) * n // piece] = "
           "columns("),
 )

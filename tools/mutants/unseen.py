@@ -60,8 +60,8 @@ FAULTS: tuple[Fault, ...] = (
                "return ct, -(ct * tensor.Round((self.lhs - self.result) / self.rhs).result)",
                "return ct, -(ct * tensor.Floor(self.lhs / self.rhs).result)", rule="tensor.fmod", ops="fmod"),
     # the second derivative, or jvp, of cumsum: its own derivative runs in reverse, and that one's must not
-    derivative("dialects/tensor/cumulative.py", 'return Cumulative(x, "sum", self.axis, not self.reverse).result',
-               'return Cumulative(x, "sum", self.axis, True).result', rule="tensor.cumulative", ops="cumulative"),
+    derivative("dialects/tensor/cumulative.py", 'return Cumulative(x, "add", self.axis, not self.reverse).result',
+               'return Cumulative(x, "add", self.axis, True).result', rule="tensor.cumulative", ops="cumulative"),
 
     # -- transforms -----------------------------------------------------------------------------------------------
     # vmap of a loop whose number of turns differs from lane to lane: the shorter ones turn once more
@@ -122,9 +122,9 @@ FAULTS: tuple[Fault, ...] = (
           'cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result',
           'cut = arith.CmpI("sge", self.number(end), self.number(extent - rest)).result', ops="dot_general"),
     # the maximum of numbers all of which are -inf
-    loops("passes/tensor_to_loop/scalar.py", 'return float("-inf") if kind == "maximum" else float("inf")',
-          'return -3.4028234663852886e38 if kind == "maximum" else 3.4028234663852886e38', blame="tensor_to_loop",
-          ops="reduce_max reduce_min"),
+    loops("dialects/combining.py", "return -np.inf if isinstance(dtype, FloatType)",
+          "return -3.4028234663852886e38 if isinstance(dtype, FloatType)", blame="tensor_to_loop",
+          ops="reduce_max"),
 
     # -- tails and accesses ---------------------------------------------------------------------------------------
     # flip(x) of a length that fills no whole vectors

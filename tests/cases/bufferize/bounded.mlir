@@ -5,7 +5,7 @@
 func.func @first(%x: tensor<Bxf32>, %n: tensor<i64>) -> (tensor<f32>, tensor<Bxf32>) {
   %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
-  %c = tensor.cumulative %y {kind = "sum", axis = 0} : tensor<kxf32>
+  %c = tensor.cumulative %y {kind = "add", axis = 0} : tensor<kxf32>
   %zero = tensor.full 0.0 : tensor<f32>
   %s = tensor.reduce_sum %c {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
   %p = tensor.pad %c, %zero {low = [0], high = ["B - k"], interior = [0]} : (tensor<kxf32>, tensor<f32>) -> tensor<Bxf32>
@@ -48,7 +48,7 @@ func.func @turns(%x: tensor<Bxf32>) -> tensor<f32> {
     %n = tensor.from_scalar %i : index to tensor<i64>
     %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
     %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
-    %c = tensor.cumulative %y {kind = "sum", axis = 0} : tensor<kxf32>
+    %c = tensor.cumulative %y {kind = "add", axis = 0} : tensor<kxf32>
     %s = tensor.reduce_sum %c {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
     %t = tensor.add %sum, %s : tensor<f32>
     scf.yield %t : tensor<f32>
@@ -61,8 +61,8 @@ func.func @turns(%x: tensor<Bxf32>) -> tensor<f32> {
 // -----
 // a call with values of such a size has its memory in the arena of the caller
 func.func private @norm(%y: tensor<Nxf32>) -> tensor<Nxf32> {
-  %c = tensor.cumulative %y {kind = "sum", axis = 0} : tensor<Nxf32>
-  %s = tensor.cumulative %c {kind = "sum", axis = 0, reverse = true} : tensor<Nxf32>
+  %c = tensor.cumulative %y {kind = "add", axis = 0} : tensor<Nxf32>
+  %s = tensor.cumulative %c {kind = "add", axis = 0, reverse = true} : tensor<Nxf32>
   func.return %s : tensor<Nxf32>
 }
 func.func @caller(%x: tensor<Bxf32>, %n: tensor<i64>) -> tensor<f32> {

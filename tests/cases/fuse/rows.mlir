@@ -64,7 +64,7 @@ func.func @picked(%x: tensor<4x10xf32>, %y: tensor<4xi64>) -> tensor<4xf32> {
 // a cumulative operation takes what it reads and what reads it at the same point into its loop
 func.func @cumulative(%x: tensor<4x10xf32>) -> tensor<4x10xf32> {
   %0 = tensor.mul %x, %x : tensor<4x10xf32>
-  %1 = tensor.cumulative %0 {kind = "sum", axis = 1} : tensor<4x10xf32>
+  %1 = tensor.cumulative %0 {kind = "add", axis = 1} : tensor<4x10xf32>
   %2 = tensor.sqrt %1 : tensor<4x10xf32>
   func.return %2 : tensor<4x10xf32>
 }

@@ -31,8 +31,8 @@ func.func @pool(%x: tensor<6xf32>) -> tensor<4xf32> {
 
 // run: @running([3, 1, 4, 1]) == ([3, 4, 8, 9], [12, 4, 4, 1], [3, 3, 4, 4], [1, 1, 1, 1])
 func.func @running(%x: tensor<4xi8>) -> (tensor<4xi8>, tensor<4xi8>, tensor<4xi8>, tensor<4xi8>) {
-  %0 = tensor.cumulative %x {kind = "sum", axis = 0} : tensor<4xi8>
-  %1 = tensor.cumulative %x {kind = "prod", axis = 0, reverse = true} : tensor<4xi8>
+  %0 = tensor.cumulative %x {kind = "add", axis = 0} : tensor<4xi8>
+  %1 = tensor.cumulative %x {kind = "mul", axis = 0, reverse = true} : tensor<4xi8>
   %2 = tensor.cumulative %x {kind = "max", axis = 0} : tensor<4xi8>
   %3 = tensor.cumulative %x {kind = "min", axis = 0, reverse = true} : tensor<4xi8>
   func.return %0, %1, %2, %3 : tensor<4xi8>, tensor<4xi8>, tensor<4xi8>, tensor<4xi8>
@@ -41,7 +41,7 @@ func.func @running(%x: tensor<4xi8>) -> (tensor<4xi8>, tensor<4xi8>, tensor<4xi8
 // the sums of 16-bit floats are rounded, not the parts they are made of
 // run: @narrow([2048.0, 1.0, 1.0, 1.0]) == [2048.0, 2048.0, 2050.0, 2052.0]
 func.func @narrow(%x: tensor<4xf16>) -> tensor<4xf16> {
-  %0 = tensor.cumulative %x {kind = "sum", axis = 0, order = "chain"} : tensor<4xf16>
+  %0 = tensor.cumulative %x {kind = "add", axis = 0, order = "chain"} : tensor<4xf16>
   func.return %0 : tensor<4xf16>
 }
 

@@ -25,7 +25,7 @@ func.func @chain(%x: tensor<Bx7xf32>) -> tensor<7xf32> {
 // CHECK: domain = [7, "B"], parallel = 1, tile = [1, 1]
 // CHECK: loop.for
 // CHECK: arith.mulf
-// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "max"}
+// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "maximumf"}
 // CHECK: loop.yield
 // CHECK: math.sqrt
 // -----

@@ -10,7 +10,7 @@ func.func @softmax(%x: tensor<5xBxf32>) -> tensor<5xBxf32> {
 // CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], parallel = 1, tile = [1, 64], vector = 1
 // CHECK: loop.for
 // CHECK: loop.load %x
-// CHECK: loop.reduce %{{\d+}} {dim = 1, kind = "max"}
+// CHECK: loop.reduce %{{\d+}} {dim = 1, kind = "maximumf"}
 // CHECK: loop.for
 // CHECK: loop.load %x
 // CHECK: loop.store %{{\d+}}, %out0
@@ -62,13 +62,13 @@ func.func @columns(%x: tensor<20x70xf32>) -> tensor<20x70xf32> {
 }
 // CHECK: domain = [70, 20], parallel = 1, tile = [1, 1]
 // CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d1, d0)>
-// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "max"}
+// CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "maximumf"}
 // CHECK: loop.for {dim = 1}
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d1, d0)>
 // -----
 // every step of a cumulative operation is stored, from the last one if it is in reverse
 func.func @cumulative(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
-  %0 = tensor.cumulative %x {kind = "sum", axis = 1, reverse = true} : tensor<5x7xf32>
+  %0 = tensor.cumulative %x {kind = "add", axis = 1, reverse = true} : tensor<5x7xf32>
   func.return %0 : tensor<5x7xf32>
 }
 // CHECK: domain = [5, 7], parallel = 1
