@@ -88,11 +88,41 @@ fix: the body takes one scalar per operand, of its element type, and yields one 
 MLC0153 The body of a kernel does not fit its operands or buffers.
 example mlir:
     func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
-      %y = tensor.kernel %x {operandSegmentSizes = [1, 0, 0, 0]} : tensor<2xf32> {
+      %y = tensor.kernel %x {label = "copy", domain = [2], iterator_types = ["parallel"], indexing_maps =
+          [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], operandSegmentSizes = [1, 0, 0, 0]} : tensor<2xf32> {
       ^bb0(%a: tensor<3xf32>):
         tensor.yield %a : tensor<3xf32>
       }
       func.return %y : tensor<2xf32>
     }
 fix: the body's arguments have the operands' types.
+
+MLC0143 The iteration domain or an indexing map of a tensor.kernel is not what its body computes.
+example mlir:
+    func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %y = tensor.kernel %x {label = "copy", domain = [2, 3], iterator_types = ["parallel", "parallel"], indexing_maps =
+          [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> (d0, d1)>], operandSegmentSizes = [1, 0, 0, 0]}
+          : tensor<2x3xf32> {
+      ^bb0(%a: tensor<2x3xf32>):
+        tensor.yield %a : tensor<2x3xf32>
+      }
+      func.return %y : tensor<2x3xf32>
+    }
+fix: the maps of results say what a point of the domain computes, each element at one point; those of operands follow
+from them and the body. The message says what they are.
+
+MLC0144 The stages of a tensor.kernel do not fit its body.
+example mlir:
+    func.func @f(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+      %y = tensor.kernel %x {label = "sum", domain = [2, 3], iterator_types = ["parallel", "reduction"], indexing_maps =
+          [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>], stores = [0], last_reads = [0],
+          operandSegmentSizes = [1, 0, 0, 0]} : (tensor<2x3xf32>) -> tensor<2xf32> {
+      ^bb0(%a: tensor<2x3xf32>):
+        %s = tensor.reduce_sum %a {axes = [1], stage = 0} : (tensor<2x3xf32>) -> tensor<2xf32>
+        tensor.yield %s : tensor<2xf32>
+      }
+      func.return %y : tensor<2xf32>
+    }
+fix: a reduction is known after its `stage`, and `stores` and `last_reads` say in which stage a result is stored and an
+operand is read for the last time; `stages` itself stands for what comes after all of them.
 '''
