@@ -5,7 +5,7 @@ sum in stage 1. A value with one element per point is stored in the first stage 
 element per slice after the last stage. What a later stage needs again is computed again, or is materialized: in its own
 result, in a result of the same type that is stored later, or in a scratch buffer.
 
-The pass fuse decides this (passes/plan_stages.py) and writes it on the kernel; `Stages` reads it there.
+The pass fuse decides this (passes/fuse/stages.py) and writes it on the kernel; `Stages` reads it there.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
 TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions": "test_expansions",
          "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith.py": "test_low_dialects",
-         "passes/fuse.py": "test_fuse", "passes/bufferize": "test_bufferize",
+         "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
-         "passes/plan_stages.py": "test_bufferize test_fuse", "passes/fix_numerics.py": "test_expansions test_meaning",
+         "passes/fix_numerics.py": "test_expansions test_meaning",
          "passes/tensor_to_loop": "test_tensor_to_loop", "passes/collapse.py": "test_vectorize",
          "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",

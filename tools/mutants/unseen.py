@@ -98,16 +98,16 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- fusion ---------------------------------------------------------------------------------------------------
     # sum and prod of one long vector: the sum is added in another order than written
-    fusion("passes/fuse.py", "if len(home.orders | guest.orders) > 1:",
+    fusion("passes/fuse/legality.py", "if len(home.orders | guest.orders) > 1:",
            "if len(home.orders) > 1 or len(guest.orders) > 1:", blame="tensor_to_loop",
            ops="reduce_sum reduce_prod"),
     # exp(x - m) / s + tanh(x - m) / t by rows: both are kept in the buffer of the one result
-    fusion("passes/plan_stages.py", "out.type == v.type and until >= last and i not in claimed):",
+    fusion("passes/fuse/stages.py", "out.type == v.type and until >= last and i not in claimed):",
            "out.type == v.type and until >= last):", blame="tensor_to_loop"),
 
     # -- aliasing -------------------------------------------------------------------------------------------------
     # z = y - max(y) by rows, and from it 2 z and y - sum(z), y a temporary: 2 z is written over y, which is read again
-    aliasing("dialects/tensor/kernel.py", "return self.last_reads[operand] <= min(written)", "return True"),
+    aliasing("dialects/tensor/kernel.py", "return bool(self.last_reads[operand] <= min(written))", "return True"),
     # a loop that swaps what it carries, a, b = b, a
     aliasing("passes/between.py", "        return v is loop.carried[i]\n", "        return v in loop.carried\n"),
     # a `while` that reads a value computed before it: after its first turn something else lies there

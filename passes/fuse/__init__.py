@@ -1,0 +1,158 @@
+"""Decide which operations become one kernel.
+
+takes  FIXED
+gives  FUSED: every operation that computes stands in a `tensor.kernel`; between kernels are only views and constants
+why    a value that stays inside a kernel costs no memory traffic
+
+Each computing operation starts a group or joins the group of a producer; then groups are merged along their edges:
+
+same domain    a consumer that reads of the producer what stands where it runs itself shares its loop
+absorption    a pointwise producer whose values are read by one consumer alone is evaluated where it is read, whatever
+              the index map in between, unless that repeats work that is not cheap
+siblings      reductions of one domain that read one value and do not depend on each other read it once
+
+A kernel that reduces may go through each of its reduction slices several times (stages.py): softmax is a maximum,
+a sum and a division over one domain. A contraction takes an epilogue. Since it reads its factors many times, it
+computes nothing on the way, but it may move elements: its schedule packs them in the order in which it reads.
+Operations that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each
+reader. Any other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer
+(`unfused`).
+"""
+
+from __future__ import annotations
+
+from mlc.dialects import tensor as tn
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
+from mlc.ir.changes import allowed, current
+from mlc.ir.core import Block, Op, Value, before
+from mlc.ir.passes import Pass
+from mlc.passes import between
+from mlc.passes.forms import FIXED, FUSED
+from mlc.passes.fuse import kernels
+from mlc.passes.fuse.graph import FusionGraph, Group
+from mlc.passes.fuse.legality import Legality, is_below_copies
+
+MAX_OPS = 96
+"""Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
+
+
+def run(module: Op, max_ops: int = MAX_OPS) -> None:
+    """Form the kernels of every function."""
+    for function in list(module.inside(Func)):
+        for op in list(function.inside(tn.DotGeneral)):
+            _copy_factors(op)
+        for block in between.blocks_of(function):
+            between.sink(block, is_free)
+            _Fuser(block, max_ops).run()
+
+
+def _copy_factors(op: tn.DotGeneral) -> None:
+    """Give a contraction its own copies of the operations that only move the elements of its factors."""
+    for i, v in enumerate(op.operands):
+        chain: list[Op] = []
+        while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
+            if is_below_copies(v.op):
+                break
+            chain.append(v.op)
+            v = v.op.operands[0]
+        mapping: dict[Value, Value] = {}
+        with before(op):
+            for source in reversed(chain):
+                source.insert_clone(mapping)
+        if chain:
+            op.set_operand(i, mapping[chain[0].results[0]])
+
+
+class _Fuser:
+    """Fusion of one block."""
+
+    def __init__(self, block: Block, max_ops: int) -> None:
+        self.block = block
+        self.graph = FusionGraph(block)
+        self.legality = Legality(self.graph, max_ops)
+
+    def run(self) -> None:
+        for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
+            if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
+                op.erase()
+            elif isinstance(op, tn.Witness) and op.bound is not None:
+                if op.result.uses or any(between.has_size(later, str(op.size)) for later in between.following(op)):
+                    self.graph.witnesses[str(op.size)] = op
+                else:
+                    op.erase()
+        for op in self.block:
+            if op.terminator:
+                continue
+            if not is_free(op):
+                self.place(op)
+            elif any(self.graph.leaves(u) for u in op.result.users):
+                self.graph.start(op)                 # a free value that leaves the function needs a kernel after all
+        changed = True
+        while changed:
+            changed = False
+            consumers = self.graph.groups[::-1]
+            consumers.sort(key=lambda g: g.across)
+            for consumer in consumers:
+                changed |= self.merge_into(consumer)
+            changed = changed or self.merge_siblings()
+        kernels.emit(self.graph, self.legality)
+
+    def place(self, op: Op) -> None:
+        """Start a group, and let it share the loop of a producer at once if it may."""
+        group = self.graph.start(op)
+        if is_pointwise(op):
+            for producer in sorted(self.graph.producers(op), key=lambda g: g.kind == "pointwise"):
+                if producer.kind != "outside" and self.legality.why_not_share(producer, group) is None and self.may(
+                        "share", producer, group):
+                    self.graph.merge(producer, group, at_own=True)
+                    return
+
+    def merge_into(self, consumer: Group) -> bool:
+        """Merge the first producer that may be merged into `consumer`."""
+        if consumer.kind == "outside" or consumer not in self.graph.groups:
+            return False
+        for producer in dict.fromkeys(p for op in consumer.ops for p in self.graph.producers(op)):
+            if producer is consumer or producer.kind == "outside":
+                continue
+            if self.legality.why_not_share(producer, consumer) is None and self.may("share", producer, consumer):
+                self.graph.merge(producer, consumer, at_own=True)
+                return True
+            if self.legality.why_not_absorb(producer, consumer) is None and self.may("absorb", producer, consumer):
+                self.graph.merge(producer, consumer, at_own=False)
+                return True
+        return False
+
+    def may(self, how: str, producer: Group, consumer: Group) -> bool:
+        """Whether to merge two groups: asked about the first reader and the last operation that it reads there, since
+        those are the same whatever else is merged.
+        """
+        if current() is None:
+            return True
+        for op in self.graph.in_order(consumer.ops):
+            read = [s for v in between.reads(op) for s in self.graph.sources(v) if self.graph.group_of[s] is producer]
+            if read:
+                return allowed(how, op, self.graph.in_order(read)[-1])
+        first, last = self.graph.in_order(consumer.ops)[0], self.graph.in_order(producer.ops)[-1]
+        return allowed(how, first, last)             # it reads a size
+
+    def merge_siblings(self) -> bool:
+        """Merge reductions of one domain that read the same values."""
+        readers: dict[tuple[Value, IterationDomain], Group] = {}
+        changed = False
+        for group in [g for g in self.graph.groups if g.kind == "reduce"]:
+            for v in self.graph.inputs(group):
+                other = readers.get((v, group.domain))
+                if other in self.graph.groups and other is not group and not (
+                        other.before & group.bit or group.before & other.bit) and not (
+                        self.legality.why_not_together(other, group) or self.legality.why_not_rows(other, group)) and (
+                        current() is None or allowed("siblings", self.graph.in_order(group.ops)[0],
+                                                     self.graph.in_order(other.ops)[0])):
+                    self.graph.merge(other, group, at_own=True)
+                    changed = True
+                readers[v, group.domain] = group
+        return changed
+
+
+PASS = Pass(run, takes=FIXED, gives=FUSED)

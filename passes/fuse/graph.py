@@ -1,0 +1,195 @@
+"""Groups of operations that will be one kernel each, and who reads what of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mlc.dialects import tensor as tn
+from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.traits import FusionInterface, Iteration, is_free, is_host, is_pointwise, is_view
+from mlc.ir import sizes
+from mlc.ir.core import Block, Op, Value
+from mlc.ir.sizes import Dim
+from mlc.passes import between
+
+
+@dataclass(eq=False)
+class Group:
+    """Operations that will be one kernel."""
+
+    kind: str                                       # outside, or the Iteration that has loops of its own, or pointwise
+    domain: IterationDomain
+    ops: dict[Op, IndexingMap | None]               # op -> its indexing map; None: evaluated where it is read
+    times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
+    bit: int
+    before: int = 0                                 # bits of all groups that must run earlier
+
+    @property
+    def work(self) -> int:
+        """How many operations are evaluated for one point."""
+        return sum(self.times.values())
+
+    @property
+    def across(self) -> bool:
+        """Whether its rows lie across memory; whoever goes along memory is served first."""
+        return bool(self.domain.reduced) and len(self.domain.shape) - 1 not in self.domain.reduced
+
+    @property
+    def orders(self) -> set[str]:
+        """The orders of its reductions; one that is exact takes any."""
+        return {op.order or "chain" for op in self.ops if isinstance(op, Reduce) and not op.is_order_independent}
+
+    @property
+    def label(self) -> str:
+        names = [op.name.removeprefix("tensor.") for op in self.ops if not is_free(op)]
+        return "_".join(names[:6]) + ("_etc" if len(names) > 6 else "")
+
+
+def is_outside(op: Op) -> bool:
+    """Stands between kernels: a view of a buffer, a constant in the program's data, a call, a loop, a scalar."""
+    return is_host(op) or (is_view(op) and not is_free(op))
+
+
+def domain_of(op: Op) -> IterationDomain:
+    """The domain in which others may share the loop of `op`: for a contraction that of its result."""
+    domain: IterationDomain = op.iteration_domain()  # type: ignore[attr-defined]
+    return IterationDomain(domain.slices) if isinstance(op, tn.DotGeneral) else domain
+
+
+class FusionGraph:
+    """The groups of one block, and how they depend on each other."""
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.order = {op: i for i, op in enumerate(block)}
+        self.group_of: dict[Op, Group] = {}
+        self.groups: list[Group] = []
+        self.witnesses: dict[str, Op] = {}           # by the size that each names, and that what follows may have
+
+    def leaves(self, user: Op) -> bool:
+        return user.terminator or is_outside(user) or user.parent is not self.block
+
+    def sources(self, value: Value) -> Iterator[Op]:
+        """The placed operations that a value comes from, through free ones."""
+        work = [value]
+        while work:
+            op = work.pop().op
+            if op is None or op.parent is not self.block:
+                continue
+            if op in self.group_of:
+                yield op
+            else:
+                work += op.operands
+
+    def producers(self, op: Op) -> dict[Group, None]:
+        """The groups of what `op` reads, through free operations, and of the witnesses of the sizes that it has."""
+        out = dict.fromkeys(self.group_of[s] for v in between.reads(op) for s in self.sources(v))
+        for name, witness in self.witnesses.items():
+            if witness is not op and self.has_size(op, name):
+                out[self.group_of[witness]] = None
+        return out
+
+    def has_size(self, op: Op, name: str) -> bool:
+        work = [op]
+        while work:
+            current = work.pop()
+            if between.has_size(current, name):
+                return True
+            work += [v.op for v in between.reads(current) if v.op is not None and v.op.parent is self.block
+                     and v.op not in self.group_of]
+        return False
+
+    def start(self, op: Op) -> Group:
+        loops = op.iteration if isinstance(op, FusionInterface) else Iteration.HOST
+        kind = "outside" if is_outside(op) else loops.value if loops.has_own_loops else "pointwise"
+        domain = IterationDomain(()) if kind == "outside" else domain_of(op)
+        at = None if kind == "outside" else domain.map_of(op.results[0].type.shape)
+        group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
+        for p in self.producers(op):
+            group.before |= p.bit | p.before
+        self.groups.append(group)
+        self.group_of[op] = group
+        return group
+
+    def in_order(self, ops: Iterable[Op]) -> list[Op]:
+        return sorted(ops, key=self.order.__getitem__)
+
+    def between(self, producer: Group, consumer: Group) -> bool:
+        """Whether some third group runs after the one and before the other."""
+        return any(g is not producer and g is not consumer and g.before & producer.bit and consumer.before & g.bit
+                   for g in self.groups)
+
+    def reads(self, op: Op, at: IndexingMap | None,
+              domain: IterationDomain) -> Iterator[tuple[Op, IndexingMap | None]]:
+        """The placed operations that `op` reads where its map is `at`, through free ones, and by which maps."""
+        work = list(operand_maps(op, at, domain))
+        while work:
+            value, read = work.pop()
+            source = value.op
+            if source is None or source.parent is not self.block:
+                continue
+            if source in self.group_of:
+                yield source, read
+            else:
+                work += operand_maps(source, read, domain)
+
+    def places(self, producer: Group, consumer: Group) -> int:
+        """At how many places the consumer reads the producer for one point; its own is one, whoever reads there."""
+        here: set[IndexingMap] = set()
+        elsewhere = 0
+        for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
+            at = consumer.ops[user]
+            if at is not None and is_pointwise(user):
+                here.add(at)
+            else:
+                elsewhere += consumer.times[user]
+        return len(here) + elsewhere
+
+    def points(self, group: Group, op: Op) -> Dim:
+        """At how many points an operation of the group reads."""
+        at, domain = group.ops[op], group.domain
+        by_row = at is not None and domain.is_of_slice(at) and not isinstance(op, Reduce)
+        return sizes.product(domain.slices if by_row else domain.shape)
+
+    def readers(self, op: Op) -> Iterator[Op]:
+        """Who reads the result outside the op's own group, seen through free operations."""
+        work = [op.result]
+        while work:
+            for user in work.pop().users:
+                if user in self.group_of:
+                    if self.group_of[user] is not self.group_of[op]:
+                        yield user
+                elif is_free(user):
+                    work.append(user.results[0])
+                else:
+                    yield user
+
+    def inputs(self, group: Group) -> dict[Value, None]:
+        """What the group reads at its points."""
+        domain, out = group.domain, dict[Value, None]()
+        for op, own in group.ops.items():
+            for v, at in operand_maps(op, own, domain):
+                if at == domain.points and v.type.shape == domain.shape and (v.op is None or v.op not in group.ops):
+                    out[v] = None
+        return out
+
+    def merge(self, producer: Group, consumer: Group, at_own: bool) -> None:
+        places = 1 if at_own else self.places(producer, consumer)
+        ops = {op: own if at_own else None for op, own in producer.ops.items()} | consumer.ops
+        if at_own and producer.kind != "pointwise":
+            consumer.kind, consumer.domain = producer.kind, producer.domain
+        map_of = consumer.domain.map_of
+        consumer.ops = {op: None if own is None else map_of(op.results[0].type.shape) for op, own in ops.items()}
+        consumer.times |= {op: n * places for op, n in producer.times.items()}
+        for op in producer.ops:
+            self.group_of[op] = consumer
+        self.groups.remove(producer)
+        consumer.before = (consumer.before | producer.before) & ~producer.bit
+        for other in self.groups:
+            if other.before & producer.bit:
+                other.before = other.before & ~producer.bit | consumer.bit | consumer.before
+        for other in self.groups:
+            if other.before & consumer.bit:
+                other.before |= consumer.before

@@ -1,0 +1,113 @@
+"""The kernels of a block's groups, with what fusion has decided written on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlc.dialects.tensor.iteration import IterationDomain, single
+from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
+from mlc.dialects.tensor.scatter import Scattering
+from mlc.dialects.tensor.traits import FusionInterface, is_free
+from mlc.ir.affine import AffineMap
+from mlc.ir.core import Block, Op, Region, Value, at_end, before
+from mlc.passes import between
+from mlc.passes.fuse.graph import FusionGraph, Group, is_outside
+from mlc.passes.fuse.legality import Legality
+from mlc.passes.fuse.stages import plan
+
+
+def emit(graph: FusionGraph, legality: Legality) -> None:
+    """Replace the operations by kernels, in an order that respects every dependence."""
+    ordered = {op: i for i, op in enumerate(graph.block)}
+    mapping: dict[Value, Value] = {}
+    terminator = graph.block.terminator
+    old = [op for op in graph.block if not op.terminator and not is_outside(op)]
+    remaining = sorted(graph.groups, key=lambda g: min(ordered[op] for op in g.ops))
+    left = sum(g.bit for g in remaining)
+    while remaining:
+        ready = next(g for g in remaining if not g.before & left & ~g.bit)
+        remaining.remove(ready)
+        left ^= ready.bit
+        ops = sorted(ready.ops, key=ordered.__getitem__)
+        with before(terminator, ops[-1].loc):
+            if ready.kind == "outside":
+                between.move(ops[0], mapping, terminator)
+            else:
+                _kernel(graph, legality, ready, ops, mapping)
+    between.finish(terminator, mapping, lambda v: copied(v, terminator))
+    for op in reversed(old):
+        op.erase()
+
+
+def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op], mapping: dict[Value, Value]) -> None:
+    """Build the kernel of a group; `mapping` gets its results."""
+    body = _with_free(graph, ops)
+    inside = {r for op in body for r in op.results}
+    ins = list(dict.fromkeys(v for op in body for v in op.operands if v not in inside))
+    outs = [op.results[0] for op in ops if next(graph.readers(op), None) is not None]
+    block = Block([v.type for v in ins], [v.name for v in ins])
+    local: dict[Value, Value] = dict(zip(ins, block.args))
+    with at_end(block):
+        for op in body:
+            op.insert_clone(local)
+        Yield(tuple(local[v] for v in outs))
+    reasons = []
+    for producer in dict.fromkeys(p for op in ops for p in graph.producers(op)):
+        if producer is not group and producer.kind != "outside":
+            why = legality.why_not_share(producer, group)
+            if producer.kind == "pointwise":
+                why = f"{why}; {legality.why_not_absorb(producer, group)}"
+            reasons.append(f"{producer.label}: {why}")
+    kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
+                    tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
+                    **contract(block))
+    for old, new in zip(outs, kernel.results):
+        new.name = old.name
+        mapping[old] = new
+
+
+def _with_free(graph: FusionGraph, ops: list[Op]) -> list[Op]:
+    """The operations of a group, each after the free ones that it reads."""
+    out: dict[Op, None] = {}
+    for op in ops:
+        work: list[tuple[Op, bool]] = [(op, False)]
+        while work:
+            current, ready = work.pop()
+            if ready:
+                out[current] = None
+            elif current not in out:
+                work.append((current, True))
+                work += [(v.op, False) for v in current.operands
+                         if v.op is not None and v.op.parent is graph.block and is_free(v.op)
+                         and v.op not in graph.group_of]
+    return list(out)
+
+
+def contract(body: Block) -> dict[str, Any]:
+    """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
+    outputs = body.terminator.operands
+    inner: Any = next((op for op in body if isinstance(op, FusionInterface) and op.iteration.has_own_loops), None)
+    domain: IterationDomain = inner.iteration_domain() if inner is not None else IterationDomain(outputs[0].type.shape)
+    along = (inner.axis,) if isinstance(inner, Scattering) else domain.reduced
+    iterators = [inner.iteration.iterator_type if d in along else "parallel" for d in range(len(domain.shape))]
+    maps = tuple(domain.result_map(v.type.shape) for v in outputs)
+    stages = plan(body, domain, maps)
+    reads = stages.reads()
+    last = tuple(max((stage for stage, _ in found), default=0) for found in reads.values())
+    attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": tuple(iterators),
+                             "indexing_maps": (
+                                 *(single({at for _, at in found}, domain) for found in reads.values()),
+                                 *(AffineMap.get(len(domain.shape), map) for map in maps))}
+    if any((*stages.stores, *last)):
+        attrs |= {"stages": stages.count, "stores": stages.stores, "last_reads": last}
+    return attrs
+
+
+def copied(v: Value, terminator: Op) -> Value:
+    """A kernel that copies a tensor, before the end of its block."""
+    block = Block([v.type])
+    with at_end(block, terminator.loc):
+        Yield(tuple(block.args))
+    with before(terminator):
+        return Kernel((v,), (), (), None, Region(block), (v.type,), label="copy",
+                      **copy_contract(v.type.shape)).results[0]

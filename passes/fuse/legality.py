@@ -1,0 +1,143 @@
+"""Why two groups cannot be one kernel, or should not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from mlc.dialects import tensor as tn
+from mlc.dialects.tensor.iteration import IterationDomain
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.traits import is_cheap, moves_elements
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.passes.fuse.graph import FusionGraph, Group
+
+FEW_ROWS, LONG_ROW = 16, 32768
+"""Fewer rows than this, longer than that, are better split among threads by kernels without rows."""
+FAR_ROW = 1024
+"""The longest row across memory, one element per line of it, of which a block stays in a cache from sweep to sweep."""
+SHORT_ROW = 8
+"""Rows shorter than this leave most lanes of a vector empty."""
+
+
+class Legality:
+    """The reasons that keep groups apart; None where there is none. They are recorded on kernels, for people."""
+
+    def __init__(self, graph: FusionGraph, max_ops: int) -> None:
+        self.graph = graph
+        self.max_ops = max_ops
+
+    def why_not_share(self, producer: Group, consumer: Group) -> str | None:
+        """Why the two cannot run in one loop."""
+        home, guest = (consumer, producer) if producer.kind == "pointwise" else (producer, consumer)
+        if why := self.why_not_together(home, guest):
+            return why
+        for op, own in consumer.ops.items():
+            at = home.domain.map_of(op.results[0].type.shape) if own is not None else None
+            for s, read in self.graph.reads(op, at, home.domain):
+                if self.graph.group_of[s] is not producer:         # it may be a loop, whose results are no tensors
+                    continue
+                there = home.domain.map_of(s.results[0].type.shape)
+                held = read == there or (home.kind == "reduce" and there == home.domain.points
+                                         and read == home.domain.in_slice)
+                if producer.ops[s] is None or there is None or not held:
+                    return "it reads other elements than its own"
+        if self.graph.between(producer, consumer):
+            return "another kernel runs between them"
+        return self.why_not_beside(home, guest) or self.why_not_rows(home, guest)
+
+    def why_not_beside(self, home: Group, guest: Group) -> str | None:
+        """Why `guest` should not read tensors of its own where a contraction writes: its vectors lie across short rows.
+
+        The contraction writes them once; reading others in that order, too, takes longer than another kernel.
+        """
+        length = home.domain.shape[-1] if home.kind == "contract" and home.domain.shape else 0
+        if not isinstance(length, int) or not 1 < length < SHORT_ROW:
+            return None
+        own = any(v.op not in home.ops for v in self.graph.inputs(guest))
+        return f"rows of {length} are too short to read beside a contraction" if own else None
+
+    def why_not_together(self, home: Group, guest: Group) -> str | None:
+        """Why the operations of `guest` cannot be evaluated in the domain of `home`."""
+        if guest.kind == "pointwise" and home.domain.map_of(guest.domain.shape) is None:
+            return f"the domains differ: {_shape(guest.domain)} and {_shape(home.domain)}"
+        if guest.kind != "pointwise" and (
+                home.kind != "reduce" or guest.kind != "reduce" or home.domain != guest.domain):
+            return f"both have a loop of their own ({home.kind} and {guest.kind})"
+        if home.kind == "scatter":
+            return "a scatter is over when all updates are there"
+        if len(home.orders | guest.orders) > 1:
+            return "they add in different orders"
+        if home.work + guest.work > self.max_ops:
+            return f"the kernel would have more than {self.max_ops} operations"
+        return None
+
+    def why_not_rows(self, home: Group, guest: Group) -> str | None:
+        """Why it does not pay to go through the rows of the two several times, or to store all their points."""
+        domain, ops = home.domain, {**home.ops, **guest.ops}
+        if home.kind != "reduce" or not self.goes_by_rows(domain, ops):
+            return None
+        rows, length = sizes.product(domain.slices), sizes.product(domain.shape[a] for a in domain.reduced)
+        if isinstance(rows, int) and isinstance(length, int) and rows < FEW_ROWS and length > LONG_ROW:
+            return f"{rows} rows of {length} are too few"
+        if home.across:
+            return None if isinstance(length, int) and length <= FAR_ROW else f"rows of {length} lie across memory"
+        return f"rows of {length} are too short" if isinstance(length, int) and length < SHORT_ROW else None
+
+    def goes_by_rows(self, domain: IterationDomain, ops: Iterable[Op]) -> bool:
+        """Whether a kernel of `ops` uses what it has reduced for all points of a row, or stores them."""
+        inside = set(ops)
+        for op in inside:
+            at = domain.map_of(op.results[0].type.shape)
+            if at is None or (domain.is_of_slice(at) and not isinstance(op, Reduce)):
+                continue
+            if not isinstance(op, Reduce) and any(user not in inside for user in self.graph.readers(op)):
+                return True
+            if any(s in inside and domain.is_of_slice(read) for s, read in self.graph.reads(op, at, domain)):
+                return True
+        return False
+
+    def why_not_absorb(self, producer: Group, consumer: Group) -> str | None:
+        """Why the consumer cannot evaluate the producer's elements where it reads them."""
+        if producer.kind != "pointwise":
+            return f"a {producer.kind} is evaluated once"
+        if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
+                self.graph.group_of[s] is producer for op in consumer.ops if isinstance(op, tn.DotGeneral)
+                for v in op.operands for s in self.graph.sources(v)):
+            return "a contraction reads its factors many times"
+        if any(isinstance(op, tn.Windows | tn.DotGeneral) for op in consumer.ops) and any(
+                is_below_copies(op) for op in producer.ops):
+            return "a contraction reads its elements at several places"
+        for op in producer.ops:
+            for user in self.graph.readers(op):
+                if self.graph.leaves(user) or self.graph.group_of.get(user) is not consumer:
+                    return "its value is needed elsewhere too"
+        if self.graph.places(producer, consumer) * producer.work + consumer.work > self.max_ops:
+            return f"the kernel would have more than {self.max_ops} operations"
+        users = {user for op in producer.ops for user in self.graph.readers(op)}
+        repeats = any(len(list(self.graph.readers(op))) > 1 for op in producer.ops) or any(    # at two places, perhaps
+            sizes.product(producer.domain.shape) != self.graph.points(consumer, user) for user in users)
+        by_rows = consumer.kind == "reduce" and self.goes_by_rows(consumer.domain, consumer.ops)
+        if (repeats or by_rows) and not all(is_cheap(op) for op in producer.ops):
+            return "it would be computed more than once"
+        return None
+
+
+def is_below_copies(op: Op) -> bool:
+    """Whether a contraction reads windows or copies of what `op` moves: it is moved once, before."""
+    if not isinstance(op, tn.Transpose | tn.Reverse):
+        return False
+    work = [(user, False) for user in op.results[0].users]
+    while work:
+        user, several = work.pop()
+        if isinstance(user, tn.DotGeneral) and several:
+            return True
+        if moves_elements(user):
+            several |= isinstance(user, tn.Windows | tn.BroadcastTo)
+            work += [(next_user, several) for next_user in user.results[0].users]
+    return False
+
+
+def _shape(domain: IterationDomain) -> str:
+    """A domain, what it reduces in parentheses."""
+    return "[" + ", ".join(f"({d})" if a in domain.reduced else str(d) for a, d in enumerate(domain.shape)) + "]"
