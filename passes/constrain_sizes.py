@@ -18,7 +18,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Op, before, located
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType, Type
-from mlc.passes.conditions import Conditions, size_conditions
+from mlc.passes.analysis.size_constraints import Conditions, size_conditions
 
 
 def run(module: Op) -> None:

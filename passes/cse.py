@@ -23,7 +23,7 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Symbol, Value
 from mlc.ir.passes import Pass
 from mlc.ir.verify import immediate_dominators
-from mlc.passes.effects import is_pure, pure_functions
+from mlc.passes.analysis.effects import is_pure, pure_functions
 
 Table = dict[Hashable, Op]
 

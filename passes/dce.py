@@ -13,7 +13,7 @@ from __future__ import annotations
 from mlc.dialects import func
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
-from mlc.passes.effects import is_pure, pure_functions
+from mlc.passes.analysis.effects import is_pure, pure_functions
 
 
 def run(module: Op) -> None:

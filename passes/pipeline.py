@@ -25,7 +25,8 @@ SHARED: Rows = (
     ("tensor", "inline", "what stands in one function is simplified and fused together; large equal parts stay one"),
     ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
     ("tensor", "cse", "forward and backward pass share values"),
-    ("tensor", "signatures", "cotangents that nobody asked for, in functions too; last, when the uses are known"),
+    ("tensor", "dead_argument_elimination",
+     "cotangents that nobody asked for, in functions too; last, when the uses are known"),
     ("loop", "decompose", "everything below knows primitives only"),
     ("loop", "canonicalize", "decompositions leave identities too"),
     ("loop", "cse", "softmax and its derivative compute the same maximum"),
@@ -33,7 +34,7 @@ SHARED: Rows = (
     ("loop", "fuse", "a value inside a kernel costs no memory; needs canonical, shared values"),
     ("loop", "bufferize", "a buffer per value that is left between kernels; in place where an operand dies"),
     ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
-    ("loop", "collapse", "one long dimension fills vectors better than a short last one"),
+    ("loop", "coalesce_dimensions", "one long dimension fills vectors better than a short last one"),
 )
 CPU: Rows = (
     ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),

@@ -83,7 +83,7 @@ def test_keys_stay_what_they_are() -> None:
     everything = made()
     assert made() == everything and made([]) == {}
     assert {c.step.split()[1] for c in everything.values()} >= {
-        "canonicalize", "cse", "signatures", "fuse", "vectorize", "outline", "dce"}
+        "canonicalize", "cse", "dead_argument_elimination", "fuse", "vectorize", "outline", "dce"}
     names = [step.transform.name for step in pipeline.steps()]
     for key, change in everything.items():
         if int(change.step.split()[0]) <= names.index("bufferize"):    # what comes later depends on what was fused

@@ -124,7 +124,7 @@ def test_the_simulation_sees_a_bad_plan() -> None:
             run_function(bad, "main", program.arguments, Arena().watch)
 
 
-@pytest.mark.parametrize("last", ["tensor_to_loop", "collapse"])
+@pytest.mark.parametrize("last", ["tensor_to_loop", "coalesce_dimensions"])
 def test_every_element_is_stored_once(last: str) -> None:
     """The points of a kernel's domain and the elements of each of its results are the same in number, one each."""
     stores = 0

@@ -120,7 +120,7 @@ class Nest:
 def test_loops_conditions_and_calls_keep_every_bit(seed: int) -> None:
     nest = Nest(seed)
     verify(nest.module)
-    Pipeline(["canonicalize", "cse", "signatures", "fix_numerics"]).run(nest.module)
+    Pipeline(["canonicalize", "cse", "dead_argument_elimination", "fix_numerics"]).run(nest.module)
     arguments = nest.arguments()
     wanted = run_function(nest.module, "main", arguments)
     Pipeline(["fuse", "bufferize"]).run(nest.module)

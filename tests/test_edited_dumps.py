@@ -63,8 +63,8 @@ def same(found: Sequence[Array], wanted: Sequence[Array]) -> bool:
     return all(difference(a, b, "bits") is None for a, b in zip(found, wanted, strict=True))
 
 
-@pytest.mark.parametrize("name", ["fix_numerics", "fuse", "bufferize", "tensor_to_loop", "collapse", "vectorize",
-                                  "loop_to_scf", "dce", "scf_to_llvm"])
+@pytest.mark.parametrize("name", ["fix_numerics", "fuse", "bufferize", "tensor_to_loop", "coalesce_dimensions",
+                                  "vectorize", "loop_to_scf", "dce", "scf_to_llvm"])
 def test_a_constant(name: str) -> None:
     """2.5 edited to 3.5 after any pass is what native code multiplies by."""
     dump = dumps(SCALED)[name]

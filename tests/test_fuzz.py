@@ -66,7 +66,7 @@ def packed(program: Program) -> None:
     rng = random.Random(program.seed)
 
     def between(step: Step, module: Module) -> None:
-        if step.transform.name == "collapse":
+        if step.transform.name == "coalesce_dimensions":
             pack_panels(module, rng)
 
     check(program, between=between)

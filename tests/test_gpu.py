@@ -140,7 +140,7 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
         steps.share(kernel, "rhs")
 
     built, arguments = product("36x300xf32", "300x44xf32")()
-    run_to(built, "collapse")
+    run_to(built, "coalesce_dimensions")
     wanted = run_function(built, "main", arguments)
     for kernel in built.inside(Kernel):
         distribute(kernel)

@@ -32,13 +32,13 @@ from mlc.ir.types import (
     substitute_attr,
     to_numpy,
 )
-from mlc.passes import between
+from mlc.passes.analysis import kernel_boundary
+from mlc.passes.analysis.size_constraints import Conditions, op_sizes, size_conditions
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import SizeBuilder, kernel_names, symbols_of
 from mlc.passes.bufferize.plan import Plan, Slot
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
-from mlc.passes.conditions import Conditions, op_sizes, size_conditions
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class Bufferizer:
                             code="MLC0162")
                 work += [(inner, set(told)) for region in op.regions for inner in region.blocks]
         self.check_sizes(self.block.terminator, set(names), self.block.terminator.operands)
-        for block in between.blocks_of(self.function):
-            if not all(between.hands_over_its_own(block.terminator)):
+        for block in kernel_boundary.blocks_of(self.function):
+            if not all(kernel_boundary.hands_over_its_own(block.terminator)):
                 block.terminator.fail("hands over a tensor that no operation of its own gives", code="MLC0162",
                                       hint="run fuse")
 

@@ -13,7 +13,7 @@ from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.changes import allowed
 from mlc.ir.core import Block, BlockArg, Op, Value
 from mlc.ir.types import TensorType
-from mlc.passes.between import REGIONS
+from mlc.passes.analysis.kernel_boundary import REGIONS
 
 Overwrites = frozenset[tuple[int, int]]
 """(argument, result) of a function: a caller may pass one buffer for both."""

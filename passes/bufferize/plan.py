@@ -18,7 +18,7 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Value
 from mlc.ir.sizes import Dim, evaluate, is_natural, symbols
 from mlc.ir.types import TensorType
-from mlc.passes.between import GIVES_TENSORS
+from mlc.passes.analysis.kernel_boundary import GIVES_TENSORS
 from mlc.passes.bufferize.lifetimes import Lifetimes, carried, forwarded
 
 ALIGNMENT = 64

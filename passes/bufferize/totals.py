@@ -14,7 +14,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Block
 from mlc.ir.interp import ASSERTION
 from mlc.ir.sizes import Dim
-from mlc.passes.between import REGIONS
+from mlc.passes.analysis.kernel_boundary import REGIONS
 
 UNBOUNDED = None
 """The work of a call whose loops run as long as the data says."""

@@ -28,7 +28,8 @@ from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
 from mlc.ir.passes import Pass
-from mlc.passes import between
+from mlc.passes.analysis import kernel_boundary
+from mlc.passes.analysis.kernel_boundary import has_size
 from mlc.passes.forms import FIXED, FUSED
 from mlc.passes.fuse import kernels
 from mlc.passes.fuse.graph import FusionGraph, Group
@@ -43,8 +44,8 @@ def run(module: Op, max_ops: int = MAX_OPS) -> None:
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
-        for block in between.blocks_of(function):
-            between.sink(block, is_free)
+        for block in kernel_boundary.blocks_of(function):
+            kernel_boundary.sink(block, is_free)
             _Fuser(block, max_ops).run()
 
 
@@ -78,7 +79,7 @@ class _Fuser:
             if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
                 op.erase()
             elif isinstance(op, tn.Witness) and op.bound is not None:
-                if op.result.uses or any(between.has_size(later, str(op.size)) for later in between.following(op)):
+                if op.result.uses or any(has_size(later, str(op.size)) for later in kernel_boundary.following(op)):
                     self.graph.witnesses[str(op.size)] = op
                 else:
                     op.erase()
@@ -131,7 +132,8 @@ class _Fuser:
         if current() is None:
             return True
         for op in self.graph.in_order(consumer.ops):
-            read = [s for v in between.reads(op) for s in self.graph.sources(v) if self.graph.group_of[s] is producer]
+            sources = [s for v in kernel_boundary.reads(op) for s in self.graph.sources(v)]
+            read = [s for s in sources if self.graph.group_of[s] is producer]
             if read:
                 return allowed(how, op, self.graph.in_order(read)[-1])
         first, last = self.graph.in_order(consumer.ops)[0], self.graph.in_order(producer.ops)[-1]

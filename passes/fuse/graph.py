@@ -12,7 +12,7 @@ from mlc.dialects.tensor.traits import FusionInterface, Iteration, is_free, is_h
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.sizes import Dim
-from mlc.passes import between
+from mlc.passes.analysis import kernel_boundary
 
 
 @dataclass(eq=False)
@@ -85,7 +85,7 @@ class FusionGraph:
 
     def producers(self, op: Op) -> dict[Group, None]:
         """The groups of what `op` reads, through free operations, and of the witnesses of the sizes that it has."""
-        out = dict.fromkeys(self.group_of[s] for v in between.reads(op) for s in self.sources(v))
+        out = dict.fromkeys(self.group_of[s] for v in kernel_boundary.reads(op) for s in self.sources(v))
         for name, witness in self.witnesses.items():
             if witness is not op and self.has_size(op, name):
                 out[self.group_of[witness]] = None
@@ -95,9 +95,9 @@ class FusionGraph:
         work = [op]
         while work:
             current = work.pop()
-            if between.has_size(current, name):
+            if kernel_boundary.has_size(current, name):
                 return True
-            work += [v.op for v in between.reads(current) if v.op is not None and v.op.parent is self.block
+            work += [v.op for v in kernel_boundary.reads(current) if v.op is not None and v.op.parent is self.block
                      and v.op not in self.group_of]
         return False
 

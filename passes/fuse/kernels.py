@@ -10,7 +10,7 @@ from mlc.dialects.tensor.scatter import Scattering
 from mlc.dialects.tensor.traits import FusionInterface, is_free
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
-from mlc.passes import between
+from mlc.passes.analysis import kernel_boundary
 from mlc.passes.fuse.graph import FusionGraph, Group, is_outside
 from mlc.passes.fuse.legality import Legality
 from mlc.passes.fuse.stages import plan
@@ -31,10 +31,10 @@ def emit(graph: FusionGraph, legality: Legality) -> None:
         ops = sorted(ready.ops, key=ordered.__getitem__)
         with before(terminator, ops[-1].loc):
             if ready.kind == "outside":
-                between.move(ops[0], mapping, terminator)
+                kernel_boundary.move(ops[0], mapping, terminator)
             else:
                 _kernel(graph, legality, ready, ops, mapping)
-    between.finish(terminator, mapping, lambda v: copied(v, terminator))
+    kernel_boundary.finish(terminator, mapping, lambda v: copied(v, terminator))
     for op in reversed(old):
         op.erase()
 

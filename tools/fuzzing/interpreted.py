@@ -16,7 +16,7 @@ from mlc.dialects.func import Func
 from mlc.frontend import eager
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
-from mlc.passes.conditions import size_conditions
+from mlc.passes.analysis.size_constraints import size_conditions
 
 Array = np.ndarray[Any, Any]
 FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1

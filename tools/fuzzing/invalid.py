@@ -93,7 +93,7 @@ def lowered(module: Module, text: str) -> Failure | None:
         TENSOR.check(module)
     except Error:
         return None                                        # operations of lower levels among those of this one
-    for step in steps[: names.index("collapse") + 1]:
+    for step in steps[: names.index("coalesce_dimensions") + 1]:
         try:
             step.transform.run(module, **dict(step.options))
             verify(module)

@@ -30,7 +30,7 @@ from mlc.tools.outcome import difference
 
 ROUNDS = ("decompose", "fix_numerics")
 """Passes that may choose other roundings; across all others every bit stays."""
-LANDMARKS = ("signatures", "fix_numerics", "fuse", "bufferize", "outline", "scf_to_llvm")
+LANDMARKS = ("dead_argument_elimination", "fix_numerics", "fuse", "bufferize", "outline", "scf_to_llvm")
 """The passes after which `examine` interprets a module: each is the last before another form of it."""
 _VARIES = re.compile(
     r"'[^']*'|\"[^\"]*\"|[@%#][\w.$-]+|(?<!\w)[-+]?(?:\d[\d.e+-]*|inf|nan)|\[[^\]]*\]|!?\w+<[^>]*>")

@@ -33,7 +33,7 @@ TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions"
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
          "passes/fix_numerics.py": "test_expansions test_meaning",
-         "passes/tensor_to_loop": "test_tensor_to_loop", "passes/collapse.py": "test_vectorize",
+         "passes/tensor_to_loop": "test_tensor_to_loop", "passes/coalesce_dimensions.py": "test_vectorize",
          "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
          "passes/loop_to_gpu": "test_gpu test_warps", "passes": "test_passes_basic", "backends/cpu": "test_wrapper",

@@ -109,7 +109,8 @@ FAULTS: tuple[Fault, ...] = (
     # z = y - max(y) by rows, and from it 2 z and y - sum(z), y a temporary: 2 z is written over y, which is read again
     aliasing("dialects/tensor/kernel.py", "return bool(self.last_reads[operand] <= min(written))", "return True"),
     # a loop that swaps what it carries, a, b = b, a
-    aliasing("passes/between.py", "        return v is loop.carried[i]\n", "        return v in loop.carried\n"),
+    aliasing("passes/analysis/kernel_boundary.py", "        return v is loop.carried[i]\n",
+             "        return v in loop.carried\n"),
     # a `while` that reads a value computed before it: after its first turn something else lies there
     aliasing("passes/bufferize/lifetimes.py", "if isinstance(around, scf.For | scf.While):",
              "if isinstance(around, scf.For):"),
@@ -137,9 +138,9 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- schedules ------------------------------------------------------------------------------------------------
     # x[:, :40] + 1: two dimensions become one although a row of memory is longer
-    schedule("passes/collapse.py",
+    schedule("passes/coalesce_dimensions.py",
              "return axis if op.buffer.type.shape[axis + 1] == kernel.domain[d + 1] else None", "return axis",
-             blame="collapse", ops="slice"),
+             blame="coalesce_dimensions", ops="slice"),
     # a kernel large enough for threads, shared along two dimensions: a part's last, incomplete row of blocks
     schedule("passes/loop_to_scf/shared.py",
              "rows = low.number(sizes.divide(first, width)), low.number(_blocks(last, width))",

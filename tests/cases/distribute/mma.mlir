@@ -1,4 +1,4 @@
-// test: pass fix_numerics{products=mma} fuse bufferize tensor_to_loop collapse distribute
+// test: pass fix_numerics{products=mma} fuse bufferize tensor_to_loop coalesce_dimensions distribute
 // tolerance: 2e-2
 
 // tensor cores: warps of 8 x 4 threads, 2 x 4 of them in a box; copies of two stages are under way while one is computed

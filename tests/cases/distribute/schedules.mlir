@@ -1,4 +1,4 @@
-// test: pass fix_numerics fuse bufferize tensor_to_loop collapse distribute
+// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions distribute
 // tolerance: 1e-4
 // sizes: B=5
 

@@ -1,4 +1,4 @@
-// test: pass fuse bufferize tensor_to_loop collapse vectorize loop_to_scf
+// test: pass fuse bufferize tensor_to_loop coalesce_dimensions vectorize loop_to_scf
 // tolerance: bits
 // sizes: B=23
 

@@ -1,4 +1,4 @@
-// test: pass fix_numerics fuse bufferize tensor_to_loop collapse vectorize outline
+// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions vectorize outline
 // tolerance: 1e-4
 // sizes: B=5
 

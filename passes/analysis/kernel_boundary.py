@@ -14,7 +14,7 @@ from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.sizes import symbols
 from mlc.ir.types import TensorType
-from mlc.passes.conditions import op_sizes
+from mlc.passes.analysis.size_constraints import op_sizes
 
 REGIONS = (scf.For, scf.If, scf.While)
 """Operations whose regions hold kernels."""

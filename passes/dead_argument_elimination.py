@@ -19,7 +19,7 @@ from mlc.ir.core import Op, Symbol, Value
 from mlc.ir.passes import Pass
 from mlc.ir.types import TensorType
 from mlc.passes import dce
-from mlc.passes.conditions import op_sizes
+from mlc.passes.analysis.size_constraints import op_sizes
 
 
 def run(module: Op) -> None:

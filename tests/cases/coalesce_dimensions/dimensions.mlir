@@ -1,4 +1,4 @@
-// test: pass collapse
+// test: pass coalesce_dimensions
 // tolerance: bits
 
 // two dimensions that every buffer has whole and side by side are one

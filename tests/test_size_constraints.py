@@ -14,8 +14,8 @@ from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments
 from mlc.passes import pipeline
+from mlc.passes.analysis.size_constraints import size_conditions
 from mlc.passes.bufferize import kernel_names
-from mlc.passes.conditions import size_conditions
 
 SLICE = """
 func.func @f(%x: tensor<Nxf32>) -> tensor<10xf32> {

@@ -1,4 +1,4 @@
-// test: pass signatures
+// test: pass dead_argument_elimination
 
 // a result that nobody uses, what it was made of, and the argument that only that read
 func.func private @f(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

@@ -1,0 +1,1 @@
+"""What passes find out about a module without changing it."""
