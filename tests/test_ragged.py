@@ -49,8 +49,9 @@ def same(ours: Any, theirs: Any) -> None:
 def test_bounds_of_sizes(size: str, greatest: str, smallest: str) -> None:
     """With k at most B, and j at most k; the bounds are those of every choice, and reached or passed by none."""
     bounds: dict[str, Dim] = {"k": sym("B"), "j": sym("k")}
-    assert (most(parse_size(size), bounds), least(parse_size(size), bounds)) == (parse_size(greatest), parse_size(smallest))
-    assert certainly_natural(parse_size(size), bounds) == (smallest in ("0", "1", "7"))
+    found = parse_size(size)
+    assert (most(found, bounds), least(found, bounds)) == (parse_size(greatest), parse_size(smallest))
+    assert certainly_natural(found, bounds) == (smallest in ("0", "1", "7"))
 
 
 def test_a_size_without_bounds() -> None:

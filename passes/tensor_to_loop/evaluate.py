@@ -79,8 +79,9 @@ class KernelBuilder:
                 self.store(value, v.type.dtype, buffer, self.index_of(v))
             loop.End()
         with before(kernel):
-            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain), parallel=rank,
-                        tile=tuple(tile), vector=-1, label=kernel.label)
+            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain),
+                        iterator_types=loop.iterator_types(len(domain), rank), schedule=loop.Schedule(tuple(tile)),
+                        label=kernel.label)
 
     def index_of(self, v: Value) -> Index:
         """The index at the current point of a value that has one element for each."""
