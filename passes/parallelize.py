@@ -1,11 +1,12 @@
 """Share kernels out among threads, where a thread gets work for longer than it takes to hand it over.
 
 takes  LOOP
-gives  LOOP, in which `threads` and `grain` of a kernel say how
+gives  LOOP, in which `threads` and `grain_size` of a schedule say how
 why    a schedule says how much work a block is, and only what is left of a kernel when it is chosen can be shared
 
 Work is estimated as time: so many picoseconds per element of each operation, at rates that an ordinary core reaches. A
-kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain` is a formula.
+kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain_size` is an
+expression over them.
 """
 
 from __future__ import annotations

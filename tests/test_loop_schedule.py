@@ -58,6 +58,7 @@ def test_only_what_differs_from_the_default_is_printed() -> None:
     ("#loop.schedule<tile = [1, 1], lanes = true>", "the field lanes is of another kind than int"),
     ("#loop.schedule<tile = [1, 1], tile = [2, 2]>", "a field is given twice"),
     ("#loop.schedule<tile>", "expected '='"),
+    ('#loop.schedule<tile = [1, 1], grain_size = "B +">', "bad size 'B [+]'"),
     ("[1, 1]", "the attribute schedule is of another kind than Schedule"),
 ])
 def test_a_wrong_field_is_named(text: str, message: str) -> None:
