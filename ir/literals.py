@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import struct
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 
 from mlc.ir.affine import AffineMap
 from mlc.ir.affine_syntax import parse_size
+from mlc.ir.attributes import BY_CLASS, DialectAttribute
 from mlc.ir.core import Op, Symbol
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Size
@@ -55,15 +58,31 @@ def decode_attr(cls: type[Op], name: str, value: Any) -> Any:
             raise IRError(f"{cls.name}: {name} = {value} is out of range", code="MLC0101")
         return cls.enums[name][value]
     declared = next((f.shape for f in cls.attr_fields if f.name == name), "")
+    if name == "sym_name" and isinstance(value, str):
+        value = Symbol(value)                   # upstream writes a definition's name as a string
+    return decoded(f"{cls.name}: the attribute {name}", value, declared)
+
+
+def decoded(what: str, value: Any, declared: str) -> Any:
+    """A value as what an annotation declares; IRError where it cannot be one."""
     if "Dim" in declared:
         value = _sizes_in(value)
     if declared.startswith("float") and "ndarray" not in declared and type(value) is int:
         value = float(value)                    # a constant, whose value may be an array too, knows its own type
-    if name == "sym_name" and isinstance(value, str):
-        value = Symbol(value)                   # upstream writes a definition's name as a string
     if not fits(value, declared):
-        raise IRError(f"{cls.name}: the attribute {name} is of another kind than {declared}", code="MLC0101")
+        raise IRError(f"{what} is of another kind than {declared}", code="MLC0101")
     return value
+
+
+def dialect_attribute(cls: type[DialectAttribute], given: Mapping[str, Any]) -> DialectAttribute:
+    """The attribute of a class with these fields; IRError names one that is missing, unknown or of another kind."""
+    declared = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    if unknown := [name for name in given if name not in declared]:
+        raise IRError(f"#{cls.mnemonic} has no field {unknown[0]}; it has {', '.join(declared)}", code="MLC0101")
+    if missing := [f.name for f in declared.values() if f.default is dataclasses.MISSING and f.name not in given]:
+        raise IRError(f"#{cls.mnemonic} needs the field {missing[0]}", code="MLC0101")
+    return cls(**{name: decoded(f"#{cls.mnemonic}: the field {name}", value, str(declared[name].type))
+                  for name, value in given.items()})
 
 
 def _sizes_in(value: Any) -> Any:
@@ -92,9 +111,9 @@ def fits(value: Any, annotation: str) -> bool:
                 kinds = (parts[0],) * len(value) if parts[-1] == "..." else parts
                 if len(kinds) == len(value) and all(fits(v, k) for v, k in zip(value, kinds)):
                     return True
-        elif kind not in _CLASSES:
-            return True
-        elif isinstance(value, _CLASSES[kind]) and (not isinstance(value, bool) or kind == "bool"):
+            continue
+        classes = _CLASSES.get(kind) or BY_CLASS.get(kind)
+        if classes is None or (isinstance(value, classes) and (not isinstance(value, bool) or kind == "bool")):
             return True
     return False
 

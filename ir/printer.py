@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlc.ir.affine import AffineMap
+from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
 from mlc.ir.diag import UNKNOWN, Loc
 from mlc.ir.sizes import Size
@@ -115,6 +116,9 @@ def attr_text(value: Any, generic: bool, int_type: str = "i64") -> str:
         return quote(str(value))
     if isinstance(value, AffineMap):
         return str(value)
+    if isinstance(value, DialectAttribute):
+        parts = [f"{name} = {attr_text(v, False)}" for name, v in value.printed().items()]
+        return f"#{'mlc.' if generic else ''}{value.mnemonic}<{', '.join(parts)}>"
     if isinstance(value, (int, np.integer)):
         return f"{value} : {int_type}" if generic else str(value)
     if isinstance(value, (float, np.floating)):

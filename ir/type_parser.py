@@ -13,9 +13,10 @@ import numpy as np
 from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
 from mlc.ir.affine_syntax import parse_map, parse_size
+from mlc.ir.attributes import ATTRIBUTES, DialectAttribute
 from mlc.ir.diag import IRError, ParseError
 from mlc.ir.lexer import MAX_TEXT, Lexer, Token
-from mlc.ir.literals import decode_numbers, float_from_bits, symbol, unquote
+from mlc.ir.literals import decode_numbers, dialect_attribute, float_from_bits, symbol, unquote
 from mlc.ir.sizes import Dim
 from mlc.ir.types import (
     SCALARS,
@@ -41,6 +42,9 @@ def load_dialect(name: str) -> None:
     dialect = name.split(".")[0] if "." in name else "builtin"
     if importlib.util.find_spec("mlc.dialects." + dialect) is not None:
         importlib.import_module("mlc.dialects." + dialect)
+
+
+AttributeClass = type[DialectAttribute]     # inside TypeParser, `type` is a method
 
 
 class TypeParser(Lexer):
@@ -278,13 +282,34 @@ class TypeParser(Lexer):
         return self.type()
 
     def hash_attribute(self) -> Any:
-        """`#dialect.name<...>` of upstream's enumerations, as it is written."""
-        start = self.take().start
+        """`#dialect.name<...>`: one that a dialect of ours defines, or upstream's enumerations, as they are written."""
+        token = self.take()
+        name, start = token.text[1:].removeprefix("mlc."), token.start
+        load_dialect(name)
+        if name in ATTRIBUTES:
+            return self.dialect_attribute(ATTRIBUTES[name], token)
         self.expect("<")
         while not self.at(">") and self.token.kind != "end":
             self.take()
         end = self.expect(">").start
         return self.text[start: end + 1]
+
+    def dialect_attribute(self, cls: AttributeClass, token: Token) -> DialectAttribute:
+        """`<field = value, ...>`."""
+        self.expect("<")
+
+        def entry() -> tuple[str, Any]:
+            name = self.word("the name of a field")
+            self.expect("=")
+            return name, self.attribute()
+
+        given = self.list_of(entry, ">")
+        if len(dict(given)) != len(given):
+            self.fail("a field is given twice", token=token)
+        try:
+            return dialect_attribute(cls, dict(given))
+        except IRError as error:
+            self.fail(error.message, error.code, token)
 
     def affine_map(self) -> AffineMap:
         """`affine_map<(d0, d1)[B] -> (d0, d1 + B)>`."""

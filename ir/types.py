@@ -16,6 +16,7 @@ import numpy as np
 
 from mlc.ir import sizes
 from mlc.ir.affine import AffineMap
+from mlc.ir.attributes import DialectAttribute
 from mlc.ir.diag import IRError
 from mlc.ir.sizes import Dim
 
@@ -262,7 +263,7 @@ def substitute_attr(value: Any, env: Mapping[str, Dim]) -> Any:
     """An attribute with the size symbols of `env` replaced, in sizes and types inside it."""
     if isinstance(value, sizes.Size):
         return sizes.substitute(value, env)
-    if isinstance(value, AffineMap):
+    if isinstance(value, AffineMap | DialectAttribute):
         return value.substitute(env)
     if isinstance(value, Type):
         return substitute(value, env)

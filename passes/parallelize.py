@@ -1,11 +1,12 @@
 """Share kernels out among threads, where a thread gets work for longer than it takes to hand it over.
 
 takes  LOOP
-gives  LOOP, in which `threads` and `grain` of a kernel say how
+gives  LOOP, in which `threads` and `grain_size` of a schedule say how
 why    a schedule says how much work a block is, and only what is left of a kernel when it is chosen can be shared
 
 Work is estimated as time: so many picoseconds per element of each operation, at rates that an ordinary core reaches. A
-kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain` is a formula.
+kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain_size` is an
+expression over them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PER_BYTE, SIMPLE, DIVISION, MULTIPLY_ADD, GATHERED, SCALAR = 10, 30, 200, 15, 30
 def run(module: Op, worth: int = WORTH) -> None:
     """Share out every kernel that is worth it; a part takes `worth` nanoseconds."""
     for kernel in module.inside(Kernel):
-        if not kernel.threads:
+        if not kernel.schedule.threads:
             parallelize(kernel, worth)
 
 
@@ -54,8 +55,8 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
         return
     if not allowed("share out", kernel):
         return
-    kernel.threads, kernel.grain = count, grain
-    kernel.schedule = (*kernel.schedule, f"parallelize(threads={count}, grain={grain})")
+    kernel.reschedule(threads=count, grain_size=grain,
+                      steps=(*kernel.schedule.steps, f"parallelize(threads={count}, grain_size={grain})"))
 
 
 def shareable(kernel: Kernel) -> int:
@@ -68,13 +69,13 @@ def shareable(kernel: Kernel) -> int:
 
 def blocks(kernel: Kernel, d: int) -> Dim:
     """How many blocks a dimension has."""
-    return sizes.divide(kernel.domain[d] + kernel.tile[d] - 1, kernel.tile[d])
+    return sizes.divide(kernel.domain[d] + kernel.schedule.tile[d] - 1, kernel.schedule.tile[d])
 
 
 def work(kernel: Kernel, shared: int) -> Dim:
     """Picoseconds that a block of the first `shared` dimensions takes, about; what is known to be small is left out."""
     total: Dim = 0
-    vectors = kernel.vector >= 0 or any(op.vector for op in kernel.inside(For))
+    vectors = kernel.schedule.vector >= 0 or any(op.vector for op in kernel.inside(For))
     for op in kernel.inside(InKernel):
         if price := cost(op):
             total = total + (price if vectors else price * SCALAR) * _elements(kernel, op, shared)
@@ -98,14 +99,14 @@ def cost(op: InKernel) -> int:
 def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:
     """How many elements an operation computes in a block of the first `shared` dimensions."""
     spans = {d for v in (*op.results, *op.operands) if isinstance(v.type, TileType) for d in v.type.dims}
-    steps = {d: kernel.tile[d] for d in range(kernel.parallel)}
+    steps = {d: kernel.schedule.tile[d] for d in range(kernel.parallel)}
     outer = op.parent_op
     while isinstance(outer, For):
         steps[outer.dim] = min(outer.step, steps.get(outer.dim, outer.step))
         outer = outer.parent_op
     total: Dim = 1
     for d, step in steps.items():
-        extent = kernel.tile[d] if d < shared else kernel.domain[d]
+        extent = kernel.schedule.tile[d] if d < shared else kernel.domain[d]
         if d in spans or step == 1:
             total = total * extent
         elif isinstance(extent, int):

@@ -171,7 +171,8 @@ def test_a_map_of_more_than_it_takes_is_refused() -> None:
 
 
 KERNEL = """func.func @f(%n: index, %x: memref<?x5xf32>, %y: memref<?x5xf32>) {
-  loop.kernel %n {symbols = ["NAME"], domain = ["NAME", 5], parallel = 2, tile = [1, 1]} : (index) -> () {
+  loop.kernel %n {symbols = ["NAME"], domain = ["NAME", 5], iterator_types = ["parallel", "parallel"],
+    schedule = #loop.schedule<tile = [1, 1], threads = 1, grain_size = "NAME + 1">} : (index) -> () {
     %0 = loop.index {map = affine_map<(d0, d1)[NAME] -> (NAME*d0 - (d1 floordiv 2) + 4)>}
       : () -> !loop.tile<d0xd1xindex>
     %1 = loop.load %x, %0 {map = affine_map<(d0, d1, t0) -> (t0 mod 7, -d1 + 4)>, operandSegmentSizes = [1, 1, 0]}
@@ -195,4 +196,4 @@ def test_upstream_reads_maps(name: str) -> None:
 def test_a_wrong_map_is_reported_where_it_stands() -> None:
     with pytest.raises(ParseError) as caught:
         parse_module(KERNEL.replace("(t0 mod 7", "(t1 mod 7"), "kernel.mlir")
-    assert (caught.value.code, caught.value.loc.line) == ("MLC0156", 5)
+    assert (caught.value.code, caught.value.loc.line) == ("MLC0156", 6)

@@ -105,7 +105,7 @@ def test_lanes_are_the_order_of_summation() -> None:
     ("tile = [1, 64], vector = 1", "tile = [1, 64], vector = 0", "MLC0171.*carried along its own dimension d1"),
     ("tile = [1, 64], vector = 1", "tile = [1, 48], vector = 1", "MLC0151.*no power of two"),
     ("tile = [8, 48, 1], vector = 1", "tile = [8, 48, 4], vector = 2", "MLC0171.*its sum is one chain"),
-    ("tile = [8, 48, 1], vector = 1", "tile = [8, 48], vector = 1", "MLC0150.*do not fit"),
+    ("tile = [8, 48, 1], vector = 1", "tile = [8, 48], vector = 1", "MLC0150.*has 2 sizes, the domain has 3"),
     ("tile = [8, 48, 1], vector = 1", "tile = [8, 48, 1], vector = 3", "MLC0150.*names a dimension"),
 ])
 def test_impossible_schedules_are_refused(old: str, new: str, message: str) -> None:
@@ -116,7 +116,8 @@ def test_impossible_schedules_are_refused(old: str, new: str, message: str) -> N
 
 
 MASKED = """func.func @main(%x: memref<20xf32>, %m: memref<20xi8>, %y: memref<20xf32>) {
-  loop.kernel {symbols = [], domain = [20], parallel = 1, tile = [TILE], vector = VECTOR} {
+  loop.kernel {symbols = [], domain = [20], iterator_types = ["parallel"],
+               schedule = #loop.schedule<tile = [TILE], vector = VECTOR>} {
     %0 = loop.load %m {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]}
       : (memref<20xi8>) -> !loop.tile<d0xi8>
     %1 = loop.map %0 : (!loop.tile<d0xi8>) -> !loop.tile<d0xi1> {
@@ -158,4 +159,4 @@ def test_kernels_keep_their_schedule() -> None:
     """A dump that has been vectorized is not vectorized again."""
     module = parse_module(dumps(PRODUCT)["vectorize"].replace("tile = [8, 48, 1]", "tile = [2, 32, 1]"))
     Pipeline(["vectorize"]).run(module)
-    assert next(k.tile for k in module.inside(Kernel)) == (2, 32, 1)
+    assert next(k.schedule.tile for k in module.inside(Kernel)) == (2, 32, 1)

@@ -41,7 +41,7 @@ def product(m: int | str, n: int | str, k: int | str, turn_left: bool, turn_righ
       func.return %0 : {z}
     }}""")
     pipeline.lower(module, "loop", vector_bits=bits)
-    schedule = next(kernel.schedule for kernel in module.inside(Kernel) if kernel.label == "dot_general")
+    schedule = next(kernel.schedule.steps for kernel in module.inside(Kernel) if kernel.label == "dot_general")
     return build(pipeline.resume(module, vector_bits=bits)).entry("main"), schedule
 
 
@@ -158,7 +158,8 @@ def test_backwards(bits: int) -> None:
 
 
 SCRATCH = """func.func @f(%n: index) {
-  loop.kernel %n {symbols = ["N"], domain = [4, SIZE], parallel = 1, tile = [1, 1]} : (index) -> () {
+  loop.kernel %n {symbols = ["N"], domain = [4, SIZE], iterator_types = ["parallel", "reduction"],
+    schedule = #loop.schedule<tile = [1, 1]>} : (index) -> () {
     %0 = loop.scratch : !loop.scratch<d1xf64>
     loop.end
   }

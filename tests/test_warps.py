@@ -134,7 +134,7 @@ def test_tensor_cores_keep_the_order_that_asks_for_them(name: str) -> None:
         elif step.transform.name in ("distribute", "loop_to_gpu", "dce", "gpu_to_nvvm"):
             same_bits(run_function(lowered, "main", arguments), wanted, step.transform.name)
         if step.transform.name == "distribute":
-            assert any(k.warp for k in lowered.inside(Kernel)) == ("one row" not in name)
+            assert any(k.schedule.threads_per_warp for k in lowered.inside(Kernel)) == ("one row" not in name)
         if step.transform.name in ("loop_to_gpu", "gpu_to_nvvm"):
             upstream.verify_text(to_text(lowered, generic=True))
 

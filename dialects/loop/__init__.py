@@ -2,7 +2,7 @@
 body is a small program on tiles.
 
 A tile `!loop.tile<d0xd1xf32>` holds one element for each point of the current block of the named dimensions. How
-large a block is says the kernel's `tile` attribute (or a loop, where it has blocks of its own size), so a schedule
+large a block is says the kernel's schedule (or a loop, where it has blocks of its own size), so a schedule
 changes numbers and every operation stays as it is; a tile that spans no dimension is a scalar. Operands of different
 dimensions broadcast.
 
@@ -17,11 +17,12 @@ is filled for the blocks of all threads that share it, where these are those of 
 
 from mlc.dialects.loop.access import Check, Keep, Load, Pack, Recall, Scratch, Store
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
-from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield
+from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
+from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, union
 
 __all__ = [
     "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Scratch", "ScratchType", "Store",
-    "TileType", "Yield", "coordinate", "spanned", "union",
+    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType",
+    "Store", "TileType", "Yield", "coordinate", "iterator_types", "spanned", "union",
 ]

@@ -130,7 +130,7 @@ class Reduce(InKernel, name="loop.reduce"):
 
     def verify_op(self) -> None:
         super().verify_op()
-        lanes = dict(enumerate(self.enclosing(Kernel).tile)).get(self.dim, 1)
+        lanes = dict(enumerate(self.enclosing(Kernel).schedule.tile)).get(self.dim, 1)
         if lanes & (lanes - 1):
             self.fail(f"blocks of {lanes} points of d{self.dim} are no power of two", code="MLC0151")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlc.dialects.combining import KINDS, CombiningKind
+from mlc.dialects.loop.schedule import Schedule
 from mlc.dialects.loop.types import ScratchType, TileType
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
@@ -101,63 +101,50 @@ class Activation:
                                   (self.coordinates if isinstance(leaf, AffineDim) else tiles)[leaf.position]))
 
 
+def iterator_types(rank: int, parallel: int) -> tuple[str, ...]:
+    """Those of a domain whose leading `parallel` dimensions are parallel."""
+    return ("parallel",) * parallel + ("reduction",) * (rank - parallel)
+
+
 class Kernel(Op, name="loop.kernel", pure=False):
     """For every point of the parallel domain, run the body.
 
-    domain    the extent of each dimension, over `symbols`, whose values are the operands
-    parallel  how many leading dimensions are parallel; the others are run by `loop.for` inside
-    tile      the block size of each dimension
-    vector    the dimension that lies in vector registers, or -1
-    lanes     how many points of it one register holds; a block that is no multiple of it lies in one
-    threads   how many leading dimensions are shared out among threads
-    grain     how many blocks of those are worth a thread
-    block     how many neighbouring blocks the threads of a GPU take together, one each; where a register holds one
-              lane, there are so many threads for each as the vector dimension has points
-    panel     how many blocks along each parallel dimension they take together, as a box; none for a row of them
-    warp      how many threads of a warp lie along each parallel dimension of the box; none if that does not matter. The
-              points of a thread have those of its warp between them: all of them, or pairs along the vector dimension
-    label     what it computes, for people
-    schedule  the steps of passes/vectorize that made it what it is, for people
+    domain          the extent of each dimension, over `symbols`, whose values are the operands
+    iterator_types  "parallel" or "reduction" for each dimension; the parallel ones lead, the others, which sum up, scan
+                    or go through updates in order, are run by `loop.for` inside
+    schedule        how the domain is tiled, vectorized and shared out among threads
+    label           what it computes, for people
     """
 
     sizes: tuple[Value, ...]
     body: Region
     symbols: tuple[str, ...]
     domain: tuple[Dim, ...]
-    parallel: int
-    tile: tuple[int, ...]
-    vector: int = -1
-    lanes: int = 0
-    threads: int = 0
-    grain: Dim = 1
-    block: int = 0
-    panel: tuple[int, ...] = ()
-    warp: tuple[int, ...] = ()
+    iterator_types: tuple[str, ...]
+    schedule: Schedule
     label: str = ""
-    schedule: tuple[str, ...] = ()
+
+    @property
+    def parallel(self) -> int:
+        """How many leading dimensions are parallel."""
+        return self.iterator_types.count("parallel")
+
+    def reschedule(self, **fields: Any) -> None:
+        """Replace fields of the schedule."""
+        self.schedule = replace(self.schedule, **fields)
 
     def verify_op(self) -> None:
-        if len(self.tile) != len(self.domain) or not 0 <= self.parallel <= len(self.domain):
-            self.fail(f"domain {self.domain}, tile {self.tile} and parallel = {self.parallel} do not fit",
-                      code="MLC0150")
-        if any(t < 1 for t in self.tile) or not -1 <= self.vector < len(self.domain):
-            self.fail("block sizes are positive and `vector` names a dimension", code="MLC0150")
-        few = isinstance(self.grain, int) and self.grain < 1
-        if self.lanes < 0 or self.block < 0 or not 0 <= self.threads <= self.parallel or few:
-            self.fail(f"lanes = {self.lanes}, threads = {self.threads}, grain = {self.grain} and block = {self.block} "
-                      "do not fit", code="MLC0150")
-        if self.panel and (len(self.panel) != self.parallel or min(self.panel) < 1 or prod(self.panel) != self.block):
-            self.fail(f"a box of {self.panel} blocks is not what {self.block} threads take along {self.parallel} "
-                      "dimensions", code="MLC0150")
-        if self.warp and (len(self.warp) != len(self.panel) or prod(self.warp) != 32 or any(
-                p % w for p, w in zip(self.panel, self.warp))):
-            self.fail(f"warps of {self.warp} threads do not make boxes of {self.panel}", code="MLC0150")
+        if self.iterator_types != iterator_types(len(self.domain), self.parallel):
+            self.fail(f"iterator_types = {list(self.iterator_types)} does not fit the domain: one of parallel and "
+                      f"reduction for each of {len(self.domain)} dimensions, the parallel ones first", code="MLC0150")
+        for problem in self.schedule.problems(len(self.domain), self.parallel, self.symbols):
+            self.fail(f"schedule: {problem}", code="MLC0150")
         if len(self.symbols) != len(self.operands) or any(v.type != index for v in self.operands):
             self.fail("one index operand per symbol", code="MLC0150")
         if taken := [s for s in self.symbols if is_positional(s) or self.symbols.count(s) > 1]:
             self.fail(f"{taken[0]} names a coordinate, an index tile or another size", code="MLC0150")
         known = {*self.symbols}
-        if unknown := {n for d in (*self.domain, self.grain) for n in sizes.symbols(d)} - known:
+        if unknown := {n for d in self.domain for n in sizes.symbols(d)} - known:
             self.fail(f"the domain names {', '.join(unknown)}, which is no symbol of the kernel", code="MLC0150")
         self.verify_body(self.body)
 
@@ -172,9 +159,9 @@ class Kernel(Op, name="loop.kernel", pure=False):
     def interpret(self, frame: Frame) -> list[Any]:
         env = dict(zip(self.symbols, frame.all(self.operands)))
         extents = tuple(sizes.evaluate(d, env) for d in self.domain)
-        activation = Activation(env, extents, self.tile[: self.threads])
+        activation = Activation(env, extents, self.schedule.tile[: self.schedule.threads])
         for d, extent in enumerate(extents):
-            activation.axis(d, np.arange(extent if d < self.parallel else self.tile[d]))
+            activation.axis(d, np.arange(extent if d < self.parallel else self.schedule.tile[d]))
         frame.state[self] = activation
         frame.run(self.body)
         activation.check_races()
@@ -283,23 +270,24 @@ class For(InKernel, name="loop.for", pure=False):
         """How many points a block has."""
         if self.size:
             return self.size
-        return 1 if self.outer() is not None else self.enclosing(Kernel).tile[self.dim]
+        return 1 if self.outer() is not None else self.enclosing(Kernel).schedule.tile[self.dim]
 
     def verify_op(self) -> None:
         super().verify_op()
         kernel, outer = self.enclosing(Kernel), self.outer()
-        if len(kernel.tile) != len(kernel.domain):
+        if len(kernel.schedule.tile) != len(kernel.domain):
             return                                       # the kernel says so
-        around = outer.step if isinstance(outer, For) else kernel.tile[self.dim] if outer is not None else 0
+        around = outer.step if isinstance(outer, For) else kernel.schedule.tile[self.dim] if outer is not None else 0
         if self.stages < 0 or (self.stages and (self.run or not self.is_ranged)):
             self.fail(f"{self.stages} stages are for blocks that loops go through", code="MLC0152")
         if self.size < 0 or around % self.step:
             self.fail(f"blocks of {self.size} do not divide the block of {around} around them", code="MLC0152")
         if self.size and any(self.dim in v.type.dims for v in self.operands):
             self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.size}", code="MLC0152")
+        vector = kernel.schedule.vector
         if self.vector and (self.operands or any(
-                kernel.vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)
-                if kernel.vector != self.dim and isinstance(v.type, TileType | ScratchType))):
+                vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)
+                if vector != self.dim and isinstance(v.type, TileType | ScratchType))):
             self.fail(f"vectors along d{self.dim} cannot be mixed with those of the kernel", code="MLC0152")
         if (self.run or self.kinds) and (self.run < 2 or outer is not None or self.is_ranged or not (
                 len(self.kinds) == len(self.operands) and {*self.kinds} <= {*KINDS})):

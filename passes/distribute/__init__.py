@@ -29,20 +29,20 @@ THREADS, BYTES = 256, 16
 def run(module: Op, threads: int = THREADS) -> None:
     """Distribute every kernel that has no schedule over blocks of `threads`."""
     for kernel in module.inside(Kernel):
-        if not kernel.schedule:
+        if not kernel.schedule.steps:
             distribute(kernel, threads)
 
 
 def distribute(kernel: Kernel, threads: int) -> None:
     """The default schedule of one kernel."""
-    lanes = kernel.tile[kernel.vector] if kernel.vector >= 0 else 0
+    lanes = kernel.schedule.tile[kernel.schedule.vector] if kernel.schedule.vector >= 0 else 0
     if lanes >= WARP:
-        block(kernel, kernel.vector, lanes, vector=True, lanes=1)
-        kernel.block = 1
+        block(kernel, kernel.schedule.vector, lanes, vector=True, lanes=1)
+        kernel.reschedule(tiles_per_cta=1)
     elif 0 in kernel.domain or not schedule_contraction(kernel):
         if not lanes and next(kernel.inside(loop.For), None) is None:
             wide(kernel)
-        kernel.block = threads
+        kernel.reschedule(tiles_per_cta=threads)
 
 
 def wide(kernel: Kernel) -> None:

@@ -177,11 +177,11 @@ def schedule_mma(kernel: Kernel) -> bool:
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     box(kernel, tuple(panel))
     warp(kernel, tuple(threads))
-    stage(kernel, terms, kernel.tile[k])
+    stage(kernel, terms, kernel.schedule.tile[k])
     for name, dims in sides.items():
         d = n if n in dims else m
         share(kernel, name, d if d in along[name] and k not in along[name] else k)
-    height, width = kernel.tile[m] * panel[m], kernel.tile[n] * panel[n]
+    height, width = kernel.schedule.tile[m] * panel[m], kernel.schedule.tile[n] * panel[n]
     bytes = (height + width) * (STAGE + PAD) + terms * PAD
     stages = min(STAGES, SHARED // bytes)
     if stages > 1 and plain:

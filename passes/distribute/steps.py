@@ -12,7 +12,7 @@ from mlc.passes.vectorize.steps import contraction, drop_unused, record
 
 def box(kernel: Kernel, panel: tuple[int, ...]) -> None:
     """Let a block of threads take so many tiles along each parallel dimension, one for each thread."""
-    kernel.panel, kernel.block = panel, prod(panel)
+    kernel.reschedule(threads_per_cta=panel, tiles_per_cta=prod(panel))
     record(kernel, "box", panel=f"{list(panel)}")
 
 
@@ -30,13 +30,13 @@ def stage(kernel: Kernel, size: int, unroll: int) -> None:
         made = For((start,), Region(outer), dim=contract.dim, size=size if inside else 0)
     sum.replace_by(*made.results)
     if not inside:
-        kernel.tile = (*kernel.tile[: contract.dim], size, *kernel.tile[contract.dim + 1:])
+        kernel.reschedule(tile=kernel.schedule.with_tile(contract.dim, size))
     record(kernel, "stage", dim=f"{contract.dim}", size=size, unroll=unroll)
 
 
 def warp(kernel: Kernel, threads: tuple[int, ...]) -> None:
     """Let the threads of a warp lie so in the box, and multiply together."""
-    kernel.warp = threads
+    kernel.reschedule(threads_per_warp=threads)
     record(kernel, "warp", threads=f"{list(threads)}")
 
 

@@ -27,7 +27,7 @@ def _reduce(low: Threads, op: loop.Reduce) -> None:
 
     def tree(point: Point) -> Value:
         parts = [low.part(op.x, (*point[: op.dim], offset, *point[op.dim + 1:]))
-                 for offset in range(low.kernel.tile[op.dim])]
+                 for offset in range(low.kernel.schedule.tile[op.dim])]
         while half := len(parts) // 2:
             parts = [CombiningKind(op.kind).emit(a, b) for a, b in zip(parts[:half], parts[half:])]
         return parts[0]

@@ -89,7 +89,7 @@ def guarded_dims(low: Threads, dims: Sequence[int]) -> list[int]:
     Lanes that are threads have no neighbour of their own, and that of a thread in a box may be another thread's, who
     writes his results in place of what he has read. What is packed nobody writes.
     """
-    boxed = low.kernel.parallel if low.kernel.panel and not low.scope.packing else 0
+    boxed = low.kernel.parallel if low.kernel.schedule.threads_per_cta and not low.scope.packing else 0
     return [d for d in dims if d == low.across or d < boxed]
 
 
@@ -188,7 +188,7 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     shape = [low.points_along(d) for d in type.dims]
     shape[-1] += max(1, BYTES // type.dtype.itemsize) if len(shape) > 1 else 0
     low.taken += copies * prod(shape) * type.dtype.itemsize
-    most = MOST_SHARED if low.kernel.warp else SHARED
+    most = MOST_SHARED if low.kernel.schedule.threads_per_warp else SHARED
     if low.taken > most:
         raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {most}", code="MLC0543",
                            loc=op.loc)
@@ -252,7 +252,7 @@ def _keep(low: Threads, op: loop.Keep) -> None:
 @rule(loop.Recall)
 def _recall(low: Threads, op: loop.Recall) -> None:
     """Of what is packed, also points that stick out have an element; warps.py reads fragments of it by itself."""
-    if low.kernel.warp and all(isinstance(user, loop.Mma) for user in op.result.users):
+    if low.kernel.schedule.threads_per_warp and all(isinstance(user, loop.Mma) for user in op.result.users):
         return
     with low.scoped():
         if is_packed(op.scratch):

@@ -66,12 +66,12 @@ class Plan:
 
     def units(self) -> list[Dim]:
         """The numbers of the groups of neighbours that a thread takes."""
-        return [self.low.thread + first for first in range(0, self.total, self.low.kernel.block)]
+        return [self.low.thread + first for first in range(0, self.total, self.low.kernel.schedule.tiles_per_cta)]
 
     def is_whole(self, unit: Dim) -> bool:
         """Whether all threads have a unit of this number."""
         first = unit - self.low.thread
-        return isinstance(first, int) and first + self.low.kernel.block <= self.total
+        return isinstance(first, int) and first + self.low.kernel.schedule.tiles_per_cta <= self.total
 
     def there(self, unit: Dim) -> list[Value]:
         """On which condition there is such a unit."""

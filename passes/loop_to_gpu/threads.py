@@ -54,40 +54,41 @@ class Threads(Lowering):
         self.function = function
         self.scope = Places(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
-        inner = kernel.vector >= kernel.parallel
-        self.across = kernel.vector if inner and kernel.lanes == 1 else -1      # its lanes are threads
-        self.along = kernel.vector if inner and kernel.lanes != 1 else -1       # its lanes are registers of a thread
-        self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, kernel.tile)][: kernel.parallel]
+        schedule, parallel = kernel.schedule, kernel.parallel
+        inner, lanes = schedule.vector >= parallel, schedule.lanes
+        self.across = schedule.vector if inner and lanes == 1 else -1      # its lanes are threads
+        self.along = schedule.vector if inner and lanes != 1 else -1       # its lanes are registers of a thread
+        self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
-        self.panel = kernel.panel or (1,) * kernel.parallel
+        self.panel = schedule.threads_per_cta or (1,) * parallel
         self.corner: dict[int, Dim] = {}                 # the first coordinate of the block's points
         self.part_of_warp: dict[int, Dim] = {}           # how much further those of the thread's warp begin
         self.thread: Dim = 0
         if self.along >= 0:
-            self.scope.block[self.along] = kernel.tile[self.along]
+            self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
         self.taken = 0                                   # bytes of memory that a block shares
 
     @property
     def lanes_across(self) -> int:
         """How many threads share the work of one block of points."""
-        return self.kernel.tile[self.across] if self.across >= 0 else 1
+        return self.kernel.schedule.tile[self.across] if self.across >= 0 else 1
 
     @property
     def size(self) -> int:
         """How many threads a block has."""
-        return self.kernel.block * self.lanes_across
+        return self.kernel.schedule.tiles_per_cta * self.lanes_across
 
     def points_along(self, d: int) -> int:
         """How many points along `d` a block of threads works on at a time."""
-        return self.panel[d] * self.kernel.tile[d] if d < self.kernel.parallel else self.scope.block[d]
+        return self.panel[d] * self.kernel.schedule.tile[d] if d < self.kernel.parallel else self.scope.block[d]
 
     @property
     def grid(self) -> Dim:
         """How many blocks there are."""
-        if self.kernel.panel:
+        if self.kernel.schedule.threads_per_cta:
             return sizes.product(self.boxes)
-        return sizes.divide(self.total + self.kernel.block - 1, self.kernel.block)
+        return sizes.divide(self.total + self.kernel.schedule.tiles_per_cta - 1, self.kernel.schedule.tiles_per_cta)
 
     @property
     def boxes(self) -> list[Dim]:
@@ -103,15 +104,15 @@ class Threads(Lowering):
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
         if self.across >= 0:
-            if kernel.block != 1:
+            if kernel.schedule.tiles_per_cta != 1:
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
             self.lane, unit = thread, block
-        elif kernel.panel:
+        elif kernel.schedule.threads_per_cta:
             self.box(block, thread)
             return
         else:
-            unit = block * kernel.block + thread
-        if self.across >= 0 or sizes.modulo(self.total, kernel.block) == 0:
+            unit = block * kernel.schedule.tiles_per_cta + thread
+        if self.across >= 0 or sizes.modulo(self.total, kernel.schedule.tiles_per_cta) == 0:
             self.unit(unit)
             return
         there = arith.CmpI("slt", self.number(unit), self.number(self.total)).result
@@ -126,8 +127,8 @@ class Threads(Lowering):
         for d in reversed(range(kernel.parallel)):
             at = sizes.modulo(number, self.counts[d]) if d else number
             number = sizes.divide(number, self.counts[d])
-            self.enter(d, self.named("block", self.number(at)) * kernel.tile[d], kernel.tile[d])
-            if sizes.modulo(kernel.domain[d], kernel.tile[d]) != 0:
+            self.enter(d, self.named("block", self.number(at)) * kernel.schedule.tile[d], kernel.schedule.tile[d])
+            if sizes.modulo(kernel.domain[d], kernel.schedule.tile[d]) != 0:
                 self.scope.ends[d] = kernel.domain[d]
         self.body()
 
@@ -139,11 +140,13 @@ class Threads(Lowering):
         stick out stays, for it comes to the barriers.
         """
         kernel, self.thread = self.kernel, thread
-        warps = kernel.warp or self.panel
-        warp, lane = sizes.divide(thread, prod(warps)), sizes.modulo(thread, prod(warps)) if kernel.warp else thread
+        schedule = kernel.schedule
+        warps = schedule.threads_per_warp or self.panel
+        warp = sizes.divide(thread, prod(warps))
+        lane = sizes.modulo(thread, prod(warps)) if schedule.threads_per_warp else thread
         for d in reversed(range(kernel.parallel)):
-            tile, points, many = kernel.tile[d], kernel.tile[d] * self.panel[d], self.panel[d] // warps[d]
-            group = self.lanes_of(tile) if d == kernel.vector else 1 if kernel.warp else tile
+            tile, points, many = schedule.tile[d], schedule.tile[d] * self.panel[d], self.panel[d] // warps[d]
+            group = self.lanes_of(tile) if d == schedule.vector else 1 if schedule.threads_per_warp else tile
             at, part, place = (sizes.modulo(x, n) if d else x for x, n in (
                 (block, self.boxes[d]), (warp, many), (lane, warps[d])))
             block, warp, lane = (sizes.divide(x, n) for x, n in (

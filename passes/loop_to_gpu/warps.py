@@ -22,14 +22,14 @@ def _mma(low: Threads, op: loop.Mma) -> None:
     """Every 16 rows with every 8 columns of the warp; a thread has 2 x 2 of the sums of each, side by side by columns.
     """
     kernel = low.kernel
-    if not kernel.warp:
+    if not kernel.schedule.threads_per_warp:
         sum_in_f64(low, op)
         return
-    n = kernel.vector
-    m = next(d for d, w in enumerate(kernel.warp) if w > 1 and d != n)
+    n = kernel.schedule.vector
+    m = next(d for d, w in enumerate(kernel.schedule.threads_per_warp) if w > 1 and d != n)
     left, right = (op.lhs, op.rhs) if m in op.lhs.type.dims else (op.rhs, op.lhs)
-    a = [fragment(low, left, m, op.dim, ROWS * i, 4) for i in range(kernel.tile[m] // 2)]
-    b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.tile[n] // 2)]
+    a = [fragment(low, left, m, op.dim, ROWS * i, 4) for i in range(kernel.schedule.tile[m] // 2)]
+    b = [fragment(low, right, n, op.dim, COLUMNS * j, 2) for j in range(kernel.schedule.tile[n] // 2)]
     single = left.type.dtype == f32
     shape = ROWS, COLUMNS, 8 if single else 16
     type, found = VectorType((2, 2), f32), dict[Point, Value]()

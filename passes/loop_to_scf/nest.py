@@ -72,8 +72,8 @@ class Lowering:
         self.names = itertools.count()
         self.stack = 0                                   # how many bytes of it the scratches take
         self.scope = Scope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
-        self.scope.vector = kernel.vector
-        self.scope.lanes = self.lanes_of(kernel.tile[kernel.vector]) if kernel.vector >= 0 else 0
+        self.scope.vector = vector = kernel.schedule.vector
+        self.scope.lanes = self.lanes_of(kernel.schedule.tile[vector]) if vector >= 0 else 0
 
     def run(self) -> None:
         from mlc.passes.loop_to_scf.shared import share
@@ -106,7 +106,7 @@ class Lowering:
             self.nest(d + 1)
             return []
 
-        self.blocks(d, self.kernel.tile[d], [], body, ranged=d in self.walked)
+        self.blocks(d, self.kernel.schedule.tile[d], [], body, ranged=d in self.walked)
 
     def blocks(self, d: int, size: int, carried: list[Value], body: Body, ranged: bool = False,
                whole: bool = False) -> list[Value]:
@@ -257,7 +257,7 @@ class Lowering:
 
     def lanes_of(self, size: int) -> int:
         """How many lanes the vectors of a block of `size` have."""
-        lanes = self.kernel.lanes
+        lanes = self.kernel.schedule.lanes
         return lanes if lanes and size % lanes == 0 else size
 
     # -- tiles ----------------------------------------------------------------------------------------------------
@@ -274,7 +274,7 @@ class Lowering:
                 return range(1)
             if d != scope.vector:
                 return range(scope.block.get(d, 1))
-            return range(0, scope.block.get(d, self.kernel.tile[d]), scope.lanes)
+            return range(0, scope.block.get(d, self.kernel.schedule.tile[d]), scope.lanes)
 
         return list(itertools.product(*map(offsets, range(len(self.kernel.domain)))))
 

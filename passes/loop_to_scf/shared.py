@@ -16,11 +16,11 @@ from mlc.passes.loop_to_scf.nest import Lowering
 
 
 def share(low: Lowering) -> None:
-    """The loops of a kernel, in parts of at least `grain` blocks; all of them as one where there is no second part."""
-    kernel = low.kernel
-    counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, kernel.tile)][: kernel.threads]
+    """The loops of a kernel, in parts of at least `grain_size` tiles; all as one where there is no second part."""
+    kernel, schedule = low.kernel, low.kernel.schedule
+    counts = [_blocks(extent, size) for extent, size in zip(kernel.domain, schedule.tile)][: schedule.threads]
     total = sizes.product(counts)
-    parts = sizes.divide(total, kernel.grain)
+    parts = sizes.divide(total, schedule.grain_size)
     if not counts or (isinstance(parts, int) and parts < 2):
         low.nest(0)
         return
@@ -61,7 +61,7 @@ def _rows(low: Lowering, counts: list[Dim], first: Dim, last: Dim) -> None:
 
 def _between(low: Lowering, d: int, first: Dim, last: Dim) -> None:
     """Let the loop of dimension `d` go from block `first` to block `last` - 1."""
-    extent, size = low.kernel.domain[d], low.kernel.tile[d]
+    extent, size = low.kernel.domain[d], low.kernel.schedule.tile[d]
     low.scope.origin[d] = first * size
     whole = sizes.modulo(extent, size) == 0
     low.scope.stop[d] = last * size if whole else low.least(last * size, extent)

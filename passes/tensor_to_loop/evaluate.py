@@ -65,8 +65,9 @@ class KernelBuilder:
                 self.store(value, v.type.dtype, buffer, at)
             loop.End()
         with before(kernel):
-            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain), parallel=rank,
-                        tile=tuple(tile), vector=-1, label=kernel.label)
+            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=tuple(domain),
+                        iterator_types=loop.iterator_types(len(domain), rank), schedule=loop.Schedule(tuple(tile)),
+                        label=kernel.label)
 
     def index_at(self, map: IndexingMap) -> Index:
         """The index that a map of the kernel gives at the current point."""

@@ -68,8 +68,9 @@ class RowBuilder(KernelBuilder):
             loop.End()
         with before(kernel):
             loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, domain=(*self.shape, stages.length),
-                        parallel=self.last, tile=(*[1] * self.last, self.lanes),
-                        vector=self.last if self.lanes > 1 else -1, label=kernel.label)
+                        iterator_types=loop.iterator_types(self.last + 1, self.last), label=kernel.label,
+                        schedule=loop.Schedule((*[1] * self.last, self.lanes),
+                                               vector=self.last if self.lanes > 1 else -1))
 
     # -- stages ---------------------------------------------------------------------------------------------------
     def hoist(self) -> None:

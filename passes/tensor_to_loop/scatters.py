@@ -40,8 +40,9 @@ class ScatterBuilder(KernelBuilder):
         updates = op.updates.type.shape
         count = op.indices.type.size if isinstance(op, tn.Scatter) else updates[op.axis]
         with before(kernel):
-            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, parallel=last, tile=(1,) * (last + 2),
-                        domain=(*self.shape, x.shape[op.axis], count), label=kernel.label)
+            loop.Kernel(kernel.sizes, Region(block), symbols=kernel.symbols, label=kernel.label,
+                        domain=(*self.shape, x.shape[op.axis], count), schedule=loop.Schedule((1,) * (last + 2)),
+                        iterator_types=loop.iterator_types(last + 2, last))
 
     def row(self, position: Dim) -> Index:
         """An index of x in the current row."""

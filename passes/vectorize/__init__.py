@@ -36,7 +36,7 @@ def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
     One that has no points stays as it is: blocks would be of no size.
     """
     for kernel in module.inside(Kernel):
-        if not kernel.schedule and 0 not in kernel.domain and allowed("schedule", kernel):
+        if not kernel.schedule.steps and 0 not in kernel.domain and allowed("schedule", kernel):
             schedule(kernel, bits, vectors)
 
 
@@ -44,7 +44,7 @@ def schedule(kernel: Kernel, bits: int, vectors: int) -> None:
     """The default schedule of one kernel."""
     if next(kernel.inside(loop.Contract), None) is not None:
         schedule_contraction(kernel, bits)
-    elif kernel.vector < 0 and (dim := best_dimension(kernel)) is not None:
+    elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:
         lanes = max(1, bits // element_width(kernel))
         other = across(kernel, dim)
         if other is not None:

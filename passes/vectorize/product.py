@@ -147,14 +147,15 @@ def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int)
 
 def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int) -> None:
     """What is read once has to be read in the order in which it lies in memory, a few lines of it at a time."""
-    lanes, terms, columns = kernel.lanes or kernel.tile[n], guess(kernel.domain[k]), guess(kernel.domain[n])
+    lanes = kernel.schedule.lanes or kernel.schedule.tile[n]
+    terms, columns = guess(kernel.domain[k]), guess(kernel.domain[n])
     if k in right.along and n not in right.along:
         if rows < 4:                          # lines that lie at distances of a power of two evict each other
             lanes = min(lanes, STREAMS) if terms * columns * element_width(kernel) // 8 > CACHE else lanes
             block(kernel, n, lanes, vector=True)
-        unroll(kernel, k, kernel.lanes or kernel.tile[n])
-    elif rows < 4 and terms * columns * element_width(kernel) // 8 > PANEL and columns > kernel.tile[n]:
-        width = kernel.tile[n]
+        unroll(kernel, k, kernel.schedule.lanes or kernel.schedule.tile[n])
+    elif rows < 4 and terms * columns * element_width(kernel) // 8 > PANEL and columns > kernel.schedule.tile[n]:
+        width = kernel.schedule.tile[n]
         block(kernel, n, even(kernel.domain[n], COLUMNS, width), vector=True, lanes=lanes)
         split_sum(kernel, LINES)
         walk(kernel, n, width)
@@ -166,8 +167,8 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
     _, contract = contraction(kernel)
     factors = [getattr(contract, side) for side in sides]
     left, right = (factor(v) for v in factors)
-    size, panel = element_width(kernel) // 8, kernel.tile[n]
-    lanes, terms, columns = kernel.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
+    size, panel = element_width(kernel) // 8, kernel.schedule.tile[n]
+    lanes, terms, columns = kernel.schedule.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
     large = terms * columns * size > PANEL
     across = n not in right.along
     pack_right = (across or not right.plain or (large and columns > panel)) and {n, k} <= {*factors[1].type.dims}
@@ -178,7 +179,7 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
     block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left), step))
-    if kernel.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2):
+    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2):
         split_sum(kernel, even(kernel.domain[k], TERMS, lanes))
     walk(kernel, m, shape.rows)
     if pack_left:
@@ -191,7 +192,7 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
 
 def most_rows(kernel: Kernel, m: int, pack_left: bool) -> int:
     """How many rows a block has at most; half as many where they are packed, with more columns for each."""
-    others = prod(ceil(guess(kernel.domain[d]), kernel.tile[d]) for d in range(kernel.parallel) if d != m)
+    others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d != m)
     if pack_left:
         return ROWS // 2
     return min(ROWS, max(ROWS // 4, guess(kernel.domain[m]) * others // BLOCKS))

@@ -1,4 +1,4 @@
-"""The steps a schedule is made of. Each changes a kernel in place, records itself in `schedule`, and changes no bit."""
+"""The steps a schedule is made of. Each changes a kernel in place, records itself there, and changes no bit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 
 def record(kernel: Kernel, step: str, **arguments: object) -> None:
     text = ", ".join(f"{k}={v}" for k, v in arguments.items() if v not in (False, 0))
-    kernel.schedule = (*kernel.schedule, f"{step}({text})")
+    kernel.reschedule(steps=(*kernel.schedule.steps, f"{step}({text})"))
 
 
 def block(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int = 0) -> None:
     """Let each block hold `size` points along dimension `dim`; `vector` puts them in registers of so many lanes."""
-    kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
+    kernel.reschedule(tile=kernel.schedule.with_tile(dim, size))
     if vector:
-        kernel.vector, kernel.lanes = dim, lanes if lanes != size else 0
+        kernel.reschedule(vector=dim, lanes=lanes if lanes != size else 0)
     arguments: dict[str, object] = {"dim": f"{dim}", "size": size, "vector": vector, "lanes": lanes}
     record(kernel, "block", **arguments)
 
@@ -28,7 +28,7 @@ def unroll(kernel: Kernel, dim: int, size: int) -> None:
     for op in list(kernel.inside(For)):
         if op.dim == dim and not op.is_ranged:
             if op.outer() is None:
-                kernel.tile = (*kernel.tile[:dim], size, *kernel.tile[dim + 1:])
+                kernel.reschedule(tile=kernel.schedule.with_tile(dim, size))
             else:
                 op.size = size
     record(kernel, "unroll", dim=f"{dim}", size=size)
@@ -128,13 +128,13 @@ def split_sum(kernel: Kernel, size: int) -> None:
     sum.replace_by(total.result)
     move_after(total, later)
     if not inside:
-        kernel.tile = (*kernel.tile[: contract.dim], size, *kernel.tile[contract.dim + 1:])
+        kernel.reschedule(tile=kernel.schedule.with_tile(contract.dim, size))
     record(kernel, "split_sum", dim=f"{contract.dim}", size=size)
 
 
 def scratch_for(kernel: Kernel, tile: Value) -> Value:
     """Memory for a tile, at the start of the kernel; its vector dimension lies side by side."""
-    order = sorted(tile.type.dims, key=lambda d: (d == kernel.vector, d))
+    order = sorted(tile.type.dims, key=lambda d: (d == kernel.schedule.vector, d))
     assert kernel.body.block.first is not None
     with before(kernel.body.block.first):
         return loop.Scratch(ScratchType(tuple(order), tile.type.dtype)).result
@@ -211,11 +211,12 @@ def nested(kernel: Kernel, dims: Sequence[int], vector: int, summed: int, size: 
         fill()
         return
     d, inside = dims[0], Block()
-    own = d == vector and vector != kernel.vector
+    own = d == vector and vector != kernel.schedule.vector
     with at_end(inside, builder.loc):
         nested(kernel, dims[1:], vector, summed, size, fill)
         loop.Yield(())
-    For((), Region(inside), dim=d, size=size if own or (d == summed and vector == kernel.vector) else 0, vector=own)
+    sized = own or (d == summed and vector == kernel.schedule.vector)
+    For((), Region(inside), dim=d, size=size if sized else 0, vector=own)
 
 
 def enclosing_loops(op: Op) -> list[For]:

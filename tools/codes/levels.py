@@ -1,21 +1,22 @@
 """Codes of the levels below tensors: loop, scf, memref, vector, llvm and the passes between them."""
 
 TEXT = r'''
-MLC0150 The domain, block sizes or symbols of a loop.kernel do not fit each other.
+MLC0150 The domain, iterator types, schedule or symbols of a loop.kernel do not fit each other.
 example mlir:
     func.func @f() {
-      loop.kernel {symbols = [], domain = [5, 3], parallel = 2, tile = [1], vector = -1, label = "k"} {
+      loop.kernel {symbols = [], domain = [5, 3], iterator_types = ["parallel", "parallel"],
+                   schedule = #loop.schedule<tile = [1]>} {
         loop.end
       }
       func.return
     }
-fix: give one block size per dimension of the domain; `parallel` counts the leading dimensions, `vector` names one or
-is -1.
+fix: give one iterator type and one tile size per dimension of the domain, parallel dimensions first; `vector` names a
+dimension or is -1.
 
 MLC0151 An access, a tile or a map of tiles does not fit its buffer or operands.
 example mlir:
     func.func @f(%x: memref<4xf32>) {
-      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+      loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
         %0 = loop.load %x {map = affine_map<(d0) -> (d0, d0)>, operandSegmentSizes = [1, 0, 0]}
           : (memref<4xf32>) -> !loop.tile<d0xf32>
         loop.store %0, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]}
@@ -29,7 +30,7 @@ fix: write one expression per dimension of the buffer, over dimensions d0, d1, .
 MLC0152 What a loop.for carries, its body takes and its yield gives differ in type.
 example mlir:
     func.func @f(%x: memref<4xf32>) {
-      loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1], vector = -1, label = "k"} {
+      loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
         %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
         %1 = loop.for %0 {dim = 0} : !loop.tile<f32> {
         ^bb0(%a: !loop.tile<f64>):
@@ -49,7 +50,8 @@ example python:
 
     run_function(parse_module("""
         func.func @f(%x: memref<4xf32>) {
-          loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], threads = 1, label = "k"} {
+          loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"],
+                       schedule = #loop.schedule<tile = [1], threads = 1>} {
             %0 = loop.load %x {map = affine_map<(d0) -> (-d0 + 3)>, operandSegmentSizes = [1, 0, 0]}
               : (memref<4xf32>) -> !loop.tile<d0xf32>
             loop.store %0, %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]}
@@ -58,12 +60,12 @@ example python:
           }
           func.return
         }"""), "f", [np.zeros(4, np.float32)])
-fix: share only leading dimensions whose blocks touch memory of their own, or set `threads` to 0.
+fix: share only leading dimensions whose blocks touch memory of their own, or set `threads` of the schedule to 0.
 
 MLC0155 An affine map does not fit its kernel, its index tiles or what it is used for.
 example mlir:
     func.func @f(%x: memref<4xf32>) {
-      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+      loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
         %0 = loop.load %x {map = affine_map<(d0, d1) -> (d1)>, operandSegmentSizes = [1, 0, 0]}
           : (memref<4xf32>) -> !loop.tile<d1xf32>
         loop.end
@@ -76,7 +78,7 @@ symbols but those of the kernel.
 MLC0156 The text of an affine map is none.
 example mlir:
     func.func @f(%x: memref<4xf32>) {
-      loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], vector = -1, label = "k"} {
+      loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
         %0 = loop.load %x {map = affine_map<(d0) -> (d1)>, operandSegmentSizes = [1, 0, 0]}
           : (memref<4xf32>) -> !loop.tile<d0xf32>
         loop.end

@@ -18,10 +18,11 @@ def reschedule(module: Module, rng: random.Random) -> None:
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
         lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
-        kernel.tile = tuple(t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
-                            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.tile))
+        kernel.reschedule(tile=tuple(
+            t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
+            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)))
         if not lanes:
-            kernel.vector = rng.choice((-1, *range(kernel.parallel)))
+            kernel.reschedule(vector=rng.choice((-1, *range(kernel.parallel))))
 
 
 def pack_panels(module: Module, rng: random.Random) -> None:
@@ -49,7 +50,7 @@ def pack_panels(module: Module, rng: random.Random) -> None:
             if target is None or rng.random() < 0.3:
                 continue
             outside, inside = around[: around.index(target)], around[around.index(target):]
-            blocks = dict(enumerate(kernel.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
+            blocks = dict(enumerate(kernel.schedule.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
             own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
             steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
                        2 if own else rng.choice((0, 2)) if n in dims else 0)

@@ -132,8 +132,8 @@ FAULTS: tuple[Fault, ...] = (
     lower(NEST, "count = rest - offset", "count = rest"),
     lower(NEST, "return self.repeat(d, start, end, rest if isinstance(rest, int) else 1, carried, body)",
           "return self.repeat(d, start, end, rest if isinstance(rest, int) else 2, carried, body)"),
-    lower(NEST, "return range(0, scope.block.get(d, self.kernel.tile[d]), scope.lanes)",
-          "return range(0, self.kernel.tile[d], scope.lanes)"),
+    lower(NEST, "return range(0, scope.block.get(d, self.kernel.schedule.tile[d]), scope.lanes)",
+          "return range(0, self.kernel.schedule.tile[d], scope.lanes)"),
     lower(NEST, "if trip == size:\n            with", "if isinstance(trip, int) and trip <= 2 * size:\n            "
           "with"),
     lower(MEMORY, "order = tuple(reversed(range(low.lanes)))", "order = tuple(range(low.lanes))"),

@@ -6,7 +6,7 @@ func.func @product(%x: tensor<1024x16xbf16>, %y: tensor<16x2048xbf16>) -> tensor
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<1024x16xbf16>, tensor<16x2048xbf16>) -> tensor<1024x2048xbf16>
   func.return %0 : tensor<1024x2048xbf16>
 }
-// CHECK: tile = [8, 8, 32], vector = 1, lanes = 2, block = {{\d+}}, panel = {{.*}}, warp = [8, 4]
+// CHECK: schedule = #loop.schedule<tile = [8, 8, 32], vector = 1, lanes = 2, tiles_per_cta = {{\d+}}, threads_per_cta = {{.*}}, threads_per_warp = [8, 4]
 // CHECK-SAME: "stage(dim=2, size=32, unroll=16)", "share(side=lhs, last=2)", "share(side=rhs, last=1)", "ahead(stages={{[2-4]}})"
 // CHECK: !loop.scratch<d2xd1xbf16>
 // CHECK: !loop.scratch<d0xd2xbf16>
@@ -18,5 +18,5 @@ func.func @computed(%x: tensor<32x16xbf16>, %y: tensor<16x32xbf16>) -> tensor<32
   %1 = tensor.dot_general %0, %y {batch = [], contract = [[1, 0]]} : (tensor<32x16xbf16>, tensor<16x32xbf16>) -> tensor<32x32xbf16>
   func.return %1 : tensor<32x32xbf16>
 }
-// CHECK: warp = [8, 4]
+// CHECK: threads_per_warp = [8, 4]
 // CHECK-NOT: ahead

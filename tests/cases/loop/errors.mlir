@@ -1,35 +1,35 @@
 // test: verify
 
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1]} { // error: error[MLC0150]: loop.kernel: domain (4, 5), tile (1,) and parallel = 2 do not fit
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1]>} { // error: error[MLC0150]: loop.kernel: schedule: tile = [1] has 1 sizes, the domain has 2 dimensions
     loop.end
   }
   func.return
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [0]} { // error: error[MLC0150]: loop.kernel: block sizes are positive
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [0]>} { // error: error[MLC0150]: loop.kernel: schedule: tile = [0]: tile sizes are positive
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%n: index) {
-  loop.kernel %n {symbols = [], domain = [4], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: one index operand per symbol
+  loop.kernel %n {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} : (index) -> () { // error: error[MLC0150]: loop.kernel: one index operand per symbol
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%n: index) {
-  loop.kernel %n {symbols = ["B"], domain = ["B + C"], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: the domain names C
+  loop.kernel %n {symbols = ["B"], domain = ["B + C"], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} : (index) -> () { // error: error[MLC0150]: loop.kernel: the domain names C
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0, 0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.load: 2 expressions for a buffer of 1 dimensions
     loop.end
   }
@@ -37,7 +37,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0, d1, d2, d3) -> (d3)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d3xf32> // error: error[MLC0155]: loop.load: affine_map<(d0, d1, d2, d3) -> (d3)> takes 4 dimensions, the domain of the kernel has 1
     loop.end
   }
@@ -45,7 +45,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0)[N] -> (N)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: N is no symbol of the kernel
     loop.end
   }
@@ -53,7 +53,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0, t0) -> (t0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<f32> // error: error[MLC0155]: loop.load: affine_map<(d0, t0) -> (t0)> takes 1 index tiles, but there are 0
     loop.end
   }
@@ -61,7 +61,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>, %y: memref<4xi32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     loop.store %0, %y {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xf32>, memref<4xi32>) -> () // error: error[MLC0151]: loop.store: !loop.tile<d0xf32> does not fit a buffer memref<4xi32>
     loop.end
@@ -70,7 +70,7 @@ func.func @f(%x: memref<4xf32>, %y: memref<4xi32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
     %1 = loop.for %0 {dim = 1} : !loop.tile<d0xf32> { // error: error[MLC0152]: loop.for: initial values
     ^bb0(%a: !loop.tile<d0xf32>):
@@ -83,7 +83,7 @@ func.func @f() {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
     %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: !loop.tile<d0xf32> does not span d1
     loop.end
@@ -93,7 +93,7 @@ func.func @f() {
 // -----
 // lanes are halved until one is left
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 6], vector = 1} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 6], vector = 1>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>
     %1 = loop.reduce %0 {dim = 1, kind = "add"} : (!loop.tile<d0xd1xf32>) -> !loop.tile<d0xf32> // error: error[MLC0151]: loop.reduce: blocks of 6 points of d1 are no power of two
     loop.end
@@ -103,7 +103,7 @@ func.func @f() {
 // -----
 // a loop within a block has blocks that divide it
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 4]} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 4]>} {
     loop.for {dim = 1, size = 3} { // error: error[MLC0152]: loop.for: blocks of 3 do not divide the block of 4 around them
       loop.yield
     }
@@ -114,7 +114,7 @@ func.func @f() {
 // -----
 // what is carried along a dimension lies in its block
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 16], vector = 1} {
+  loop.kernel {symbols = [], domain = [4, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 16], vector = 1>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d1xf32>
     %1 = loop.for %0 {dim = 1, size = 8} : !loop.tile<d1xf32> { // error: error[MLC0152]: loop.for: carries tiles along d1: their size is the kernel's, not 8
     ^bb0(%a: !loop.tile<d1xf32>):
@@ -127,7 +127,7 @@ func.func @f() {
 // -----
 // what runs give is combined, each tile by its kind
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
     %1 = loop.for %0 {dim = 1, run = 8} : !loop.tile<d0xf32> { // error: error[MLC0152]: loop.for: runs of 8 blocks take a kind per tile
     ^bb0(%a: !loop.tile<d0xf32>):
@@ -140,7 +140,7 @@ func.func @f() {
 // -----
 // a value lies in the vectors of one dimension
 func.func @f(%x: memref<4x8xf32>) {
-  loop.kernel {symbols = [], domain = [4, 8], parallel = 2, tile = [4, 8], vector = 1} {
+  loop.kernel {symbols = [], domain = [4, 8], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [4, 8], vector = 1>} {
     loop.for {dim = 0, size = 4, vector = true} { // error: error[MLC0152]: loop.for: vectors along d0 cannot be mixed with those of the kernel
       %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32>
       loop.yield
@@ -151,14 +151,14 @@ func.func @f(%x: memref<4x8xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 64], parallel = 1, tile = [1, 1], threads = 2} { // error: error[MLC0150]: loop.kernel: lanes = 0, threads = 2, grain = 1 and block = 0 do not fit
+  loop.kernel {symbols = [], domain = [4, 64], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1], threads = 2>} { // error: error[MLC0150]: loop.kernel: schedule: threads = 2, but 1 dimensions are parallel
     loop.end
   }
   func.return
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.scratch : !loop.scratch<d0xi1> // error: error[MLC0151]: loop.scratch: !loop.scratch<d0xi1> is no scratch memory; truth values are kept as i8
     loop.end
   }
@@ -166,7 +166,7 @@ func.func @f() {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 2, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.scratch : !loop.scratch<d0xf32>
     %1 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d1xf32>
     loop.keep %1, %0 : (!loop.tile<d1xf32>, !loop.scratch<d0xf32>) -> () // error: error[MLC0151]: loop.keep: !loop.tile<d1xf32> does not fit !loop.scratch<d0xf32>
@@ -177,7 +177,7 @@ func.func @f() {
 // -----
 // what is kept for all of a dimension is recalled inside of its loop
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 5], parallel = 1, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.scratch : !loop.scratch<d1xf32>
     %1 = loop.recall %0 : (!loop.scratch<d1xf32>) -> !loop.tile<d1xf32> // error: error[MLC0151]: loop.recall: d1 has no coordinate outside of a loop.for
     loop.end
@@ -186,7 +186,7 @@ func.func @f() {
 }
 // -----
 func.func @f(%x: !loop.tile<f32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.recall %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.recall: !loop.tile<f32> is no scratch memory
     loop.end
   }
@@ -194,7 +194,7 @@ func.func @f(%x: !loop.tile<f32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.index {map = affine_map<(d0, t0) -> (t0)>} : () -> !loop.tile<index> // error: error[MLC0155]: loop.index: affine_map<(d0, t0) -> (t0)> takes 1 index tiles, but there are 0
     loop.end
   }
@@ -202,7 +202,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: f32) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.fold %x, %x {dim = 0, kind = "add"} : f32 // error: error[MLC0151]: loop.fold: f32 is no tile
     loop.end
   }
@@ -215,7 +215,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.full {value = 300} : () -> !loop.tile<d0xi8> // error: error[MLC0151]: loop.full: 300 is no i8
     loop.end
   }
@@ -223,7 +223,7 @@ func.func @f() {
 }
 // -----
 func.func @f(%n: index) {
-  loop.kernel %n {symbols = ["d0"], domain = ["d0"], parallel = 1, tile = [1]} : (index) -> () { // error: error[MLC0150]: loop.kernel: d0 names a coordinate, an index tile or another size
+  loop.kernel %n {symbols = ["d0"], domain = ["d0"], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} : (index) -> () { // error: error[MLC0150]: loop.kernel: d0 names a coordinate, an index tile or another size
     loop.end
   }
   func.return
@@ -231,7 +231,7 @@ func.func @f(%n: index) {
 // -----
 // a dimension for loops has a coordinate only inside of its loop
 func.func @f(%x: memref<4x8xf32>) {
-  loop.kernel {symbols = [], domain = [4, 8], parallel = 1, tile = [1, 1]} {
+  loop.kernel {symbols = [], domain = [4, 8], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0, d1)>, operandSegmentSizes = [1, 0, 0]} : (memref<4x8xf32>) -> !loop.tile<d0xd1xf32> // error: error[MLC0151]: loop.load: d1 has no coordinate outside of a loop.for
     loop.end
   }
@@ -240,7 +240,7 @@ func.func @f(%x: memref<4x8xf32>) {
 // -----
 // what a map does to elements is all it does
 func.func @f(%x: memref<4xf32>, %i: index) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.map %0 : (!loop.tile<d0xf32>) -> !loop.tile<d0xf32> {
     ^bb0(%a: f32):
@@ -253,7 +253,7 @@ func.func @f(%x: memref<4xf32>, %i: index) {
 }
 // -----
 func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     memref.store %a, %x[%i] : memref<4xf32> // error: error[MLC0150]: memref.store: is no operation on tiles
     loop.end
   }
@@ -261,7 +261,7 @@ func.func @f(%x: memref<4xf32>, %i: index, %a: f32) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
     loop.for {dim = 0} {
       %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
       %1 = loop.scan %0, %0 {dim = 0, kind = "add"} : !loop.tile<d0xf32> // error: error[MLC0151]: loop.scan: !loop.tile<d0xf32> does not accumulate
@@ -273,7 +273,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1], block = 4, panel = [4]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], tiles_per_cta = 4, threads_per_cta = [4]>} {
     %0 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
@@ -289,7 +289,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () {
       %3 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
@@ -302,7 +302,7 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %1 = loop.scratch : !loop.scratch<d0xf32>
     loop.pack %1 : (!loop.scratch<d0xf32>) -> () { // error: error[MLC0151]: loop.pack: !loop.tile<d0xindex> does not fit !loop.scratch<d0xf32>
       %2 = loop.index {map = affine_map<(d0) -> (d0)>} : () -> !loop.tile<d0xindex>
@@ -314,14 +314,14 @@ func.func @f(%x: memref<4xf32>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [4, 4], parallel = 2, tile = [1, 1], block = 8, panel = [2, 2]} { // error: error[MLC0150]: loop.kernel: a box of (2, 2) blocks is not what 8 threads take along 2 dimensions
+  loop.kernel {symbols = [], domain = [4, 4], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1], tiles_per_cta = 8, threads_per_cta = [2, 2]>} { // error: error[MLC0150]: loop.kernel: schedule: threads_per_cta = [2, 2] is not what 8 threads take along 2 parallel dimensions
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%x: memref<4xf32>, %y: memref<4xbf16>) {
-  loop.kernel {symbols = [], domain = [4, 16], parallel = 1, tile = [1, 16]} {
+  loop.kernel {symbols = [], domain = [4, 16], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 16]>} {
     loop.for {dim = 1} {
       %0 = loop.load %x {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
       %y0 = loop.load %y {map = affine_map<(d0, d1) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xbf16>) -> !loop.tile<d0xbf16>
@@ -334,17 +334,59 @@ func.func @f(%x: memref<4xf32>, %y: memref<4xbf16>) {
 }
 // -----
 func.func @f() {
-  loop.kernel {symbols = [], domain = [64, 64], parallel = 2, tile = [2, 2], block = 64, panel = [8, 8], warp = [4, 4]} { // error: error[MLC0150]: loop.kernel: warps of (4, 4) threads do not make boxes of (8, 8)
+  loop.kernel {symbols = [], domain = [64, 64], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [2, 2], tiles_per_cta = 64, threads_per_cta = [8, 8], threads_per_warp = [4, 4]>} { // error: error[MLC0150]: loop.kernel: schedule: threads_per_warp = [4, 4] does not divide threads_per_cta = [8, 8] into warps
     loop.end
   }
   func.return
 }
 // -----
 func.func @f(%x: memref<4xf32>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 0, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["reduction"], schedule = #loop.schedule<tile = [1]>} {
     loop.for {dim = 0, stages = 2} { // error: error[MLC0152]: loop.for: 2 stages are for blocks that loops go through
       loop.yield
     }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["reduction", "parallel"], schedule = #loop.schedule<tile = [1, 1]>} { // error: error[MLC0150]: loop.kernel: iterator_types = ['reduction', 'parallel'] does not fit the domain
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1, 1]>} { // error: error[MLC0150]: loop.kernel: iterator_types = ['parallel'] does not fit the domain
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], vector = 1>} { // error: error[MLC0150]: loop.kernel: schedule: vector = 1 names a dimension of 1, or is -1
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], lanes = -4>} { // error: error[MLC0150]: loop.kernel: schedule: lanes = -4 is negative
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = 0>} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = 0 is not positive
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1], threads = 1, grain_size = "B + 1">} { // error: error[MLC0150]: loop.kernel: schedule: grain_size = B + 1 names B, which is no symbol of the kernel
     loop.end
   }
   func.return

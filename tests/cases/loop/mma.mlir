@@ -5,7 +5,7 @@
 
 // without a schedule for warps, each sum as its order says
 func.func @f(%x: memref<3x32xbf16>, %y: memref<32x21xbf16>, %z: memref<3x21xf32>) {
-  loop.kernel {symbols = [], domain = [3, 21, 32], parallel = 2, tile = [1, 8, 16], vector = 1, block = 4, schedule = ["by hand"]} {
+  loop.kernel {symbols = [], domain = [3, 21, 32], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 8, 16], vector = 1, tiles_per_cta = 4, steps = ["by hand"]>} {
     %0 = loop.full {value = 1.0 : f32} : () -> !loop.tile<d0xd1xf32>
     %1 = loop.for %0 {dim = 2} : !loop.tile<d0xd1xf32> {
     ^bb0(%acc: !loop.tile<d0xd1xf32>):

@@ -2,7 +2,7 @@
 
 // the bounds of integers, booleans, and floats that no decimal spells
 func.func @f(%y: memref<4xi64>) {
-  loop.kernel {symbols = [], domain = [4], parallel = 1, tile = [1]} {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
     %0 = loop.full {value = 9223372036854775807} : () -> !loop.tile<d0xi64>
     %1 = loop.full {value = -128} : () -> !loop.tile<i8>
     %2 = loop.full {value = true} : () -> !loop.tile<i1>

@@ -5,7 +5,7 @@
 
 // 2 x 4 threads with 2 x 4 sums each, those of a row in two groups of 2; 11 terms in stages of 4. All leave a rest.
 func.func @f(%x: memref<7x11xf32>, %y: memref<11x21xf32>, %z: memref<7x21xf32>) {
-  loop.kernel {symbols = [], domain = [7, 21, 11], parallel = 2, tile = [2, 4, 4], vector = 1, lanes = 2, block = 8, panel = [2, 4]} {
+  loop.kernel {symbols = [], domain = [7, 21, 11], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [2, 4, 4], vector = 1, lanes = 2, tiles_per_cta = 8, threads_per_cta = [2, 4]>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>
     %1 = loop.for %0 {dim = 2} : !loop.tile<d0xd1xf32> {
     ^bb0(%sum: !loop.tile<d0xd1xf32>):

@@ -4,7 +4,7 @@
 
 // every prefix of a column: blocks of 4 points, whose last element starts the next; columns in vectors of 8
 func.func @f(%x: memref<11x21xf32>, %z: memref<11x21xf32>) {
-  loop.kernel {symbols = [], domain = [21, 11], parallel = 1, tile = [8, 4], vector = 0} {
+  loop.kernel {symbols = [], domain = [21, 11], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [8, 4], vector = 0>} {
     %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xf32>
     %1 = loop.for %0 {dim = 1} : !loop.tile<d0xf32> {
     ^bb0(%acc: !loop.tile<d0xf32>):

@@ -5,7 +5,7 @@
 // A panel of columns of %y is packed, and rows of %x go through it; the sum goes through blocks of 4 terms, and what
 // has been added is kept in between. 7 rows by 2, 11 terms by 4, 21 columns by 16 in vectors of 8: all leave a rest.
 func.func @f(%x: memref<7x11xf32>, %y: memref<11x21xf32>, %z: memref<7x21xf32>) {
-  loop.kernel {symbols = [], domain = [7, 21, 11], parallel = 2, tile = [6, 16, 4], vector = 1, lanes = 8} {
+  loop.kernel {symbols = [], domain = [7, 21, 11], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [6, 16, 4], vector = 1, lanes = 8>} {
     %sum = loop.scratch : !loop.scratch<d0xd1xf32>
     loop.for {dim = 0, size = 2} {
       %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d0xd1xf32>

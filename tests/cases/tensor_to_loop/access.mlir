@@ -32,7 +32,7 @@ func.func @joined(%x: tensor<3x7xf32>, %y: tensor<Bx7xf32>) -> tensor<(B + 3)x7x
   %0 = tensor.concat %x, %y {axis = 0} : (tensor<3x7xf32>, tensor<Bx7xf32>) -> tensor<(B + 3)x7xf32>
   func.return %0 : tensor<(B + 3)x7xf32>
 }
-// CHECK: loop.kernel %B {symbols = ["B"], domain = ["B + 3", 7], parallel = 2
+// CHECK: loop.kernel %B {symbols = ["B"], domain = ["B + 3", 7], iterator_types = ["parallel", "parallel"]
 // CHECK: loop.load %x, %{{\d+}} {map = affine_map<(d0, d1) -> (d0, d1)>
 // CHECK: loop.load %y, %{{\d+}} {map = affine_map<(d0, d1) -> (d0 - 3, d1)>
 // -----
@@ -52,6 +52,6 @@ func.func @single(%x: tensor<4x1xf32>) -> tensor<1xf32> {
   %1 = tensor.sqrt %0 : tensor<1xf32>
   func.return %1 : tensor<1xf32>
 }
-// CHECK: loop.kernel {symbols = [], domain = [1, 4], parallel = 1
+// CHECK: loop.kernel {symbols = [], domain = [1, 4], iterator_types = ["parallel", "reduction"]
 // CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d1, 0)>
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (0)>

@@ -7,7 +7,7 @@ func.func @lanes(%x: tensor<5xBxf32>) -> tensor<5xf32> {
   %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<5xBxf32>) -> tensor<5xf32>
   func.return %0 : tensor<5xf32>
 }
-// CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], parallel = 1, tile = [1, 64], vector = 1
+// CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
 // CHECK: loop.for %{{\d+}} {dim = 1, run = 32, kinds = ["add"]} : !loop.tile<d0xd1xf32>
 // CHECK: loop.in_bounds {dim = 1}
 // CHECK: arith.select
@@ -22,7 +22,7 @@ func.func @chain(%x: tensor<Bx7xf32>) -> tensor<7xf32> {
   %2 = tensor.sqrt %1 : tensor<7xf32>
   func.return %2 : tensor<7xf32>
 }
-// CHECK: domain = [7, "B"], parallel = 1, tile = [1, 1]
+// CHECK: domain = [7, "B"], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]
 // CHECK: loop.for
 // CHECK: arith.mulf
 // CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "maximumf"}
@@ -34,7 +34,7 @@ func.func @product(%x: tensor<2x3x5xf32>, %y: tensor<5x4x3xf32>) -> tensor<2x4xf
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[2, 0], [1, 2]]} : (tensor<2x3x5xf32>, tensor<5x4x3xf32>) -> tensor<2x4xf32>
   func.return %0 : tensor<2x4xf32>
 }
-// CHECK: domain = [2, 4, 15], parallel = 2
+// CHECK: domain = [2, 4, 15], iterator_types = ["parallel", "parallel", "reduction"]
 // CHECK: loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d2 mod 3, d2 floordiv 3)>
 // CHECK: loop.contract %{{\w+}}, %{{\d+}}, %{{\d+}} {dim = 2}
 // -----
@@ -45,5 +45,5 @@ func.func @single(%x: tensor<3x8xf32>, %y: tensor<8x1xf32>) -> tensor<1x3xf32> {
   %2 = tensor.sqrt %1 : tensor<1x3xf32>
   func.return %2 : tensor<1x3xf32>
 }
-// CHECK: domain = [3, 1, 8], parallel = 2
+// CHECK: domain = [3, 1, 8], iterator_types = ["parallel", "parallel", "reduction"]
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1, d2) -> (0, d0)>

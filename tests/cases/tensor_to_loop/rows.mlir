@@ -7,7 +7,7 @@ func.func @softmax(%x: tensor<5xBxf32>) -> tensor<5xBxf32> {
   %0 = tensor.softmax %x {axis = 1} : tensor<5xBxf32>
   func.return %0 : tensor<5xBxf32>
 }
-// CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], parallel = 1, tile = [1, 64], vector = 1
+// CHECK: loop.kernel %B {symbols = ["B"], domain = [5, "B"], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
 // CHECK: loop.for
 // CHECK: loop.load %x
 // CHECK: loop.reduce %{{\d+}} {dim = 1, kind = "maximumf"}
@@ -60,7 +60,7 @@ func.func @columns(%x: tensor<20x70xf32>) -> tensor<20x70xf32> {
   %1 = tensor.sub %x, %0 : (tensor<20x70xf32>, tensor<70xf32>) -> tensor<20x70xf32>
   func.return %1 : tensor<20x70xf32>
 }
-// CHECK: domain = [70, 20], parallel = 1, tile = [1, 1]
+// CHECK: domain = [70, 20], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]
 // CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d1, d0)>
 // CHECK: loop.fold %{{\w+}}, %{{\d+}} {dim = 1, kind = "maximumf"}
 // CHECK: loop.for {dim = 1}
@@ -71,7 +71,7 @@ func.func @cumulative(%x: tensor<5x7xf32>) -> tensor<5x7xf32> {
   %0 = tensor.cumulative %x {kind = "add", axis = 1, reverse = true} : tensor<5x7xf32>
   func.return %0 : tensor<5x7xf32>
 }
-// CHECK: domain = [5, 7], parallel = 1
+// CHECK: domain = [5, 7], iterator_types = ["parallel", "reduction"]
 // CHECK: loop.load %x {map = affine_map<(d0, d1) -> (d0, -d1 + 6)>
 // CHECK: loop.scan %{{\w+}}, %{{\d+}} {dim = 1, kind = "add"}
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d0, -d1 + 6)>
@@ -84,7 +84,7 @@ func.func @scatter(%x: tensor<5x7xf32>, %i: tensor<4xi64>, %u: tensor<4x7xf32>) 
   func.return %0 : tensor<5x7xf32>
 }
 // CHECK: label = "rem"
-// CHECK: domain = [7, 5, 4], parallel = 1
+// CHECK: domain = [7, 5, 4], iterator_types = ["parallel", "reduction", "reduction"]
 // CHECK: loop.for {dim = 1}
 // CHECK: loop.for {dim = 2}
 // CHECK: loop.check

@@ -7,7 +7,7 @@ func.func @pointwise(%x: tensor<Bx40xf32>) -> tensor<Bx40xf32> {
   %0 = tensor.sqrt %x : tensor<Bx40xf32>
   func.return %0 : tensor<Bx40xf32>
 }
-// CHECK: domain = ["40*B"], parallel = 1, tile = [64], vector = 0, label = "sqrt", schedule = ["block(dim=0, size=64, vector=True)"]
+// CHECK: domain = ["40*B"], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [64], vector = 0, steps = ["block(dim=0, size=64, vector=True)"]>, label = "sqrt"
 // -----
 // a short dimension takes no more lanes than it fills
 func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tensor<20xf64>) {
@@ -15,22 +15,22 @@ func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tenso
   %1 = tensor.sqrt %y : tensor<20xf64>
   func.return %0, %1 : tensor<5xf32>, tensor<20xf64>
 }
-// CHECK: domain = [5], parallel = 1, tile = [16]
-// CHECK: domain = [20], parallel = 1, tile = [32]
+// CHECK: domain = [5], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [16]
+// CHECK: domain = [20], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [32]
 // what is written along one dimension and read along another goes in squares that are turned in registers
 func.func @turned(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
   %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<50x70xf32>) -> tensor<70x50xf32>
   %1 = tensor.add %0, %b : (tensor<70x50xf32>, tensor<50xf32>) -> tensor<70x50xf32>
   func.return %1 : tensor<70x50xf32>
 }
-// CHECK: domain = [70, 50], parallel = 2, tile = [16, 16], vector = 1
+// CHECK: domain = [70, 50], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [16, 16], vector = 1
 // -----
 // a contraction keeps rows x vectors of columns; its sum is no vector dimension
 func.func @product(%x: tensor<Bx7xf32>, %y: tensor<7x70xf32>) -> tensor<Bx70xf32> {
   %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]]} : (tensor<Bx7xf32>, tensor<7x70xf32>) -> tensor<Bx70xf32>
   func.return %0 : tensor<Bx70xf32>
 }
-// CHECK: domain = ["B", 70, 7], parallel = 2, tile = [8, 48, 1], vector = 1, lanes = 16
+// CHECK: domain = ["B", 70, 7], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [8, 48, 1], vector = 1, lanes = 16
 // -----
 // a reduction by lanes comes with its vector dimension, a chain runs across vectors of results
 func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
@@ -38,8 +38,8 @@ func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
   %1 = tensor.reduce_sum %x {axes = [0]} : (tensor<5x70xf32>) -> tensor<70xf32>
   func.return %0, %1 : tensor<5xf32>, tensor<70xf32>
 }
-// CHECK: domain = [5, 70], parallel = 1, tile = [1, 64], vector = 1
-// CHECK: domain = [70, 5], parallel = 1, tile = [64, 1], vector = 0
+// CHECK: domain = [5, 70], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
+// CHECK: domain = [70, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [64, 1], vector = 0
 // -----
 // a factor that lies across the vectors is packed for many rows: squares of it are turned in registers
 func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
@@ -58,7 +58,7 @@ func.func @row(%x: tensor<1x24xf32>, %w: tensor<20x24xf32>) -> tensor<1x20xf32> 
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<1x24xf32>, tensor<20x24xf32>) -> tensor<1x20xf32>
   func.return %0 : tensor<1x20xf32>
 }
-// CHECK: tile = [1, 16, 16], vector = 1
+// CHECK: schedule = #loop.schedule<tile = [1, 16, 16], vector = 1
 // CHECK-NOT: loop.scratch
 // -----
 // a long sum goes in parts; what comes after it is computed once, in the end

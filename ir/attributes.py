@@ -1,0 +1,46 @@
+"""Attributes that dialects define: frozen dataclasses, printed `#dialect.name<field = value, ...>`.
+
+A class says its `mnemonic`; its fields, with their annotations and defaults, are the whole syntax. Fields at their
+default are not printed. Text reads back through `ir/type_parser.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Self
+
+from mlc.ir.sizes import Dim, Size, substitute
+
+ATTRIBUTES: dict[str, type[DialectAttribute]] = {}
+"""Every class of attributes, by its mnemonic."""
+BY_CLASS: dict[str, type[DialectAttribute]] = {}
+"""The same, by the name of the class, as annotations of operations have it."""
+
+
+class DialectAttribute:
+    """Base of the attributes of dialects; subclasses are frozen dataclasses.
+
+        @dataclass(frozen=True, slots=True)
+        class Layout(DialectAttribute):
+            mnemonic: ClassVar[str] = "example.layout"
+            rows: int
+            columns: int = 1
+
+    declares `#example.layout<rows = 3>`, with `columns` at its default.
+    """
+
+    __slots__ = ()
+    mnemonic: ClassVar[str]
+
+    def __init_subclass__(cls) -> None:
+        ATTRIBUTES[cls.mnemonic] = BY_CLASS[cls.__name__] = cls
+
+    def printed(self) -> dict[str, Any]:
+        """The fields that differ from their defaults, and those that have none."""
+        return {f.name: v for f in fields(self) if (v := getattr(self, f.name)) != f.default}  # type: ignore[arg-type]
+
+    def substitute(self, env: Mapping[str, Dim]) -> Self:
+        """The attribute with the size symbols of `env` replaced in its fields."""
+        changed = {name: substitute(v, env) for name, v in self.printed().items() if isinstance(v, Size)}
+        return replace(self, **changed) if changed else self  # type: ignore[type-var]
