@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mlc.backends.emulation import emulate
-from mlc.dialects import llvm, nvvm
+from mlc.dialects import arith, llvm, nvvm
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i1, i32, to_numpy
@@ -438,36 +438,28 @@ def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
     return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{turned}.b16", [op.ptr.type])
 
 
+def _of_name(cls: type[Op]) -> Row:
+    """An instruction of two operands, a cast or an intrinsic, as the operation is called."""
+    name = cls.name.removeprefix("llvm.")
+    if name.startswith("intr."):
+        return _call_of(name.removeprefix("intr."))
+    return _cast(name) if issubclass(cls, arith.Cast) else _two(name)
+
+
 ROWS: dict[type[Op], Row] = {
-    llvm.Add: _two("add"), llvm.Sub: _two("sub"), llvm.Mul: _two("mul"), llvm.SDiv: _two("sdiv"),
-    llvm.UDiv: _two("udiv"), llvm.SRem: _two("srem"), llvm.URem: _two("urem"), llvm.And: _two("and"),
-    llvm.Or: _two("or"), llvm.Xor: _two("xor"), llvm.Shl: _two("shl"), llvm.AShr: _two("ashr"),
-    llvm.LShr: _two("lshr"),
-    llvm.FAdd: _two("fadd"), llvm.FSub: _two("fsub"), llvm.FMul: _two("fmul"), llvm.FDiv: _two("fdiv"),
+    **{cls: _of_name(cls) for cls in (*llvm.INSTRUCTIONS.values(), *llvm.Reduce.__subclasses__())},
     llvm.FNeg: lambda w, o: f"fneg {w.t(o.x)}",
     llvm.ICmp: lambda w, o: f"icmp {o.predicate} {w.t(o.lhs)}, {w.v(o.rhs)}",
     llvm.FCmp: lambda w, o: f"fcmp {o.predicate.removeprefix('_')} {w.t(o.lhs)}, {w.v(o.rhs)}",
     llvm.Select: lambda w, o: f"select {w.ts(o.operands)}",
     llvm.Freeze: lambda w, o: f"freeze {w.t(o.x)}",
-    llvm.Trunc: _cast("trunc"), llvm.ZExt: _cast("zext"), llvm.SExt: _cast("sext"), llvm.FPTrunc: _cast("fptrunc"),
-    llvm.FPExt: _cast("fpext"), llvm.SIToFP: _cast("sitofp"), llvm.UIToFP: _cast("uitofp"),
-    llvm.FPToSI: _cast("fptosi"), llvm.FPToUI: _cast("fptoui"), llvm.Bitcast: _cast("bitcast"),
+    llvm.Bitcast: _cast("bitcast"),
     llvm.AddrSpaceCast: _cast("addrspacecast"), llvm.PtrToInt: _cast("ptrtoint"), llvm.IntToPtr: _cast("inttoptr"),
     llvm.InsertElement: lambda w, o: f"insertelement {w.ts(o.operands)}",
     llvm.ExtractElement: lambda w, o: f"extractelement {w.ts(o.operands)}",
     llvm.ShuffleVector: _shuffle,
     llvm.InsertValue: lambda w, o: f"insertvalue {w.t(o.container)}, {w.t(o.value)}, {', '.join(map(str, o.position))}",
     llvm.ExtractValue: lambda w, o: f"extractvalue {w.t(o.container)}, {', '.join(map(str, o.position))}",
-    llvm.FMA: _call_of("fma"), llvm.Sqrt: _call_of("sqrt"), llvm.FAbs: _call_of("fabs"), llvm.Floor: _call_of("floor"),
-    llvm.Ceil: _call_of("ceil"), llvm.RoundEven: _call_of("roundeven"), llvm.TruncF: _call_of("trunc"),
-    llvm.CopySign: _call_of("copysign"), llvm.Maximum: _call_of("maximum"), llvm.Minimum: _call_of("minimum"),
-    llvm.SMax: _call_of("smax"), llvm.SMin: _call_of("smin"), llvm.UMax: _call_of("umax"), llvm.UMin: _call_of("umin"),
-    llvm.ReduceAdd: _call_of("vector.reduce.add"), llvm.ReduceMul: _call_of("vector.reduce.mul"),
-    llvm.ReduceAnd: _call_of("vector.reduce.and"), llvm.ReduceOr: _call_of("vector.reduce.or"),
-    llvm.ReduceXor: _call_of("vector.reduce.xor"), llvm.ReduceSMax: _call_of("vector.reduce.smax"),
-    llvm.ReduceSMin: _call_of("vector.reduce.smin"), llvm.ReduceUMax: _call_of("vector.reduce.umax"),
-    llvm.ReduceUMin: _call_of("vector.reduce.umin"), llvm.ReduceFMaximum: _call_of("vector.reduce.fmaximum"),
-    llvm.ReduceFMinimum: _call_of("vector.reduce.fminimum"),
     llvm.Load: lambda w, o: f"load {type_text(o.results[0].type)}, {w.t(o.addr)}{_aligned(o)}",
     llvm.Store: lambda w, o: f"store {w.t(o.value)}, {w.t(o.addr)}{_aligned(o)}",
     llvm.AtomicRMW: lambda w, o: f"atomicrmw {o.bin_op.lstrip('_')} {w.ts(o.operands)} {o.ordering}{_aligned(o)}",

@@ -13,7 +13,8 @@ import numpy as np
 
 from mlc.dialects import tensor
 from mlc.dialects.tensor.map import map_elements
-from mlc.ir.core import Op, Value
+from mlc.dialects.tensor.reduce import Reduce
+from mlc.ir.core import REGISTRY, Op, Value
 from mlc.ir.sizes import evaluate
 from mlc.ir.types import ScalarType, bf16, f32, f64, i1, i8, i32, i64, to_numpy
 from tests import op_samples_linalg, op_samples_windows
@@ -36,7 +37,6 @@ DOMAINS: dict[type[Op], tuple[float, float]] = {
 def _elementwise() -> list[Sample]:
     from mlc.dialects.tensor.binary import Binary
     from mlc.dialects.tensor.elementwise import Unary
-    from mlc.ir.core import REGISTRY
     out = []
     for cls in [c for n, c in REGISTRY.items() if n.startswith("tensor.")]:
         if not issubclass(cls, Unary | Binary):
@@ -75,10 +75,9 @@ REDUCED = (("f64", ()), ("7xf64", (0,)), ("0xf64", (0,)), ("1xf64", (0,)), ("2x3
 
 def _reduce() -> list[Sample]:
     out = []
-    for cls in (tensor.ReduceSum, tensor.ReduceProd, tensor.ReduceMax, tensor.ReduceMin, tensor.ReduceAny,
-                tensor.ReduceAll):
+    for cls in [c for c in REGISTRY.values() if issubclass(c, Reduce)]:
         for text, axes in REDUCED:
-            text = text if "float" in cls.accepts else text.replace("f64", "i1")
+            text = text if "float" in cls.accepts else text.replace("f64", "i1" if "bool" in cls.accepts else "i32")
             out.append(Sample((t(text),), lambda x, cls=cls, axes=axes: cls(x, axes)))
         out += [Sample((t(f"2x3x{d}"),), lambda x, cls=cls: cls(x, (1,)))
                 for k in cls.accepts for d in BY_KIND[k]]

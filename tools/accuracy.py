@@ -23,7 +23,7 @@ import numpy as np
 import mlc
 from mlc.dialects import tensor
 from mlc.dialects.tensor.binary import Binary
-from mlc.dialects.tensor.elementwise import Rounding, Unary
+from mlc.dialects.tensor.elementwise import Elementwise, Rounding, Unary
 from mlc.ir.core import REGISTRY
 from mlc.tools import files, report
 from mlc.tools.passes import table
@@ -264,6 +264,6 @@ def _mpmath(name: str) -> tuple[Any, Callable[..., Any]]:
     except ImportError as error:
         raise report.usage_error(f"mpmath is not installed ({error}), which float64 is compared with",
                                  "pip install mpmath, or ask for a narrower type: --type float32", "MLC0411") from None
-    own = {"exp2": lambda x: mp.power(2, x), "log2": lambda x: mp.log(x, 2), "rsqrt": lambda x: 1 / mp.sqrt(x),
-           "sigmoid": lambda x: 1 / (1 + mp.exp(-x)), "silu": lambda x: x / (1 + mp.exp(-x)), "pow": mp.power}
-    return mp, own.get(name) or getattr(mp, name)
+    cls = REGISTRY[f"tensor.{name}"]
+    assert issubclass(cls, Elementwise)
+    return mp, lambda *xs: cls.true_value(mp, *xs)

@@ -13,13 +13,10 @@ from mlc.ir.types import VectorType, element
 
 LEGAL: frozenset[type[Op]] = frozenset((
     llvm.Func, llvm.Global, llvm.AddressOf, llvm.Constant, llvm.Undef, llvm.Poison, llvm.Zero,
-    llvm.Add, llvm.Sub, llvm.Mul, llvm.SDiv, llvm.UDiv, llvm.SRem, llvm.URem, llvm.And, llvm.Or, llvm.Xor, llvm.Shl,
-    llvm.AShr, llvm.LShr, llvm.ICmp, llvm.FAdd, llvm.FSub, llvm.FMul, llvm.FDiv, llvm.FNeg, llvm.FCmp, llvm.Select,
-    llvm.Freeze, llvm.Trunc, llvm.ZExt, llvm.SExt, llvm.FPTrunc, llvm.FPExt, llvm.SIToFP, llvm.UIToFP, llvm.FPToSI,
-    llvm.FPToUI, llvm.Bitcast, llvm.PtrToInt, llvm.IntToPtr, llvm.AddrSpaceCast, llvm.GetElementPtr,
-    llvm.FMA, llvm.Sqrt, llvm.FAbs, llvm.Floor, llvm.Ceil, llvm.RoundEven, llvm.TruncF, llvm.CopySign, llvm.Maximum,
-    llvm.Minimum, llvm.SMax, llvm.SMin, llvm.UMax, llvm.UMin, llvm.InsertElement, llvm.ExtractElement,
-    llvm.ShuffleVector, llvm.InsertValue, llvm.ExtractValue, llvm.Load, llvm.Store, llvm.Alloca, llvm.AtomicRMW,
+    *(cls for cls in llvm.INSTRUCTIONS.values() if not issubclass(cls, llvm.Intrinsic) or cls.in_ptx),
+    llvm.Freeze, llvm.Bitcast, llvm.PtrToInt, llvm.IntToPtr, llvm.AddrSpaceCast, llvm.GetElementPtr,
+    llvm.InsertElement, llvm.ExtractElement, llvm.ShuffleVector,
+    llvm.InsertValue, llvm.ExtractValue, llvm.Load, llvm.Store, llvm.Alloca, llvm.AtomicRMW,
     llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
     nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
     nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))

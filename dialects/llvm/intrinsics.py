@@ -13,87 +13,107 @@ _UNARY = "`(` $x `)` attr-dict `:` functional-type"
 _BINARY = "`(` $lhs `,` $rhs `)` attr-dict `:` functional-type"
 
 
-class FMA(math.Fma, name="llvm.intr.fma"):
+class Intrinsic(Op):
+    """An intrinsic on numbers; `in_ptx` says whether LLVM has an instruction for it on NVIDIA's machines."""
+
+    in_ptx: ClassVar[bool]
+
+
+class FMA(math.Fma, Intrinsic, name="llvm.intr.fma"):
     """result = a * b + c, rounded once"""
 
+    in_ptx = True
     format = "`(` $a `,` $b `,` $c `)` attr-dict `:` functional-type"
 
 
-class Sqrt(math.Sqrt, name="llvm.intr.sqrt"):
+class Sqrt(math.Sqrt, Intrinsic, name="llvm.intr.sqrt"):
     """result = the float nearest to the square root of x"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class FAbs(math.AbsF, name="llvm.intr.fabs"):
+class FAbs(math.AbsF, Intrinsic, name="llvm.intr.fabs"):
     """result = |x|: the sign bit cleared, also of NaN"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class Floor(math.Floor, name="llvm.intr.floor"):
+class Floor(math.Floor, Intrinsic, name="llvm.intr.floor"):
     """result = the largest integer <= x"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class Ceil(math.Ceil, name="llvm.intr.ceil"):
+class Ceil(math.Ceil, Intrinsic, name="llvm.intr.ceil"):
     """result = the smallest integer >= x"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class RoundEven(math.RoundEven, name="llvm.intr.roundeven"):
+class RoundEven(math.RoundEven, Intrinsic, name="llvm.intr.roundeven"):
     """result = the integer nearest to x, of two the even one"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class TruncF(math.Trunc, name="llvm.intr.trunc"):
+class TruncF(math.Trunc, Intrinsic, name="llvm.intr.trunc"):
     """result = the integer nearest to x towards zero"""
 
+    in_ptx = True
     format = _UNARY
 
 
-class CopySign(math.CopySign, name="llvm.intr.copysign"):
+class CopySign(math.CopySign, Intrinsic, name="llvm.intr.copysign"):
     """result = the magnitude of lhs with the sign bit of rhs"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class Maximum(arith.MaximumF, name="llvm.intr.maximum"):
+class Maximum(arith.MaximumF, Intrinsic, name="llvm.intr.maximum"):
     """result = max(lhs, rhs); NaN if either is NaN; +0 > -0"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class Minimum(arith.MinimumF, name="llvm.intr.minimum"):
+class Minimum(arith.MinimumF, Intrinsic, name="llvm.intr.minimum"):
     """result = min(lhs, rhs); NaN if either is NaN; -0 < +0"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class SMax(arith.MaxSI, name="llvm.intr.smax"):
+class SMax(arith.MaxSI, Intrinsic, name="llvm.intr.smax"):
     """result = max(lhs, rhs), signed"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class SMin(arith.MinSI, name="llvm.intr.smin"):
+class SMin(arith.MinSI, Intrinsic, name="llvm.intr.smin"):
     """result = min(lhs, rhs), signed"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class UMax(arith.MaxUI, name="llvm.intr.umax"):
+class UMax(arith.MaxUI, Intrinsic, name="llvm.intr.umax"):
     """result = max(lhs, rhs), unsigned"""
 
+    in_ptx = True
     format = _BINARY
 
 
-class UMin(arith.MinUI, name="llvm.intr.umin"):
+class UMin(arith.MinUI, Intrinsic, name="llvm.intr.umin"):
     """result = min(lhs, rhs), unsigned"""
 
+    in_ptx = True
     format = _BINARY
 
 

@@ -139,6 +139,10 @@ class Silu(Transcendental, name="tensor.silu"):
 
     f = staticmethod(lambda x: np.maximum(x, -800) * tensor.Sigmoid.f(x))
 
+    @classmethod
+    def true_value(cls, mp: Any, x: Any) -> Any:
+        return x / (1 + mp.exp(-x))
+
     def partial(self, ct: Value) -> Value:
         x = widened(self.x)
         s = tensor.Sigmoid(x).result

@@ -191,6 +191,10 @@ class Pow(BinaryMath, name="tensor.pow"):
     rounding = Rounding.WIDE
     f = staticmethod(_power)
 
+    @classmethod
+    def true_value(cls, mp: Any, x: Any, y: Any) -> Any:
+        return mp.power(x, y)
+
     def partials(self, ct: Value) -> tuple[Value, Value]:
         # What is not selected must be finite, and so must its derivative: hence the ones put where x^y is constant.
         base, exponent, zero, one = self.lhs, self.rhs, full(0, ct), full(1, ct)

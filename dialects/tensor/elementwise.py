@@ -100,6 +100,13 @@ class Elementwise(TensorOp):
         from mlc.dialects import expansions  # only compiling needs it, and it takes long to import
         return getattr(expansions, cls.name.removeprefix("tensor."))(b, *xs)
 
+    @classmethod
+    def true_value(cls, mp: Any, *xs: Any) -> Any:
+        """The function in mpmath (`mp`), by which `mlc accuracy` measures float64: that of the same name, or the
+        class's own.
+        """
+        return getattr(mp, cls.name.removeprefix("tensor."))(*xs)
+
     def fold(self) -> Value | Array | None:
         if not self.is_correctly_rounded and kind(self.operands[0].type.dtype) == "float":
             return None
@@ -197,6 +204,10 @@ class Exp2(Transcendental, name="tensor.exp2"):
 
     f = staticmethod(np.exp2)
 
+    @classmethod
+    def true_value(cls, mp: Any, x: Any) -> Any:
+        return mp.power(2, x)
+
     def partial(self, ct: Value) -> Value:
         return ct * (self.result * math.log(2))
 
@@ -232,6 +243,10 @@ class Log2(Transcendental, name="tensor.log2"):
     """
 
     f = staticmethod(np.log2)
+
+    @classmethod
+    def true_value(cls, mp: Any, x: Any) -> Any:
+        return mp.log(x, 2)
 
     def partial(self, ct: Value) -> Value:
         return ct / (self.x * math.log(2))
@@ -283,6 +298,10 @@ class Rsqrt(Transcendental, name="tensor.rsqrt"):
     """
 
     f = staticmethod(lambda x: 1 / np.sqrt(x))
+
+    @classmethod
+    def true_value(cls, mp: Any, x: Any) -> Any:
+        return 1 / mp.sqrt(x)
 
     def partial(self, ct: Value) -> Value:
         return ct * -0.5 * (self.result * self.result * self.result)
@@ -349,6 +368,10 @@ class Sigmoid(Transcendental, name="tensor.sigmoid"):
     """
 
     f = staticmethod(_sigmoid)
+
+    @classmethod
+    def true_value(cls, mp: Any, x: Any) -> Any:
+        return 1 / (1 + mp.exp(-x))
 
     def partial(self, ct: Value) -> Value:
         return ct * (self.result * (1 - self.result))

@@ -1,5 +1,7 @@
 """Functions on tensors under PyTorch's names, by family. Importing this fills `OPERATIONS`."""
 
+import inspect
+
 from mlc.frontend.arguments import coded_methods
 from mlc.frontend.functions import (
     compare,
@@ -43,5 +45,23 @@ ALIASES = {
 }
 """Second names that PyTorch has for functions."""
 OPERATIONS.update({name: OPERATIONS[of] for name, of in ALIASES.items()})
+NETWORKS = (convolution, losses, neural, normalization, pooling, resize)
+"""Modules whose functions are found in mlc.nn.functional, but for those that PyTorch has among its own, too."""
+ALSO_PUBLIC = frozenset({
+    "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
+    "softmax", "threshold"})
+NOT_PUBLIC = frozenset({"getitem", "fftfreq", "key", "rfftfreq"})
+"""What stands in a namespace of its own, or is an operator."""
+PUBLIC = {name: f for name, f in OPERATIONS.items()
+          if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC or f.__module__ in {
+              module.__name__ for module in NETWORKS})}
+"""The functions that are names of mlc itself."""
+NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
+"""Functions of one tensor that PyTorch has as no methods."""
+for _module in (elementwise, trigonometry, reduce, scan):
+    for _name, _f in PUBLIC.items():
+        if _f.__module__ == _module.__name__ and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
+                next(iter(inspect.signature(_f).parameters)) == "input"):
+            setattr(Methods, _name, _f)                    # a method without a line in methods.py, which types it
 for _class in (Methods, Tensor):
     coded_methods(_class)

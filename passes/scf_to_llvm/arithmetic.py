@@ -29,26 +29,15 @@ from mlc.passes.scf_to_llvm.lowering import (
 )
 from mlc.passes.scf_to_llvm.remainder import remainder
 
-DIRECT: dict[type[Op], type[Op]] = {
-    arith.AddI: llvm.Add, arith.SubI: llvm.Sub, arith.MulI: llvm.Mul, arith.DivSI: llvm.SDiv, arith.DivUI: llvm.UDiv,
-    arith.RemSI: llvm.SRem, arith.RemUI: llvm.URem, arith.AndI: llvm.And, arith.OrI: llvm.Or, arith.XorI: llvm.Xor,
-    arith.ShLI: llvm.Shl, arith.ShRSI: llvm.AShr, arith.ShRUI: llvm.LShr,
-    arith.MaxSI: llvm.SMax, arith.MinSI: llvm.SMin, arith.MaxUI: llvm.UMax, arith.MinUI: llvm.UMin,
-    arith.AddF: llvm.FAdd, arith.SubF: llvm.FSub, arith.MulF: llvm.FMul, arith.DivF: llvm.FDiv,
-    arith.MaximumF: llvm.Maximum, arith.MinimumF: llvm.Minimum,
-    math.Sqrt: llvm.Sqrt, math.Floor: llvm.Floor, math.Ceil: llvm.Ceil, math.RoundEven: llvm.RoundEven,
-    math.Trunc: llvm.TruncF,
-}
-"""Operations with an instruction of the same meaning; floats of 16 bits go through f32 around it."""
-
-BITWISE: dict[type[Op], type[Op]] = {
-    arith.NegF: llvm.FNeg, math.AbsF: llvm.FAbs, math.CopySign: llvm.CopySign,
-}
+BITWISE = (arith.NegF, math.AbsF, math.CopySign)
 """Operations on the sign bit."""
-
-CASTS: dict[type[Op], type[Op]] = {
-    arith.ExtSI: llvm.SExt, arith.ExtUI: llvm.ZExt, arith.TruncI: llvm.Trunc,
-}
+CASTS = (arith.ExtSI, arith.ExtUI, arith.TruncI)
+OWN_ROWS = (arith.CmpI, arith.CmpF, math.Fma)
+"""Operations that are one instruction on most types, and several on others."""
+DIRECT: dict[type[Op], type[Op]] = {
+    op: instruction for op, instruction in llvm.INSTRUCTIONS.items()
+    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS}
+"""Operations with an instruction of the same meaning; floats of 16 bits go through f32 around it."""
 
 ROW_RULES: dict[type[Op], Callable[..., Value]] = {}
 """What one row of an element-wise operation becomes, from the operation and a row of each operand."""
@@ -97,7 +86,7 @@ def _direct(low: Lowering, op: Op, *xs: Value) -> Value:
 
 @rows(*CASTS)
 def _cast(low: Lowering, op: arith.Cast, x: Value) -> Value:
-    return CASTS[type(op)](x, target_type(op, x)).result
+    return llvm.INSTRUCTIONS[type(op)](x, target_type(op, x)).result
 
 
 def target_type(op: arith.Cast, x: Value) -> Type:
@@ -144,7 +133,7 @@ def _select(low: Lowering, op: arith.Select) -> list[Parts]:
 @rows(*BITWISE)
 def _sign(low: Lowering, op: Op, *xs: Value) -> Value:
     if not is_narrow(op.operands[0].type):
-        return BITWISE[type(op)](*xs).result
+        return llvm.INSTRUCTIONS[type(op)](*xs).result
     sign, rest = (llvm.constant(n, xs[0].type) for n in (-0x8000, 0x7FFF))
     if isinstance(op, arith.NegF):
         return llvm.Xor(xs[0], sign).result

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlc.dialects import arith, llvm, vector
+from mlc.dialects import llvm, vector
 from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import BackendError
@@ -16,13 +16,7 @@ from mlc.ir.types import VectorType, i32, i64
 from mlc.passes.scf_to_llvm.arithmetic import narrow, widen
 from mlc.passes.scf_to_llvm.lowering import Lowering, Number, Parts, convert, is_narrow, rule
 
-_REDUCTIONS: dict[str, type[llvm.Reduce]] = {cls.kind: cls for cls in (
-    llvm.ReduceAdd, llvm.ReduceMul, llvm.ReduceAnd, llvm.ReduceOr, llvm.ReduceXor, llvm.ReduceSMax, llvm.ReduceSMin,
-    llvm.ReduceUMax, llvm.ReduceUMin, llvm.ReduceFMaximum, llvm.ReduceFMinimum)}
-_JOINS: dict[type[Op], type[Op]] = {
-    arith.AddI: llvm.Add, arith.MulI: llvm.Mul, arith.AndI: llvm.And, arith.OrI: llvm.Or, arith.XorI: llvm.Xor,
-    arith.MaxSI: llvm.SMax, arith.MinSI: llvm.SMin, arith.MaxUI: llvm.UMax, arith.MinUI: llvm.UMin,
-    arith.MaximumF: llvm.Maximum, arith.MinimumF: llvm.Minimum}
+_REDUCTIONS: dict[str, type[llvm.Reduce]] = {cls.kind: cls for cls in llvm.Reduce.__subclasses__()}
 
 
 def _splat(x: Value, lanes: int) -> Value:
@@ -151,5 +145,5 @@ def _reduction(low: Lowering, op: vector.Reduction) -> list[Value]:
         values = [widen(v, kind) for v in values]
     joined = _REDUCTIONS[op.kind](values[0]).result
     if op.acc is not None:
-        joined = _JOINS[CombiningKind(op.kind).associative_op](joined, values[1]).result
+        joined = llvm.INSTRUCTIONS[CombiningKind(op.kind).associative_op](joined, values[1]).result
     return [narrow(joined, kind) if is_narrow(kind) else joined]

@@ -7,6 +7,8 @@ from mlc.tools.mutants.fault import Fault, rows
 ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/scf_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
 RUNTIME, CARRIES, CHECKED = "frontend/script/runtime.py", "frontend/carries.py", "backends/cpu/checked_call.py"
+DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
+ROW = "llvm.FNeg: lambda"
 lower = rows("lowering", "scf_to_llvm")
 emit = rows("emission")
 call = rows("call")
@@ -15,13 +17,11 @@ recorder = rows("recorder")
 gpu = rows("gpu", "loop_to_gpu")
 
 FAULTS: tuple[Fault, ...] = (
-    lower(ARITHMETIC, "arith.ShRSI: llvm.AShr", "arith.ShRSI: llvm.LShr", ops="shr sign floordiv"),
-    lower(ARITHMETIC, "arith.MaxSI: llvm.SMax", "arith.MaxSI: llvm.UMax", ops="maximum"),
-    lower(ARITHMETIC, "math.RoundEven: llvm.RoundEven", "math.RoundEven: llvm.Floor", ops="round"),
-    lower(ARITHMETIC, "arith.MinimumF: llvm.Minimum,\n    math", "arith.MinimumF: llvm.Maximum,\n    math",
-          ops="minimum"),
-    lower(ARITHMETIC, "arith.ExtSI: llvm.SExt, arith.ExtUI: llvm.ZExt", "arith.ExtSI: llvm.ZExt, arith.ExtUI: "
-          "llvm.ZExt",
+    *(lower(ARITHMETIC, f"{DIRECT}}}\n", f"{DIRECT}}} | {{{wrong}}}\n", ops=ops) for wrong, ops in (
+        ("arith.ShRSI: llvm.LShr", "shr sign floordiv"), ("arith.MaxSI: llvm.UMax", "maximum"),
+        ("math.RoundEven: llvm.Floor", "round"), ("arith.MinimumF: llvm.Maximum", "minimum reduce_min"))),
+    lower(ARITHMETIC, "return llvm.INSTRUCTIONS[type(op)](x, target_type(op, x)).result", "cls = llvm.ZExt if "
+          "isinstance(op, arith.ExtSI) else llvm.INSTRUCTIONS[type(op)]\n    return cls(x, target_type(op, x)).result",
           ops="cast"),
     lower(ARITHMETIC, "number(0x7FFF)).result).result, number(16)", "number(0x8000)).result).result, number(16)",
           ops="cast add"),
@@ -48,17 +48,17 @@ FAULTS: tuple[Fault, ...] = (
           ops="fmod rem"),
     lower("passes/scf_to_llvm/remainder.py", "%signed = llvm.or %packed, %sign", "%signed = llvm.or %packed, %zero",
           ops="fmod rem"),
-    emit(EMIT, 'llvm.AShr: _two("ashr")', 'llvm.AShr: _two("lshr")', ops="shr sign"),
-    emit(EMIT, 'llvm.FMul: _two("fmul")', 'llvm.FMul: _two("fmul fast")', ops="mul"),
-    emit(EMIT, 'llvm.FAdd: _two("fadd")', 'llvm.FAdd: _two("fadd nsz")', ops="add"),
+    emit(EMIT, ROW, 'llvm.AShr: _two("lshr"), ' + ROW, ops="shr sign"),
+    emit(EMIT, ROW, 'llvm.FMul: _two("fmul fast"), ' + ROW, ops="mul"),
+    emit(EMIT, ROW, 'llvm.FAdd: _two("fadd nsz"), ' + ROW, ops="add"),
     emit(EMIT, "bits = (bits >> 31 << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29) if np.isnan(array) else \\\n"
          "            int(array.astype(np.float64).view(np.uint64))",
          "bits = int(np.abs(array).astype(np.float64).view(np.uint64))", ops="constant full"),
     emit(EMIT, "if len(set(texts)) == 1:", "if len(set(texts)) <= 2:"),
-    emit(EMIT, 'llvm.SMin: _call_of("smin")', 'llvm.SMin: _call_of("umin")', ops="minimum"),
+    emit(EMIT, ROW, 'llvm.SMin: _call_of("umin"), ' + ROW, ops="minimum"),
     emit(EMIT, "dest in seen and dest.args else \"\"", "dest in seen and not dest.args else \"\""),
-    emit(EMIT, 'llvm.SIToFP: _cast("sitofp")', 'llvm.SIToFP: _cast("uitofp")', ops="cast"),
-    emit(EMIT, "llvm.Ceil: _call_of(\"ceil\")", "llvm.Ceil: _call_of(\"floor\")", ops="ceil"),
+    emit(EMIT, ROW, 'llvm.SIToFP: _cast("uitofp"), ' + ROW, ops="cast"),
+    emit(EMIT, ROW, 'llvm.Ceil: _call_of("floor"), ' + ROW, ops="ceil"),
     call(WRAPPER, "dims = [a.load(I64, where, 8 * axis) for axis in range(type.rank)]",
          "dims = [a.load(I64, where, 8 * (type.rank - 1 - axis)) for axis in range(type.rank)]"),
     call(WRAPPER, "flags = layout.C_CONTIGUOUS | layout.ALIGNED | (layout.WRITEABLE",

@@ -157,7 +157,7 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- emission -------------------------------------------------------------------------------------------------
     # maximum(NaN, 1.0)
-    emission("backends/emit_llvm.py", 'llvm.Maximum: _call_of("maximum")', 'llvm.Maximum: _call_of("maxnum")',
+    emission("backends/emit_llvm.py", "llvm.Freeze: lambda", 'llvm.Maximum: _call_of("maxnum"), llvm.Freeze: lambda',
              ops="maximum reduce_max"),
     # a constant array of zeros some of which are -0.0
     emission("backends/emit_llvm.py", """if any(raw) else "zeroinitializer"\n""",
