@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mlc.dialects import arith, loop, memref
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel, ScratchType, TileType
 from mlc.ir.affine import AffineMap, dims_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Block, Op, Region, Value, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import MemRefType, index
-from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.forms import LOOP
 
 

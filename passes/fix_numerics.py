@@ -192,24 +192,9 @@ def mma_order(op: tn.DotGeneral, products: str) -> str | None:
 
 
 # -- reductions -------------------------------------------------------------------------------------------------------
-RUN = 32
-"""How many elements of a lane are added one after the other."""
 LONG, BLOCK, ENOUGH, SHORT = 1 << 17, 1 << 14, 1 << 10, 1 << 6
 """Reductions of more than LONG elements are made in parts: of at most BLOCK, ENOUGH if axes have as many, and no less
 than SHORT."""
-
-
-def reduction_order(op: Reduce) -> str:
-    """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`; long float sums in runs."""
-    type = op.x.type
-    length = sizes.product(type.shape[a] for a in op.axes)
-    lanes = 1
-    if type.rank - 1 in op.axes:
-        lanes = 16 if isinstance(length, int) and length <= 32 else 64 if type.dtype.width <= 32 else 32
-    if isinstance(type.dtype, FloatType) and isinstance(op, tn.ReduceSum) and not (
-            isinstance(length, int) and length <= lanes * RUN):
-        return f"lanes<{lanes}, {RUN}>"
-    return "chain" if lanes == 1 else f"lanes<{lanes}>"
 
 
 def _reduce(op: Reduce) -> None:
@@ -217,7 +202,7 @@ def _reduce(op: Reduce) -> None:
     with before(op, op.loc.through("fix_numerics")):
         x, axes, first = _parts(op)
         if not first:
-            op.attrs["order"] = reduction_order(op)
+            op.attrs["order"] = op.default_order()
             return
         inner = type(op)(x, first)
         kept = [a for a in range(x.type.rank) if a not in first]

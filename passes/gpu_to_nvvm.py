@@ -21,8 +21,8 @@ from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
 from mlc.ir.types import VectorType, f16, f32, f64, i1, i8, i32, i64
 from mlc.passes.forms import GPU, NVVM
-from mlc.passes.scf_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
-from mlc.passes.scf_to_llvm.lowering import (
+from mlc.passes.lower_to_llvm import arithmetic, control, memory, vectors  # noqa: F401  (they register their rules)
+from mlc.passes.lower_to_llvm.lowering import (
     Lowering,
     Parts,
     convert,

@@ -20,9 +20,10 @@ from mlc.dialects.builtin import Module
 from mlc.dialects.func import Call, Func, Return, function
 from mlc.dialects.loop import Kernel
 from mlc.ir.changes import allowed
-from mlc.ir.core import Op, Symbol, Value, at_end, before
+from mlc.ir.core import Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
-from mlc.passes.cse import region_key
+from mlc.passes.analysis.free_values import free_values
+from mlc.passes.analysis.structural_key import region_key
 from mlc.passes.forms import LOOP
 
 
@@ -33,7 +34,7 @@ def run(module: Module) -> None:
     for kernel in list(module.inside(Kernel)):
         if _is_alone(kernel) or not allowed("kernel", kernel):
             continue
-        used = from_outside(kernel)
+        used = free_values(kernel)
         given = [v for v in used if not isinstance(v.op, arith.Constant)]
         made = function("", [v.type for v in given], [v.name for v in given], private=True)
         made.loc = kernel.loc
@@ -52,13 +53,6 @@ def _is_alone(kernel: Kernel) -> bool:
     holder = kernel.parent_op
     return isinstance(holder, Func) and not holder.is_public and all(
         op is kernel or op.terminator or isinstance(op, arith.Constant) for op in holder.block)
-
-
-def from_outside(op: Op) -> list[Value]:
-    """The values that an operation and all inside it use and do not define, in order of use."""
-    inside: set[Value] = {r for o in op.walk() for r in o.results}
-    inside |= {a for o in op.walk() for region in o.regions for block in region.blocks for a in block.args}
-    return [v for v in dict.fromkeys(v for o in op.walk() for v in o.operands) if v not in inside]
 
 
 def _fill(made: Func, kernel: Kernel, given: list[Value], used: list[Value]) -> None:

@@ -28,8 +28,8 @@ from mlc.ir.printer import to_text
 from mlc.ir.types import i32
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.passes.distribute import steps
-from mlc.passes.vectorize.steps import block
+from mlc.passes.schedule import gpu_transforms
+from mlc.passes.schedule.transforms import block
 from tests import upstream
 from tests.corpus import PROGRAMS, numbers
 from tests.op_samples import SAMPLES, Sample, t
@@ -134,10 +134,10 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     def distribute(kernel: Kernel) -> None:
         block(kernel, 0, rows)
         block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
-        steps.box(kernel, (high, wide))
-        steps.stage(kernel, terms, 4)
-        steps.share(kernel, "lhs")
-        steps.share(kernel, "rhs")
+        gpu_transforms.box(kernel, (high, wide))
+        gpu_transforms.stage(kernel, terms, 4)
+        gpu_transforms.share(kernel, "lhs")
+        gpu_transforms.share(kernel, "rhs")
 
     built, arguments = product("36x300xf32", "300x44xf32")()
     run_to(built, "coalesce_dimensions")

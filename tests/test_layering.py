@@ -129,6 +129,66 @@ def test_import_faults_are_found(folder: str, source: str, sound: bool) -> None:
     assert (not import_faults(folder, ast.parse(source))) is sound
 
 
+def module_of(path: Path) -> str:
+    """The dotted name that a file is imported by."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts if parts[0] == "mlc" else ("mlc", *parts)).removesuffix(".__init__")
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """For each module of the package those that it imports when it runs, in functions too."""
+    modules = {module_of(path): path for path in sources() if path.relative_to(ROOT).parts[0] in MAY_IMPORT}
+    out = dict[str, set[str]]()
+    for module, path in modules.items():
+        typing = {id(node) for block in ast.walk(tree(path)) if isinstance(block, ast.If)
+                  and ast.unparse(block.test) == "TYPE_CHECKING" for node in ast.walk(block)}
+        run = ast.Module([node for node in ast.walk(tree(path))
+                          if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in typing], [])
+        names = {dotted if dotted in modules else dotted.rpartition(".")[0] for _, dotted in imported_modules(run)}
+        out[module] = names & modules.keys() - {module}
+    return out
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, directly or through others."""
+    def reached(start: str) -> set[str]:
+        seen, work = set[str](), [start]
+        while work:
+            new = edges[work.pop()] - seen
+            seen |= new
+            work += new
+        return seen
+
+    reach = {module: reached(module) for module in edges}
+    inside = {frozenset(other for other in reach[module] if module in reach[other]) for module in edges
+              if module in reach[module]}
+    return sorted(map(sorted, inside))
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    assert not cycles(graph()), "\n".join(" and ".join(group) for group in cycles(graph()))
+
+
+def test_cycles_are_found() -> None:
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [["b", "c"]]
+
+
+ROOMS = ("analysis", "schedule", "lower_kernel", "lower_to_llvm")
+"""The folders of passes that hold what several of them use."""
+
+
+def test_passes_do_not_reach_into_each_other() -> None:
+    """A pass may run another one, whole; what is inside is its own. What several need is in a room of its own."""
+    faults = []
+    for module, targets in graph().items():
+        own = module.split(".")[2:3]
+        faults += [f"{module} imports {target}" for target in targets if module.startswith("mlc.passes.")
+                   and target.startswith("mlc.passes.") and target.count(".") > 2
+                   and target.split(".")[2] not in (*own, *ROOMS)]
+    assert not faults, "\n".join(faults)
+
+
 def test_every_module_imports() -> None:
     """Or it lacks an optional dependency."""
     required = {"mlc", "numpy", "llvmlite", "ml_dtypes"}

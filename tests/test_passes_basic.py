@@ -22,7 +22,7 @@ from mlc.ir.types import TensorType, f32, i32
 from mlc.ir.verify import verify
 from mlc.passes import canonicalize
 from mlc.passes.analysis.effects import is_pure, pure_functions
-from mlc.passes.cse import attribute_key, operation_key
+from mlc.passes.analysis.structural_key import attribute_key, operation_key
 from mlc.passes.forms import DECOMPOSED, no_composites
 from tests.arrays import difference
 from tests.casefile import random_arguments

@@ -18,7 +18,7 @@ from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline
 from mlc.passes import pipeline
 from mlc.passes.fix_numerics import TERMS
-from mlc.passes.vectorize.product import Shape, best_shape
+from mlc.passes.schedule.contraction_cpu import Shape, best_shape
 from tests.arrays import difference
 
 Array = np.ndarray[Any, Any]

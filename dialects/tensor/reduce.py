@@ -30,8 +30,11 @@ from mlc.dialects.tensor.orders import lanes, reduce_in_order
 from mlc.dialects.tensor.traits import Cost, Iteration
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
-from mlc.ir.sizes import Dim
-from mlc.ir.types import TensorType, f64, to_numpy
+from mlc.ir.sizes import Dim, product
+from mlc.ir.types import FloatType, TensorType, f64, to_numpy
+
+RUN = 32
+"""How many elements of a lane are added one after the other."""
 
 
 class Reduce(TensorOp):
@@ -60,6 +63,18 @@ class Reduce(TensorOp):
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """All points of the slice."""
         return [domain.points if domain == self.iteration_domain() else None]
+
+    def default_order(self) -> str:
+        """`lanes<L>` where the last axis is reduced and rows lie contiguous, else `chain`; long float sums in runs."""
+        type = self.x.type
+        length = product(type.shape[a] for a in self.axes)
+        lanes = 1
+        if type.rank - 1 in self.axes:
+            lanes = 16 if isinstance(length, int) and length <= 32 else 64 if type.dtype.width <= 32 else 32
+        if isinstance(type.dtype, FloatType) and isinstance(self, ReduceSum) and not (
+                isinstance(length, int) and length <= lanes * RUN):
+            return f"lanes<{lanes}, {RUN}>"
+        return "chain" if lanes == 1 else f"lanes<{lanes}>"
 
     def infer(self) -> TensorType:
         source, = self.tensors()

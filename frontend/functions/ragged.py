@@ -23,7 +23,7 @@ from mlc.ir.core import Value
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i64
-from mlc.passes.cse import attribute_key
+from mlc.passes.analysis.structural_key import attribute_key
 
 DEPTH = 8
 """How far back two masks are compared."""

@@ -32,7 +32,7 @@ from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.ir.passes import Pass
 from mlc.passes.bufferize.function import Bufferizer, Callee
-from mlc.passes.bufferize.numbers import IndexArithmetic, SizeBuilder, kernel_names
+from mlc.passes.bufferize.numbers import kernel_names
 from mlc.passes.bufferize.plan import ALIGNMENT
 from mlc.passes.bufferize.totals import Sites
 from mlc.passes.forms import BUFFERIZED, FUSED

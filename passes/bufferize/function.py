@@ -12,6 +12,7 @@ from mlc.dialects import arith, func, memref, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func, Return
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.tensor.control import bounds_in
 from mlc.dialects.tensor.kernel import Kernel, Yield, buffer_type, copy_contract, to_buffer
 from mlc.ir import sizes
@@ -36,7 +37,7 @@ from mlc.passes.analysis import kernel_boundary
 from mlc.passes.analysis.size_constraints import Conditions, op_sizes, size_conditions
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
-from mlc.passes.bufferize.numbers import SizeBuilder, kernel_names, symbols_of
+from mlc.passes.bufferize.numbers import kernel_names, symbols_of
 from mlc.passes.bufferize.plan import Plan, Slot
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
 

@@ -18,15 +18,15 @@ import re
 
 from mlc.dialects import arith, gpu
 from mlc.dialects.builtin import Module
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Block, Region, Symbol, Value, at_end, before
 from mlc.ir.passes import Pass
 from mlc.ir.types import i32, index
-from mlc.passes.bufferize import SizeBuilder
+from mlc.passes.analysis.free_values import free_values
 from mlc.passes.forms import GPU, LOOP
 from mlc.passes.loop_to_gpu import collective, memory, panels, stages, warps
 from mlc.passes.loop_to_gpu.threads import Threads
-from mlc.passes.outline import from_outside
 
 __all__ = ["PASS", "collective", "memory", "panels", "run", "stages", "warps"]    # the modules register their rules
 
@@ -50,7 +50,7 @@ def run(module: Module) -> None:
 
 def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
     """A function for one thread of a kernel in `holder`, and its launch before the kernel."""
-    used = from_outside(kernel)
+    used = free_values(kernel)
     given = [v for v in used if not isinstance(v.op, arith.Constant)]
     made = gpu.function(name, [v.type for v in given], [v.name for v in given])
     made.loc = kernel.loc

@@ -8,7 +8,7 @@ from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Value, at_end
 from mlc.ir.types import MemRefType, f32, i1, i32
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.nest import Point
+from mlc.passes.lower_kernel.nest import Point
 
 
 @rule(loop.InBounds)

@@ -13,8 +13,9 @@ from mlc.ir.diag import BackendError
 from mlc.ir.sizes import AffineDim, Dim
 from mlc.ir.types import MemRefType, Type, VectorType, index
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.memory import Access, access, address, flatten, scalar_index
-from mlc.passes.loop_to_scf.nest import Point, zero_of
+from mlc.passes.lower_kernel.access import Access
+from mlc.passes.lower_kernel.memory import access, address, flatten, scalar_index
+from mlc.passes.lower_kernel.nest import Point, zero_of
 
 SHARED, MOST_SHARED, PRIVATE, BYTES = 48 << 10, 96 << 10, 16 << 10, 16
 """How many bytes of memory a block may share without asking for more, and in kernels for tensor cores, which all

@@ -12,7 +12,7 @@ from mlc.ir.core import Value
 from mlc.ir.sizes import AffineDim, Dim
 from mlc.passes.loop_to_gpu import memory
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.memory import access, address
+from mlc.passes.lower_kernel.memory import access, address
 
 Element = tuple[list[Value], Dim, list[Value]]
 """Neighbours that a thread computes, where they go, and on which conditions."""

@@ -12,8 +12,8 @@ from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.passes.loop_to_gpu import memory, panels
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.memory import access
-from mlc.passes.loop_to_scf.nest import loop_over
+from mlc.passes.lower_kernel.memory import access
+from mlc.passes.lower_kernel.nest import loop_over
 
 
 @rule(loop.For)

@@ -9,14 +9,15 @@ from typing import Any, ClassVar
 
 from mlc.dialects import arith, gpu, loop, scf
 from mlc.dialects.builtin import Module
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
-from mlc.passes.bufferize import SizeBuilder
-from mlc.passes.loop_to_scf import checks, compute  # noqa: F401  (they register the rules that hold here too)
-from mlc.passes.loop_to_scf.nest import RULES, Lowering, Point, Scope
+from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
+from mlc.passes.lower_kernel.memory import flatten_buffers
+from mlc.passes.lower_kernel.nest import RULES, Lowering, Point, Scope
 
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
@@ -100,7 +101,7 @@ class Threads(Lowering):
         self.function.attrs["known_block_size"] = (self.size, 1, 1)
         if self.total == 0:
             return
-        self.flatten_buffers()
+        flatten_buffers(self)
         thread, block = (self.named(word, place(dimension="x").result) for word, place in (
             ("thread", gpu.ThreadId), ("block", gpu.BlockId)))
         if self.across >= 0:

@@ -10,8 +10,8 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, f32
 from mlc.passes.loop_to_gpu.memory import moved
 from mlc.passes.loop_to_gpu.threads import Threads, rule
-from mlc.passes.loop_to_scf.compute import sum_in_f64
-from mlc.passes.loop_to_scf.nest import Point
+from mlc.passes.lower_kernel.compute import sum_in_f64
+from mlc.passes.lower_kernel.nest import Point
 
 ROWS, COLUMNS = 16, 8
 """The shape of one product, of as many terms as stand in 32 bytes."""

@@ -17,8 +17,10 @@ from mlc.dialects.loop import Kernel
 from mlc.ir.core import before
 from mlc.ir.passes import Pass
 from mlc.passes.forms import LOOP, LOW
-from mlc.passes.loop_to_scf import checks, compute, memory, scratch
-from mlc.passes.loop_to_scf.nest import Lowering
+from mlc.passes.loop_to_scf import scratch
+from mlc.passes.loop_to_scf.partition import share
+from mlc.passes.lower_kernel import checks, compute, memory
+from mlc.passes.lower_kernel.nest import Lowering
 
 __all__ = ["PASS", "checks", "compute", "memory", "run", "scratch"]          # the modules register their rules
 
@@ -27,7 +29,9 @@ def run(module: Module) -> None:
     """Lower every kernel of `module`."""
     for kernel in list(module.inside(Kernel)):
         with before(kernel):
-            Lowering(module, kernel).run()
+            lowering = Lowering(module, kernel)
+            memory.flatten_buffers(lowering)
+            share(lowering)
         kernel.erase()
 
 

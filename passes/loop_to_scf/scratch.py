@@ -9,8 +9,9 @@ from mlc.ir.affine import AffineExpr
 from mlc.ir.core import Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType
-from mlc.passes.loop_to_scf.memory import Access, flatten, load, store
-from mlc.passes.loop_to_scf.nest import Lowering, rule
+from mlc.passes.lower_kernel.access import Access
+from mlc.passes.lower_kernel.memory import flatten, load, store
+from mlc.passes.lower_kernel.nest import Lowering, rule
 
 LIMIT = 1 << 22
 """How many bytes of the stack the scratches of a kernel may take; a thread has 8 MiB."""

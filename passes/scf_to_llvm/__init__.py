@@ -15,9 +15,10 @@ from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
 from mlc.passes.forms import LLVM, LOW
-from mlc.passes.scf_to_llvm import arithmetic, control, memory, parallel, vectors
+from mlc.passes.lower_to_llvm import arithmetic, control, memory, vectors
+from mlc.passes.lower_to_llvm.lowering import NAME, Lowering, pool_constants
+from mlc.passes.scf_to_llvm import parallel
 from mlc.passes.scf_to_llvm.entry import arena_function, entry, is_entry
-from mlc.passes.scf_to_llvm.lowering import NAME, Lowering, pool_constants
 
 RULE_MODULES = (arithmetic, control, memory, parallel, vectors)
 """Each fills the table of rules when it is imported."""

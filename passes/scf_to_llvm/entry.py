@@ -19,7 +19,7 @@ from mlc.ir.diag import BackendError
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import Dim, Leaf, Quotient, Size
 from mlc.ir.types import FunctionType, TensorType, i8, i32, i64
-from mlc.passes.scf_to_llvm.lowering import NAME
+from mlc.passes.lower_to_llvm.lowering import NAME
 
 ARENA, CAPACITY, NEEDED, RECORD = range(0, 32, 8)
 """Byte offsets in ctx."""

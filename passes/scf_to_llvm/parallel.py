@@ -18,8 +18,8 @@ from mlc.dialects.builtin import Module
 from mlc.ir.core import Region, Symbol, Value, at_end
 from mlc.ir.diag import Loc
 from mlc.ir.types import i64
-from mlc.passes.outline import from_outside
-from mlc.passes.scf_to_llvm.lowering import Lowering, Number, known, pool_constants, rule
+from mlc.passes.analysis.free_values import free_values
+from mlc.passes.lower_to_llvm.lowering import Lowering, Number, known, pool_constants, rule
 
 HOOK = "mlc_parallel"
 """The exported variable that holds the address of what shares iterations out."""
@@ -32,7 +32,7 @@ def _parallel(low: Lowering, op: scf.Parallel) -> None:
     count: Number = 1
     for n in trips:
         count = low.times(count, n)
-    outside = from_outside(op)
+    outside = free_values(op)
     env = _Environment([*low.all(outside), *low.all(op.operands), *map(low.value, trips)])
     packed, number, zero = env.store(low), low.value(count), llvm.constant(0, i64)
     part = _part(low, op, outside, env)

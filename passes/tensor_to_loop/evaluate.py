@@ -7,6 +7,7 @@ from typing import Any
 
 from mlc.dialects import arith, loop, memref
 from mlc.dialects import tensor as tn
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import TileType
 from mlc.dialects.tensor.elementwise import Elementwise
 from mlc.dialects.tensor.iteration import IndexingMap, aligned, delinear, linear
@@ -17,7 +18,6 @@ from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before, builder
 from mlc.ir.sizes import Dim, IndexTile, Leaf
 from mlc.ir.types import SCALARS, FloatType, IntType, MemRefType, ScalarType, i1, index
-from mlc.passes.bufferize import SizeBuilder
 from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 

@@ -14,7 +14,6 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.ir import sizes
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, Leaf
-from mlc.passes.fix_numerics import reduction_order
 from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, signless
 from mlc.passes.tensor_to_loop.scalar import identity
 
@@ -156,5 +155,5 @@ def order_of(reduces: Sequence[Reduce]) -> str:
     """The order in which a kernel goes through its rows: that of its sums; what is exact takes any."""
     orders = {op.attrs.get("order") or "chain" for op in reduces if not op.is_order_independent}
     if not orders:
-        orders = {reduction_order(op) for op in reduces}
+        orders = {op.default_order() for op in reduces}
     return min(orders, key=lanes)

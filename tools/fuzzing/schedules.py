@@ -7,7 +7,7 @@ import random
 from mlc.dialects import loop
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
-from mlc.passes.vectorize import steps
+from mlc.passes.schedule import transforms
 
 
 def reschedule(module: Module, rng: random.Random) -> None:
@@ -30,31 +30,31 @@ def pack_panels(module: Module, rng: random.Random) -> None:
     for kernel in module.inside(Kernel):
         if next(kernel.inside(loop.Contract), None) is None or not kernel.parallel:
             continue
-        _, contract = steps.contraction(kernel)
+        _, contract = transforms.contraction(kernel)
         n, k = rng.randrange(kernel.parallel), contract.dim
         lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
-        steps.block(kernel, n, width, vector=True, lanes=lanes)
-        if isinstance(steps.contraction(kernel)[0].parent_op, loop.For):
-            steps.keep_total(kernel)
+        transforms.block(kernel, n, width, vector=True, lanes=lanes)
+        if isinstance(transforms.contraction(kernel)[0].parent_op, loop.For):
+            transforms.keep_total(kernel)
         if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
-            steps.split_sum(kernel, rng.choice((4, 8, 16)))
+            transforms.split_sum(kernel, rng.choice((4, 8, 16)))
         for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):
             size = width if m == n else rng.choice((1, 2, 3, 4))
-            steps.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
-            steps.walk(kernel, m, size)
-        _, contract = steps.contraction(kernel)
+            transforms.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
+            transforms.walk(kernel, m, size)
+        _, contract = transforms.contraction(kernel)
         for side in ("lhs", "rhs"):
             dims: tuple[int, ...] = getattr(contract, side).type.dims
-            around = steps.enclosing_loops(contract)
+            around = transforms.enclosing_loops(contract)
             target = next((op for op in around if op.dim not in dims), None)
             if target is None or rng.random() < 0.3:
                 continue
             outside, inside = around[: around.index(target)], around[around.index(target):]
             blocks = dict(enumerate(kernel.schedule.tile[: kernel.parallel])) | {op.dim: op.step for op in outside}
             own = [d for d in {op.dim for op in inside} & {*dims} if n not in dims and blocks.get(d, 2) % 2 == 0]
-            steps.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
+            transforms.pack(kernel, side, rng.choice(own) if own else n if n in dims else dims[-1] if dims else n,
                        2 if own else rng.choice((0, 2)) if n in dims else 0)
         if rng.random() < 0.3:
-            steps.unroll(kernel, k, 2)
+            transforms.unroll(kernel, k, 2)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlc.tools.mutants.fault import Fault, rows
 
-ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/scf_to_llvm/arithmetic.py", "backends/emit_llvm.py",
+ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/lower_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
 RUNTIME, CARRIES, CHECKED = "frontend/script/runtime.py", "frontend/carries.py", "backends/cpu/checked_call.py"
 DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
@@ -32,21 +32,21 @@ FAULTS: tuple[Fault, ...] = (
           ops="cast"),
     lower(ARITHMETIC, "yes, no = low.env[op.true_value], low.env[op.false_value]",
           "no, yes = low.env[op.true_value], low.env[op.false_value]", ops="select"),
-    lower("passes/scf_to_llvm/vectors.py", "i if i < m else i - m + longest for i in op.mask", "i for i in op.mask"),
-    lower("passes/scf_to_llvm/vectors.py", "row = llvm.ICmp(\"slt\", numbers,", "row = llvm.ICmp(\"sle\", numbers,"),
-    lower("passes/scf_to_llvm/vectors.py", "cut = llvm.SMax(llvm.SMin(last, llvm.constant(lanes, i64)).result, "
+    lower("passes/lower_to_llvm/vectors.py", "i if i < m else i - m + longest for i in op.mask", "i for i in op.mask"),
+    lower("passes/lower_to_llvm/vectors.py", "row = llvm.ICmp(\"slt\", numbers,", "row = llvm.ICmp(\"sle\", numbers,"),
+    lower("passes/lower_to_llvm/vectors.py", "cut = llvm.SMax(llvm.SMin(last, llvm.constant(lanes, i64)).result, "
           "llvm.constant(0, i64)).result", "cut = last"),
-    lower("passes/scf_to_llvm/control.py", "((yes, op.then_body), (no, op.else_body))",
+    lower("passes/lower_to_llvm/control.py", "((yes, op.then_body), (no, op.else_body))",
           "((yes, op.else_body), (no, op.then_body))" ),
-    lower("passes/scf_to_llvm/control.py", "llvm.CondBr(llvm.ICmp(\"slt\", head.args[0], upper)",
+    lower("passes/lower_to_llvm/control.py", "llvm.CondBr(llvm.ICmp(\"slt\", head.args[0], upper)",
           "llvm.CondBr(llvm.ICmp(\"sle\", head.args[0], upper)"),
     lower("passes/scf_to_llvm/parallel.py", "distance = low.plus(distance, low.plus(step, -1))", "pass"),
-    lower("passes/scf_to_llvm/memory.py", "if shift != 0:\n        pointer", "if shift == -1:\n        pointer"),
-    lower("passes/scf_to_llvm/memory.py", "rest = low.one(op.pass_thru)\n    return [llvm.MaskedLoad",
+    lower("passes/lower_to_llvm/memory.py", "if shift != 0:\n        pointer", "if shift == -1:\n        pointer"),
+    lower("passes/lower_to_llvm/memory.py", "rest = low.one(op.pass_thru)\n    return [llvm.MaskedLoad",
           "rest = llvm.Poison(low.one(op.pass_thru).type).result\n    return [llvm.MaskedLoad"),
-    lower("passes/scf_to_llvm/remainder.py", "%fits = llvm.icmp uge %twice, %mb", "%fits = llvm.icmp ugt %twice, %mb",
+    lower("passes/lower_to_llvm/remainder.py", "%fits = llvm.icmp uge %twice, %mb", "%fits = llvm.icmp ugt %twice, %mb",
           ops="fmod rem"),
-    lower("passes/scf_to_llvm/remainder.py", "%signed = llvm.or %packed, %sign", "%signed = llvm.or %packed, %zero",
+    lower("passes/lower_to_llvm/remainder.py", "%signed = llvm.or %packed, %sign", "%signed = llvm.or %packed, %zero",
           ops="fmod rem"),
     emit(EMIT, ROW, 'llvm.AShr: _two("lshr"), ' + ROW, ops="shr sign"),
     emit(EMIT, ROW, 'llvm.FMul: _two("fmul fast"), ' + ROW, ops="mul"),

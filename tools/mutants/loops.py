@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlc.tools.mutants.fault import Fault, rows
 
 COMPOSITE, SCALAR = "dialects/tensor/composite.py", "passes/tensor_to_loop/scalar.py"
-NEST, MEMORY, COMPUTE = (f"passes/loop_to_scf/{name}.py" for name in ("nest", "memory", "compute"))
+NEST, MEMORY, COMPUTE = (f"passes/lower_kernel/{name}.py" for name in ("nest", "memory", "compute"))
 decompose = rows("numerics", "decompose")
 fix = rows("numerics", "fix_numerics")
 fuse = rows("fusion", "fuse")
@@ -115,14 +115,15 @@ FAULTS: tuple[Fault, ...] = (
           blame="coalesce_dimensions"),
     schedule("passes/parallelize.py", "for e in op.map.results if not tiles_of(e) for d in",
              "for e in op.map.results for d in", blame="parallelize"),
-    schedule("passes/vectorize/steps.py", "mapping[start] = loop.Recall(room).result", "pass"),
-    schedule("passes/vectorize/steps.py", "if v is factor and i == (1 if side == \"lhs\" else 2):",
+    schedule("passes/schedule/transforms.py", "mapping[start] = loop.Recall(room).result", "pass"),
+    schedule("passes/schedule/transforms.py", "if v is factor and i == (1 if side == \"lhs\" else 2):",
              "if v is factor:"),
-    schedule("passes/vectorize/steps.py", "dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < "
+    schedule("passes/schedule/transforms.py", "dims = sorted(factor.type.dims, key=lambda d: (d == vector, d < "
              "kernel.parallel, d))", "dims = sorted(factor.type.dims)"),
-    schedule("passes/loop_to_scf/shared.py", "_between(low, dim, low.named(\"block\", start), low.least(last - row * "
-             "width, width))", "_between(low, dim, low.named(\"block\", start), width)", blame="loop_to_scf"),
-    schedule("passes/loop_to_scf/shared.py", "low.scope.stop[d] = last * size if whole else low.least(last * size, "
+    schedule("passes/loop_to_scf/partition.py",
+             "_between(low, dim, low.named(\"block\", start), low.least(last - row * width, width))",
+             "_between(low, dim, low.named(\"block\", start), width)", blame="loop_to_scf"),
+    schedule("passes/loop_to_scf/partition.py", "low.scope.stop[d] = last * size if whole else low.least(last * size, "
              "extent)", "low.scope.stop[d] = last * size", blame="loop_to_scf"),
     lower(NEST, "return self.leftover(d, end - rest, end, size, carried, body, whole)\n        rest",
           "return carried if rest == 1 else self.leftover(d, end - rest, end, size, carried, body, whole)\n        "
@@ -155,6 +156,7 @@ FAULTS: tuple[Fault, ...] = (
           ops="dot_general"),
     lower("dialects/combining.py", "CombiningKind.MAXUI: _Forms(None, arith.MaxUI, np.maximum)",
           "CombiningKind.MAXUI: _Forms(None, arith.MaxSI, np.maximum)", ops="reduce_max"),
-    lower("passes/loop_to_scf/turned.py", "out[j::piece] = columns(", "out[j * n // piece: (j + 1) * n // piece] = "
+    lower("passes/lower_kernel/transposed.py", "out[j::piece] = columns(",
+          "out[j * n // piece: (j + 1) * n // piece] = "
           "columns("),
 )

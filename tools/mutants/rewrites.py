@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mlc.tools.mutants.fault import Fault, rows
 
+KEYS = "passes/analysis/structural_key.py"
+
 BINARY, UNARY, SHAPE, COMPARE, REDUCE, ARITH = (
     "dialects/tensor/binary.py", "dialects/tensor/elementwise.py", "dialects/tensor/shape.py",
     "dialects/tensor/compare.py", "dialects/tensor/reduce.py", "dialects/arith.py")
@@ -83,11 +85,11 @@ FAULTS: tuple[Fault, ...] = (
          "multiply_by_one"),
     rule("passes/canonicalize.py", "op.set_operands([rhs, lhs])", "op.set_operands([lhs, lhs])",
          "constant_to_the_right"),
-    merge("passes/cse.py", 'return "float", math.copysign(1.0, value), value', 'return "float", value'),
-    merge("passes/cse.py", "attrs = tuple([(k, attribute_key(v)) for k, v in sorted(op.attrs.items()) if v is not "
+    merge(KEYS, 'return "float", math.copysign(1.0, value), value', 'return "float", value'),
+    merge(KEYS, "attrs = tuple([(k, attribute_key(v)) for k, v in sorted(op.attrs.items()) if v is not "
           "None])\n    segments", 'attrs = tuple([(k, attribute_key(v)) for k, v in sorted(op.attrs.items()) if v is '
           'not None and k != "axes"])\n    segments', ops="reduce_sum"),
-    merge("passes/cse.py", "if op.commutative and len(operands) == 2 and operands[1] < operands[0]:",
+    merge(KEYS, "if op.commutative and len(operands) == 2 and operands[1] < operands[0]:",
           "if len(operands) == 2 and operands[1] < operands[0]:"),
     merge("passes/cse.py", "            for key in item:\n                del table[key]", "            pass"),
     merge("passes/dead_argument_elimination.py", "keep = [i for i in range(len(returned)) if any(",

@@ -74,11 +74,11 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- merging --------------------------------------------------------------------------------------------------
     # layer_norm(x, weight=w) and layer_norm(x, bias=w) in one function are the same one
-    merging("passes/cse.py",
+    merging("passes/analysis/structural_key.py",
             "    segments = tuple(op.segments) if op.segments is not None else None\n", "    segments = None\n",
             blame="cse", ops="layer_norm"),
     # the kernels of x.to(int8).to(int32) and x.to(int16).to(int32), x in int32, become one
-    merging("passes/cse.py",
+    merging("passes/analysis/structural_key.py",
             "                        tuple([r.type for r in item.results]),\n", "", blame="outline", ops="cast"),
 
     # -- numerics -------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- loops ----------------------------------------------------------------------------------------------------
     # x @ w.T, few rows and 260 terms: where a block of terms ends as the whole ones do, the rest is added twice
-    loops("passes/loop_to_scf/nest.py",
+    loops("passes/lower_kernel/nest.py",
           'cut = arith.CmpI("sgt", self.number(end), self.number(extent - rest)).result',
           'cut = arith.CmpI("sge", self.number(end), self.number(extent - rest)).result', ops="dot_general"),
     # the maximum of numbers all of which are -inf
@@ -129,11 +129,11 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- tails and accesses ---------------------------------------------------------------------------------------
     # flip(x) of a length that fills no whole vectors
-    tails("passes/loop_to_scf/memory.py",
+    tails("passes/lower_kernel/memory.py",
           "x = vector.MaskedLoad(flat, (where,), vector.Shuffle(mask, mask, order).result, zeros).result",
           "x = vector.MaskedLoad(flat, (where,), mask, zeros).result", ops="reverse"),
     # x[::2] * 2: the second half of every vector
-    tails("passes/loop_to_scf/memory.py", "where = scalar_index(low, start + 2 * first, access.tiles, point)",
+    tails("passes/lower_kernel/memory.py", "where = scalar_index(low, start + 2 * first, access.tiles, point)",
           "where = scalar_index(low, start + first, access.tiles, point)", ops="slice"),
 
     # -- schedules ------------------------------------------------------------------------------------------------
@@ -142,16 +142,16 @@ FAULTS: tuple[Fault, ...] = (
              "return axis if op.buffer.type.shape[axis + 1] == kernel.domain[d + 1] else None", "return axis",
              blame="coalesce_dimensions", ops="slice"),
     # a kernel large enough for threads, shared along two dimensions: a part's last, incomplete row of blocks
-    schedule("passes/loop_to_scf/shared.py",
+    schedule("passes/loop_to_scf/partition.py",
              "rows = low.number(sizes.divide(first, width)), low.number(_blocks(last, width))",
              "rows = low.number(sizes.divide(first, width)), low.number(sizes.divide(last, width))",
              blame="loop_to_scf"),
 
     # -- scf_to_llvm ----------------------------------------------------------------------------------------------
     # int64 numbers below zero as bfloat16
-    lowering("passes/scf_to_llvm/arithmetic.py", "    if signed:\n", "    if not signed:\n", ops="cast"),
+    lowering("passes/lower_to_llvm/arithmetic.py", "    if signed:\n", "    if not signed:\n", ops="cast"),
     # float64 numbers below zero, just past the middle of two bfloat16
-    lowering("passes/scf_to_llvm/arithmetic.py",
+    lowering("passes/lower_to_llvm/arithmetic.py",
              'away = llvm.FCmp("ogt", llvm.FAbs(back).result, llvm.FAbs(x).result).result',
              'away = llvm.FCmp("ogt", back, x).result', ops="cast"),
 

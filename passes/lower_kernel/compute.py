@@ -6,8 +6,8 @@ from mlc.dialects import arith, loop, math, vector
 from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value, builder, located
 from mlc.ir.types import FloatType, Type, VectorType, element, f32, f64, i1, i32
-from mlc.passes.loop_to_scf.memory import lane_index, scalar_index
-from mlc.passes.loop_to_scf.nest import Lowering, Point, rule
+from mlc.passes.lower_kernel.memory import lane_index, scalar_index
+from mlc.passes.lower_kernel.nest import Lowering, Point, rule
 
 
 @rule(loop.Full)

@@ -15,7 +15,7 @@ import numpy as np
 from mlc.dialects import arith, llvm, math
 from mlc.ir.core import Op, Value
 from mlc.ir.types import ScalarType, Type, VectorType, element, f16, f32, f64, i1, i16
-from mlc.passes.scf_to_llvm.lowering import (
+from mlc.passes.lower_to_llvm.lowering import (
     RULES,
     Lowering,
     Parts,
@@ -27,7 +27,7 @@ from mlc.passes.scf_to_llvm.lowering import (
     width,
     with_element,
 )
-from mlc.passes.scf_to_llvm.remainder import remainder
+from mlc.passes.lower_to_llvm.remainder import remainder
 
 BITWISE = (arith.NegF, math.AbsF, math.CopySign)
 """Operations on the sign bit."""

@@ -13,8 +13,8 @@ from mlc.dialects.combining import CombiningKind
 from mlc.ir.core import Op, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import VectorType, i32, i64
-from mlc.passes.scf_to_llvm.arithmetic import narrow, widen
-from mlc.passes.scf_to_llvm.lowering import Lowering, Number, Parts, convert, is_narrow, rule
+from mlc.passes.lower_to_llvm.arithmetic import narrow, widen
+from mlc.passes.lower_to_llvm.lowering import Lowering, Number, Parts, convert, is_narrow, rule
 
 _REDUCTIONS: dict[str, type[llvm.Reduce]] = {cls.kind: cls for cls in llvm.Reduce.__subclasses__()}
 

@@ -15,7 +15,7 @@ from mlc.dialects import llvm, memref, vector
 from mlc.ir.core import Op, Symbol, Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType, ScalarType, Type, element, i1, i8, i64
-from mlc.passes.scf_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
+from mlc.passes.lower_to_llvm.lowering import Lowering, Memory, Number, Parts, convert, convert_scalar, is_narrow, rule
 
 
 def address_of(low: Lowering, op: Op, memory: Value, indices: Sequence[Value]) -> Value:

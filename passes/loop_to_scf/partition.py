@@ -12,7 +12,7 @@ from mlc.ir import sizes
 from mlc.ir.core import at_end
 from mlc.ir.sizes import Dim
 from mlc.ir.types import index
-from mlc.passes.loop_to_scf.nest import Lowering
+from mlc.passes.lower_kernel.nest import Lowering
 
 
 def share(low: Lowering) -> None:

@@ -17,10 +17,10 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
+from mlc.passes.analysis.accesses import best_dimension, element_width, pace
 from mlc.passes.forms import LOOP
-from mlc.passes.vectorize.accesses import best_dimension, element_width, pace
-from mlc.passes.vectorize.product import schedule_contraction
-from mlc.passes.vectorize.steps import block
+from mlc.passes.schedule.contraction_cpu import schedule_contraction
+from mlc.passes.schedule.transforms import block
 
 __all__ = ["PASS", "run", "schedule"]
 

@@ -10,7 +10,7 @@ from mlc.dialects import llvm
 from mlc.ir.core import Value
 from mlc.ir.parser import Parser
 from mlc.ir.types import VectorType, element, f32, i64
-from mlc.passes.scf_to_llvm.lowering import Lowering
+from mlc.passes.lower_to_llvm.lowering import Lowering
 
 # With |a| = x * 2^i and |b| = y * 2^j, x and y integers: x mod y, doubled modulo y i - j times, is the remainder in
 # units of 2^j. Denormals have exponent 1 and no hidden bit; NaN or infinity in the wrong place gives NaN.

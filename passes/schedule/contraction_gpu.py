@@ -19,9 +19,9 @@ from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
-from mlc.passes.distribute.steps import ahead, box, computed_by, share, stage, warp
-from mlc.passes.vectorize.product import ceil, factor, guess
-from mlc.passes.vectorize.steps import block, contraction
+from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
+from mlc.passes.schedule.gpu_transforms import ahead, box, computed_by, share, stage, warp
+from mlc.passes.schedule.transforms import block, contraction
 
 PROCESSORS, REGISTERS = 132, 1 << 16
 """Of a GPU: how many multiprocessors it has, and the registers of a multiprocessor."""

@@ -17,8 +17,8 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
-from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
-from mlc.passes.vectorize.steps import block, contraction, keep_total, pack, split_sum, unroll, walk
+from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
+from mlc.passes.schedule.transforms import block, contraction, keep_total, pack, split_sum, unroll, walk
 
 UNKNOWN = 512
 """What a size counts as that is not known."""

@@ -7,8 +7,8 @@ from mlc.ir.affine import step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.interp import ELEMENTS
 from mlc.ir.types import VectorType, i1, i64, index
-from mlc.passes.loop_to_scf.memory import scalar_index
-from mlc.passes.loop_to_scf.nest import Lowering, rule
+from mlc.passes.lower_kernel.memory import scalar_index
+from mlc.passes.lower_kernel.nest import Lowering, rule
 
 
 @rule(loop.Check)

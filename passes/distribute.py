@@ -17,10 +17,10 @@ from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op
 from mlc.ir.passes import Pass
-from mlc.passes.distribute.product import schedule_contraction
+from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
-from mlc.passes.vectorize.accesses import best_dimension, contiguity, element_width
-from mlc.passes.vectorize.steps import block
+from mlc.passes.schedule.contraction_gpu import schedule_contraction
+from mlc.passes.schedule.transforms import block
 
 THREADS, BYTES = 256, 16
 """Threads of a block that share nothing, and what one thread reads at once at most."""

@@ -7,7 +7,7 @@ from math import prod
 from mlc.dialects import loop
 from mlc.dialects.loop import For, Kernel, ScratchType
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
-from mlc.passes.vectorize.steps import contraction, drop_unused, record
+from mlc.passes.schedule.transforms import contraction, drop_unused, record
 
 
 def box(kernel: Kernel, panel: tuple[int, ...]) -> None:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from mlc.dialects import arith, loop, scf, vector
 from mlc.dialects.builtin import Module
 from mlc.dialects.combining import CombiningKind
+from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end, located
 from mlc.ir.sizes import Dim
 from mlc.ir.types import FloatType, ScalarType, VectorType, i1, index
-from mlc.passes.bufferize import SizeBuilder
 
 Point = tuple[int, ...]
 Body = Callable[[Sequence[Value]], list[Value]]
@@ -74,18 +74,6 @@ class Lowering:
         self.scope = Scope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
         self.scope.vector = vector = kernel.schedule.vector
         self.scope.lanes = self.lanes_of(kernel.schedule.tile[vector]) if vector >= 0 else 0
-
-    def run(self) -> None:
-        from mlc.passes.loop_to_scf.shared import share
-        self.flatten_buffers()
-        share(self)
-
-    def flatten_buffers(self) -> None:
-        """See every buffer as one row, before the loops."""
-        from mlc.passes.loop_to_scf.memory import flatten
-        for op in self.kernel.walk():
-            if isinstance(op, loop.Load | loop.Store):
-                flatten(self, op.buffer)
 
     # -- loops ----------------------------------------------------------------------------------------------------
     @contextmanager

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from mlc.dialects import arith, loop, memref, scf, vector
+from mlc.dialects.index_arithmetic import IndexArithmetic
 from mlc.ir import sizes
 from mlc.ir.affine import AffineExpr, dims_of, fold, step_along
 from mlc.ir.core import Value, at_end
 from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import MemRefType, VectorType, i1, index
-from mlc.passes.bufferize import IndexArithmetic
-from mlc.passes.loop_to_scf.nest import Lowering, Point, rule, zero_of
-from mlc.passes.loop_to_scf.turned import is_turned, load_turned
+from mlc.passes.lower_kernel.access import Access
+from mlc.passes.lower_kernel.nest import Lowering, Point, rule, zero_of
+from mlc.passes.lower_kernel.transposed import is_turned, load_turned
 
 
-@dataclass(frozen=True)
-class Access:
-    """Where tiles are read or written: an expression per dimension of a buffer, of which only part may be touched."""
-
-    buffer: Value
-    indices: tuple[AffineExpr, ...]
-    tiles: Sequence[Value] = ()
-    mask: Value | None = None
-    bounded: bool = True                 # whether points outside of the domain are not to be touched
-
-    @property
-    def dims(self) -> set[int]:
-        masked = self.mask.type.dims if self.mask is not None else ()
-        return {*masked, *self.spanned}
-
-    @property
-    def spanned(self) -> tuple[int, ...]:
-        """The dimensions that the place of an element depends on."""
-        return loop.spanned(set[Leaf]().union(*map(sizes.leaves, self.indices)), self.tiles)
+def flatten_buffers(low: Lowering) -> None:
+    """See every buffer of a kernel as one row, before its loops."""
+    for op in low.kernel.walk():
+        if isinstance(op, loop.Load | loop.Store):
+            flatten(low, op.buffer)
 
 
 def access(low: Lowering, op: loop.Load | loop.Store) -> Access:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from mlc.dialects import arith, vector
 from mlc.ir.affine import dims_of, step_along
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, element, i1, index
-from mlc.passes.loop_to_scf.nest import Lowering, Point, zero_of
-
-if TYPE_CHECKING:
-    from mlc.passes.loop_to_scf.memory import Access
+from mlc.passes.lower_kernel.access import Access
+from mlc.passes.lower_kernel.nest import Lowering, Point, zero_of
 
 
 def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:

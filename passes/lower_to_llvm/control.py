@@ -6,7 +6,7 @@ from mlc.dialects import func, llvm, scf
 from mlc.ir.core import Value
 from mlc.ir.diag import BackendError
 from mlc.ir.types import MemRefType
-from mlc.passes.scf_to_llvm.lowering import Lowering, Parts, convert, convert_all, rule
+from mlc.passes.lower_to_llvm.lowering import Lowering, Parts, convert, convert_all, rule
 
 
 @rule(scf.For)

@@ -1,0 +1,1 @@
+"""Kernels on tiles as loops around scalars and vectors: what CPUs and the threads of a GPU share."""

@@ -1,0 +1,1 @@
+"""Transforms of a kernel's schedule, and the schedules of contractions that are made of them."""
