@@ -134,7 +134,7 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     def distribute(kernel: Kernel) -> None:
         block(kernel, 0, rows)
         block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
-        steps.box(kernel, (high, wide))
+        steps.cta_tile(kernel, (high, wide))
         steps.stage(kernel, terms, 4)
         steps.share(kernel, "lhs")
         steps.share(kernel, "rhs")
