@@ -134,7 +134,7 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     def distribute(kernel: Kernel) -> None:
         block(kernel, 0, rows)
         block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
-        gpu_transforms.box(kernel, (high, wide))
+        gpu_transforms.cta_tile(kernel, (high, wide))
         gpu_transforms.stage(kernel, terms, 4)
         gpu_transforms.share(kernel, "lhs")
         gpu_transforms.share(kernel, "rhs")

@@ -87,8 +87,8 @@ def read(low: Threads, tile: Value, access: Access) -> None:
 def guarded_dims(low: Threads, dims: Sequence[int]) -> list[int]:
     """The dimensions along which points that stick out may not read what their neighbours do.
 
-    Lanes that are threads have no neighbour of their own, and that of a thread in a box may be another thread's, who
-    writes his results in place of what he has read. What is packed nobody writes.
+    Lanes that are threads have no neighbour of their own, and that of a thread in a CTA tile may be another thread's,
+    which writes its results in place of what it has read. What is packed nobody writes.
     """
     boxed = low.kernel.parallel if low.kernel.schedule.threads_per_cta and not low.scope.packing else 0
     return [d for d in dims if d == low.across or d < boxed]
@@ -180,7 +180,7 @@ def store_together(values: Sequence[Value], flat: Value, at: Value) -> None:
 
 # -- scratch ----------------------------------------------------------------------------------------------------------
 def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
-    """Shared memory of a block, so many times: the whole box along parallel dimensions, of a loop its block.
+    """Shared memory of a block, so many times: the whole CTA tile along parallel dimensions, of a loop its block.
 
     A row is followed by 16 bytes that nobody uses. Where memory lies along another dimension than the panel's rows,
     neighbouring threads write to different rows, which would otherwise begin in the same bank.

@@ -61,7 +61,7 @@ class Threads(Lowering):
         self.along = schedule.vector if inner and lanes != 1 else -1       # its lanes are registers of a thread
         self.counts = [sizes.divide(n + t - 1, t) for n, t in zip(kernel.domain, schedule.tile)][: parallel]
         self.total = sizes.product(self.counts)
-        self.panel = schedule.threads_per_cta or (1,) * parallel
+        self.threads_per_cta = schedule.threads_per_cta or (1,) * parallel
         self.corner: dict[int, Dim] = {}                 # the first coordinate of the block's points
         self.part_of_warp: dict[int, Dim] = {}           # how much further those of the thread's warp begin
         self.thread: Dim = 0
@@ -82,19 +82,21 @@ class Threads(Lowering):
 
     def points_along(self, d: int) -> int:
         """How many points along `d` a block of threads works on at a time."""
-        return self.panel[d] * self.kernel.schedule.tile[d] if d < self.kernel.parallel else self.scope.block[d]
+        if d < self.kernel.parallel:
+            return self.threads_per_cta[d] * self.kernel.schedule.tile[d]
+        return self.scope.block[d]
 
     @property
     def grid(self) -> Dim:
         """How many blocks there are."""
         if self.kernel.schedule.threads_per_cta:
-            return sizes.product(self.boxes)
+            return sizes.product(self.ctas)
         return sizes.divide(self.total + self.kernel.schedule.tiles_per_cta - 1, self.kernel.schedule.tiles_per_cta)
 
     @property
-    def boxes(self) -> list[Dim]:
-        """How many blocks there are along each parallel dimension, where a block is a box."""
-        return [sizes.divide(n + p - 1, p) for n, p in zip(self.counts, self.panel)]
+    def ctas(self) -> list[Dim]:
+        """How many CTA tiles there are along each parallel dimension."""
+        return [sizes.divide(n + p - 1, p) for n, p in zip(self.counts, self.threads_per_cta)]
 
     def run(self) -> None:
         kernel = self.kernel
@@ -109,7 +111,7 @@ class Threads(Lowering):
                 kernel.fail("lanes that are threads take one row per block", code="MLC0171")
             self.lane, unit = thread, block
         elif kernel.schedule.threads_per_cta:
-            self.box(block, thread)
+            self.cta_tile(block, thread)
             return
         else:
             unit = block * kernel.schedule.tiles_per_cta + thread
@@ -133,25 +135,26 @@ class Threads(Lowering):
                 self.scope.ends[d] = kernel.domain[d]
         self.body()
 
-    def box(self, block: Dim, thread: Dim) -> None:
-        """The thread's points of a box, of which those along the vector dimension lie in groups of `lanes`.
+    def cta_tile(self, block: Dim, thread: Dim) -> None:
+        """The thread's points of a CTA tile, of which those along the vector dimension lie in groups of `lanes`.
 
         The groups of one thread have those of the others between them, so that at any time neighbours access
-        neighbours; of the others of its warp, where it says how a warp lies in the box. A thread all of whose points
+        neighbours; of the others of its warp, where it says how a warp lies in the tile. A thread all of whose points
         stick out stays, for it comes to the barriers.
         """
         kernel, self.thread = self.kernel, thread
         schedule = kernel.schedule
-        warps = schedule.threads_per_warp or self.panel
+        warps = schedule.threads_per_warp or self.threads_per_cta
         warp = sizes.divide(thread, prod(warps))
         lane = sizes.modulo(thread, prod(warps)) if schedule.threads_per_warp else thread
         for d in reversed(range(kernel.parallel)):
-            tile, points, many = schedule.tile[d], schedule.tile[d] * self.panel[d], self.panel[d] // warps[d]
+            tile, threads = schedule.tile[d], self.threads_per_cta[d]
+            points, many = tile * threads, threads // warps[d]
             group = self.lanes_of(tile) if d == schedule.vector else 1 if schedule.threads_per_warp else tile
             at, part, place = (sizes.modulo(x, n) if d else x for x, n in (
-                (block, self.boxes[d]), (warp, many), (lane, warps[d])))
+                (block, self.ctas[d]), (warp, many), (lane, warps[d])))
             block, warp, lane = (sizes.divide(x, n) for x, n in (
-                (block, self.boxes[d]), (warp, many), (lane, warps[d])))
+                (block, self.ctas[d]), (warp, many), (lane, warps[d])))
             self.corner[d] = self.named("box", self.number(at)) * points
             self.part_of_warp[d] = self.named("warp", self.number(part)) * (tile * warps[d]) if many > 1 else 0
             self.enter(d, self.corner[d] + self.part_of_warp[d] + self.named("place", self.number(place)) * group, tile)

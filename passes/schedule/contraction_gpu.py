@@ -20,7 +20,7 @@ from mlc.dialects.loop import Kernel
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
-from mlc.passes.schedule.gpu_transforms import ahead, box, computed_by, share, stage, warp
+from mlc.passes.schedule.gpu_transforms import ahead, computed_by, cta_tile, share, stage, warp
 from mlc.passes.schedule.transforms import block, contraction
 
 PROCESSORS, REGISTERS = 132, 1 << 16
@@ -132,7 +132,7 @@ def schedule_contraction(kernel: Kernel) -> bool:
             if tile > 1:
                 lanes = min(tile, max(1, TOGETHER // contract.acc.type.dtype.itemsize))
                 block(kernel, d, tile, vector=d == last, lanes=lanes if d == last else 0)
-    box(kernel, tuple(panel))
+    cta_tile(kernel, tuple(panel))
     stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
     for side_name in shared:
         share(kernel, side_name)
@@ -175,7 +175,7 @@ def schedule_mma(kernel: Kernel) -> bool:
     block(kernel, m, tile[0])
     block(kernel, n, tile[1], vector=True, lanes=2)
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
-    box(kernel, tuple(panel))
+    cta_tile(kernel, tuple(panel))
     warp(kernel, tuple(threads))
     stage(kernel, terms, kernel.schedule.tile[k])
     for name, dims in sides.items():

@@ -10,10 +10,10 @@ from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.passes.schedule.transforms import contraction, drop_unused, record
 
 
-def box(kernel: Kernel, panel: tuple[int, ...]) -> None:
-    """Let a block of threads take so many tiles along each parallel dimension, one for each thread."""
-    kernel.reschedule(threads_per_cta=panel, tiles_per_cta=prod(panel))
-    record(kernel, "box", panel=f"{list(panel)}")
+def cta_tile(kernel: Kernel, threads: tuple[int, ...]) -> None:
+    """Let so many threads of a CTA lie along each parallel dimension, each of which takes a tile."""
+    kernel.reschedule(threads_per_cta=threads, tiles_per_cta=prod(threads))
+    record(kernel, "cta_tile", threads=f"{list(threads)}")
 
 
 def stage(kernel: Kernel, size: int, unroll: int) -> None:
@@ -35,7 +35,7 @@ def stage(kernel: Kernel, size: int, unroll: int) -> None:
 
 
 def warp(kernel: Kernel, threads: tuple[int, ...]) -> None:
-    """Let the threads of a warp lie so in the box, and multiply together."""
+    """Let the threads of a warp lie so in the CTA tile, and multiply together."""
     kernel.reschedule(threads_per_warp=threads)
     record(kernel, "warp", threads=f"{list(threads)}")
 
