@@ -19,6 +19,7 @@ from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, curren
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
+from mlc.passes.differentiate import expand
 
 
 @coded
@@ -61,7 +62,7 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_float]
     if not wrt:
         raise UserTypeError("nothing among these arguments has a derivative", code="MLC0373", loc=user_loc())
-    return autodiff.saved_bytes(trace.module, trace.function, wrt, user_loc())
+    return expand.saved_bytes(trace.module, trace.function, wrt, user_loc())
 
 
 class _Custom:

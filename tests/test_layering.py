@@ -174,7 +174,7 @@ def test_cycles_are_found() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [["b", "c"]]
 
 
-ROOMS = ("analysis", "schedule", "lower_kernel", "lower_to_llvm")
+ROOMS = ("analysis", "differentiate", "schedule", "lower_kernel", "lower_to_llvm")
 """The folders of passes that hold what several of them use."""
 
 

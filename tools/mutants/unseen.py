@@ -65,11 +65,11 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- transforms -----------------------------------------------------------------------------------------------
     # vmap of a loop whose number of turns differs from lane to lane: the shorter ones turn once more
-    transform("dialects/autodiff/batch_control.py",
+    transform("passes/differentiate/batch_control.py",
               'counts = self.live(compare("lt", number, count), scope)',
               'counts = self.live(compare("le", number, count), scope)'),
     # the gradient of such a loop: cotangents pass by a turn that a lane has taken, as well as through it
-    transform("dialects/autodiff/control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
+    transform("passes/differentiate/reverse_control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
               "kept = [(args[j], ct)"),
 
     # -- merging --------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""autodiff, reverse: a function taken apart into a forward and a backward half, by one walk that names no operation.
+"""differentiate, reverse: reverse mode, which makes of a function a forward and a backward function.
 
     forward(primals)              -> results, saved values
     backward(cotangents, saved)   -> cotangents of the primals asked for
@@ -13,26 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mlc.dialects import func, tensor
-from mlc.dialects.autodiff import bodies, control, custom
-from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
+from mlc.dialects.autodiff.attributes import CUSTOM_JVP, RECOMPUTE, is_custom
+from mlc.dialects.autodiff.operations import Derivative
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.bounded import first_of, named, to_bounds
 from mlc.dialects.tensor.control import bounds_in
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, ResultType, Symbol, Value, after, at_end, before, located
+from mlc.ir.core import Block, Op, Value, after, at_end, before, located
 from mlc.ir.diag import IRError, Loc, UserError
 from mlc.ir.types import TensorType, Type
-
-
-class Derivative(Op):
-    """The results of `callee` at its primals, followed by the cotangents of the primals that `wrt` lists."""
-
-    callee: Symbol
-    args: tuple[Value, ...]
-    wrt: tuple[int, ...]
-    types: tuple[ResultType, ...]
-    format = "$callee `(` $args `)` `wrt` $wrt attr-dict `:` functional-type"
+from mlc.passes.differentiate import bodies, custom, reverse_control
+from mlc.passes.differentiate.activity import PASS_NAME, Activity, Halves, Request, backwards
+from mlc.passes.differentiate.reverse_control import full, plus
 
 
 # -- taking functions apart -------------------------------------------------------------------------------------------
@@ -50,8 +43,8 @@ def take_apart(module: Module, request: Request, made: dict[Request, Halves], as
         requests[current] = None
         function = table[current.callee]
         _differentiable(function, asked)
-        if custom.is_custom(function):
-            if custom.CUSTOM_JVP in function.attrs:
+        if is_custom(function):
+            if CUSTOM_JVP in function.attrs:
                 work.append(custom.linear_request(function, table))
             continue
         activity = Activity(function, current)
@@ -64,7 +57,7 @@ def take_apart(module: Module, request: Request, made: dict[Request, Halves], as
                                     "derivative", code="MLC0132", loc=call.loc, notes=(_asked(asked),))
                 work.append(nested)
             elif activity.concerns(call):
-                work += control.requests(call, activity, table)
+                work += reverse_control.requests(call, activity, table)
     for current in sorted(requests, key=lambda r: order[r.callee]):
         function = table[current.callee]
         made[current] = _halves(function, current, made, asked, table)
@@ -94,7 +87,7 @@ def _halves(function: Func, request: Request, made: dict[Request, Halves], asked
         del forward.attrs[key]                   # such as `donate`: they are about the entry function, not its halves
     backward = func.function("", [forward.function_type.results[j] for j in request.of], private=True)
     backward.loc = function.loc.through(PASS_NAME)
-    if custom.is_custom(function):
+    if is_custom(function):
         _by_rule(function, forward, backward, request, table, made)
     else:
         activity = _without_composites(forward, request)
@@ -125,7 +118,7 @@ def _by_rule(function: Func, forward: Func, backward: Func, request: Request, ta
     with at_end(backward.block, function.loc.through(PASS_NAME)):
         given = dict(zip(request.of, backward.args))
         found = custom.backward_half(function, kept, given, results, table, made)
-        func.Return(tuple(found[i] if i in found else control.full(0.0, forward.args[i].type) for i in request.wrt))
+        func.Return(tuple(found[i] if i in found else full(0.0, forward.args[i].type) for i in request.wrt))
 
 
 def _recomputing(function: Func, halves: Halves) -> Halves:
@@ -186,7 +179,7 @@ def _call_forward_halves(forward: Func, activity: Activity, made: Mapping[Reques
                 continue
         elif bodies.is_control(op) and activity.concerns(op):
             with before(op, op.loc.through(PASS_NAME)):
-                results, rule = control.forward_half(op, activity, made, table, function)
+                results, rule = reverse_control.forward_half(op, activity, made, table, function)
             made_op = results[0].op
             assert made_op is not None
         else:
@@ -206,7 +199,7 @@ def _call_rule(call: Op, halves: Halves) -> Rule:
 
 
 def _given(cotangent: Value | None, type: Type) -> Value:
-    return cotangent if cotangent is not None else control.full(0.0, type)
+    return cotangent if cotangent is not None else full(0.0, type)
 
 
 
@@ -217,7 +210,7 @@ def _reverse(forward: Func, backward: Func, request: Request, activity: Activity
     cotangents: dict[Value, Value] = {}
 
     def accumulate(value: Value, ct: Value) -> None:
-        cotangents[value] = control.plus(cotangents[value], ct) if value in cotangents else ct
+        cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
 
     with at_end(backward.block):
         returned = forward.block.terminator

@@ -1,19 +1,19 @@
-"""autodiff, batch, custom: a batched function brings its own derivative if the function of one lane does."""
+"""differentiate, batch, custom: a batched function brings its own derivative if the function of one lane does."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
 from mlc.dialects import func, tensor
-from mlc.dialects.autodiff.activity import has_cotangent
-from mlc.dialects.autodiff.batch_walk import PASS_NAME, Batched, Flagged, Request
-from mlc.dialects.autodiff.custom import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, Parts, floats
+from mlc.dialects.autodiff.attributes import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, has_cotangent
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to
 from mlc.dialects.tensor.source import size
 from mlc.ir.core import Symbol, Value, at_end, before
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type
+from mlc.passes.differentiate.batch_operations import PASS_NAME, Batched, Flagged, Request
+from mlc.passes.differentiate.custom import Parts, floats
 
 Asking = Generator[Request, Batched, Func]
 

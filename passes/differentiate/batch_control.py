@@ -1,4 +1,4 @@
-"""autodiff, batch, control flow: loops and conditions of many lanes.
+"""differentiate, batch, control flow: loops and conditions of many lanes.
 
 Where all lanes take the same way, the loop or condition stays, on batched values. Else each lane has a predicate:
 
@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.dialects import arith, func, scf, tensor
-from mlc.dialects.autodiff import lanes
-from mlc.dialects.autodiff.batch_walk import Flagged, Scope, Walk, Walker, batched_type
-from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
+from mlc.dialects.autodiff.predicated import Masked, drop_unused, masked
+from mlc.dialects.autodiff.predicated import Yield as MaskedYield
 from mlc.dialects.tensor.base import compare, full, select
 from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
 from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Region, Value, at_end
 from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index, int_range
+from mlc.passes.differentiate.batch_operations import Flagged, Scope, Walk, Walker, batched_type
+from mlc.passes.differentiate.predicated import beside
 
 Fill = Callable[[Scope, Sequence[Value], Sequence[Value]], Walk]
 """What becomes of the carries in the body of a masked operation, from those and from further arguments."""
@@ -244,7 +245,7 @@ class Batcher(Walker):
                 assert source is not None
                 self.copy(source, inner)
             ends = yield from fill(inner, args[:count], args[count + 1: count + 1 + len(others)])
-            lanes.Yield(tuple(self.typed(ends, [True] * count)))
+            MaskedYield(tuple(self.typed(ends, [True] * count)))
         drop_unused(op)
         return op.results
 

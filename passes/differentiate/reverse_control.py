@@ -1,4 +1,4 @@
-"""autodiff, control: loops and conditions in reverse.
+"""differentiate, control: loops and conditions in reverse.
 
 The bodies of loops and conditions are made functions of their own first, so that they are taken apart as
 any other function is (bodies.py). Then
@@ -22,10 +22,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import arith, func, scf, tensor
-from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, has_cotangent
-from mlc.dialects.autodiff.bodies import bodies, body_call, is_control, leading, while_of
-from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
-from mlc.dialects.autodiff.lanes import Yield as MaskedYield
+from mlc.dialects.autodiff.attributes import RECOMPUTE, has_cotangent
+from mlc.dialects.autodiff.predicated import Masked, drop_unused, masked
+from mlc.dialects.autodiff.predicated import Yield as MaskedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
 from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index, from_scalar, turns_of
@@ -34,6 +33,9 @@ from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type, i1, i64, index
+from mlc.passes.differentiate.activity import PASS_NAME, Activity, Halves, Request
+from mlc.passes.differentiate.bodies import bodies, body_call, is_control, leading, while_of
+from mlc.passes.differentiate.predicated import beside
 
 Rule = Callable[..., list[tuple[Value, Value | None]]]
 

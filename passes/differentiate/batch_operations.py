@@ -1,4 +1,4 @@
-"""autodiff, batch, operations: each says itself what it is of many lanes.
+"""differentiate, batch, operations: each says itself what it is of many lanes.
 
 A value is batched, and then has an axis of lanes before its own, or the same for all lanes. What depends on nothing
 batched is copied. Another operation gives its rule (`vmap`); where it has none, it is taken apart if it is a composite,
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlc.dialects import arith, func, tensor
-from mlc.dialects.autodiff.activity import RECOMPUTE
-from mlc.dialects.autodiff.lanes import Masked, beside
+from mlc.dialects.autodiff.attributes import RECOMPUTE
+from mlc.dialects.autodiff.predicated import Masked
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index, from_scalar, scalar_dtype
@@ -27,6 +27,7 @@ from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import IndexType, IntType, TensorType, Type, i64
+from mlc.passes.differentiate.predicated import beside
 
 PASS_NAME = "vmap"
 """What the locations of batched operations say they went through."""

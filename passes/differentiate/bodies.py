@@ -1,4 +1,4 @@
-"""autodiff, bodies: what loops and conditions do, as functions of their own, which can be differentiated as such."""
+"""differentiate, bodies: the bodies of loops and conditions as functions of their own, which can be differentiated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff.activity import has_cotangent
-from mlc.dialects.autodiff.lanes import Masked
+from mlc.dialects.autodiff.attributes import has_cotangent
+from mlc.dialects.autodiff.predicated import Masked
 from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder

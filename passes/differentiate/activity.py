@@ -1,27 +1,17 @@
-"""autodiff, activity: what is asked of a function, the halves that answer it, and which values a cotangent reaches."""
+"""differentiate, activity: differentiation requests, the functions that answer them, and which values are active."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from mlc.dialects import func
+from mlc.dialects.autodiff.attributes import has_cotangent
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Symbol, Value
-from mlc.ir.types import FloatType, TensorType, Type
 
 PASS_NAME = "grad"
 """What the locations of derivative operations say they went through."""
-
-
-RECOMPUTE = "recompute"
-"""Attribute of functions of which a derivative keeps nothing but the arguments, and which no pass puts into others."""
-
-
-def has_cotangent(type: Type) -> TypeGuard[TensorType]:
-    """Whether values of a type have derivatives: floating-point tensors do."""
-    return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
 
 
 @dataclass(frozen=True)

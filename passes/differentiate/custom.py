@@ -1,8 +1,4 @@
-"""autodiff, custom: functions that bring their own derivative, as attributes that name the functions which compute it.
-
-    custom_vjp = [@fwd, @bwd]    fwd(x, a) -> y, r        bwd(r, cotangents of y, b) -> cotangents of x
-    custom_jvp = [@rule]         rule(x, tangents of x, a) -> y, tangents of y
-    custom_args = [i, [..], [..]]   the first i arguments are x; those that are a, those that are b, by their numbers
+"""differentiate, custom: functions with a custom derivative rule, which dialects/autodiff/attributes.py describes.
 
 x are the arguments of which one differentiates, y the results; floating-point ones have tangents and cotangents. Both
 rules are linear in what they are given of those, so each serves the other mode too, transposed: take it apart as any
@@ -14,25 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from mlc.dialects import func
-from mlc.dialects.autodiff.activity import Halves, Request, has_cotangent
-from mlc.dialects.autodiff.control import full
+from mlc.dialects.autodiff.attributes import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, has_cotangent
 from mlc.dialects.func import Func
 from mlc.ir.core import Value
-
-CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS = "custom_vjp", "custom_jvp", "custom_args"
-CUSTOM = (CUSTOM_VJP, CUSTOM_JVP, CUSTOM_ARGS)
-
-
-def is_custom(function: Func) -> bool:
-    """Whether a function brings its own derivative."""
-    return CUSTOM_ARGS in function.attrs
-
-
-def take_out(functions: Sequence[Func]) -> None:
-    """Forget all rules: the derivatives have been taken."""
-    for function in functions:
-        for name in CUSTOM:
-            function.attrs.pop(name, None)
+from mlc.passes.differentiate.activity import Halves, Request
+from mlc.passes.differentiate.reverse_control import full
 
 
 class Parts:

@@ -1,4 +1,4 @@
-"""autodiff, forward: a function that also says how its results change when its arguments do.
+"""differentiate, forward: a function that also says how its results change when its arguments do.
 
     f_jvp(primals, tangents)  ->  results, tangents of those results that depend on what changes
 
@@ -16,16 +16,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff import bodies, control, custom
-from mlc.dialects.autodiff.activity import Activity, Halves, Request, backwards, has_cotangent, reads
-from mlc.dialects.autodiff.control import full
-from mlc.dialects.autodiff.lanes import Masked, masked
-from mlc.dialects.autodiff.lanes import Yield as MaskedYield
-from mlc.dialects.autodiff.reverse import take_apart
+from mlc.dialects.autodiff.attributes import CUSTOM_VJP, has_cotangent, is_custom
+from mlc.dialects.autodiff.predicated import Masked, masked
+from mlc.dialects.autodiff.predicated import Yield as MaskedYield
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
 from mlc.ir.diag import IRError, Loc, UserError
+from mlc.passes.differentiate import bodies, custom
+from mlc.passes.differentiate.activity import Activity, Halves, Request, backwards, reads
+from mlc.passes.differentiate.reverse import take_apart
+from mlc.passes.differentiate.reverse_control import full, plus
 
 PASS_NAME = "jvp"
 
@@ -70,8 +71,8 @@ def push_forward(module: Module, push: Push, made: dict[Push, Pushed], halves: d
         if current in pushes or current in made:
             continue
         pushes[current] = None
-        if custom.is_custom(table[current.callee]):
-            if custom.CUSTOM_VJP in table[current.callee].attrs:
+        if is_custom(table[current.callee]):
+            if CUSTOM_VJP in table[current.callee].attrs:
                 take_apart(module, custom.linear_request(table[current.callee], table), halves, asked)
             continue
         active = _active(table[current.callee], current)
@@ -143,7 +144,7 @@ class _Forward:
         assert isinstance(copy, Func)
         self.function = copy
         self.tangents: dict[Value, Value] = {}
-        active = set() if custom.is_custom(function) else _active(function, push)
+        active = set() if is_custom(function) else _active(function, push)
         self.active = {copied[v] for v in active}        # what was asked of callees goes by this, and not by `tangents`
 
     def run(self) -> Pushed:
@@ -151,10 +152,10 @@ class _Forward:
         for i in self.push.wrt:
             arg = block.args[i]
             self.tangents[arg] = block.add_arg(arg.type, f"d{arg.name}" if arg.name else "")
-        if custom.is_custom(self.source):
+        if is_custom(self.source):
             self.by_rule()
         op = block.first
-        while op is not None and not op.terminator and not custom.is_custom(self.source):
+        while op is not None and not op.terminator and not is_custom(self.source):
             op = self.step(op)
         returned = block.terminator
         of = tuple(j for j, v in enumerate(returned.operands) if v in self.tangents)
@@ -337,7 +338,7 @@ def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]
             cts = [pending[r] if r in pending else full(0.0, r.type) for r in inner.results]
             for v, part in zip(inner.operands, inner.vjp(*cts)):
                 if part is not None and v in linear:
-                    pending[v] = control.plus(pending[v], part) if v in pending else part
+                    pending[v] = plus(pending[v], part) if v in pending else part
     kept = {pending[arg] for arg in rule.args if arg in pending}
     for inner in backwards(out):
         if inner.pure and not any(r.uses or r in kept for r in inner.results):

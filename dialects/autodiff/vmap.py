@@ -1,0 +1,115 @@
+"""autodiff, vmap: a function applied to each element of batched arguments, by the function's name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlc.dialects import func
+from mlc.dialects.func import Func
+from mlc.ir.core import Op, ResultType, Symbol, Value
+from mlc.ir.diag import IRError
+from mlc.ir.printer import quote
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType, Type, to_numpy
+
+if TYPE_CHECKING:
+    from mlc.ir.interp import Frame
+    from mlc.ir.parser import Parser
+    from mlc.ir.printer import Printer
+
+
+class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
+    """results[l] = callee(args), in which those that `batched` lists stand for their elements [l], for l < lanes
+
+    Of the results that `common` lists, no axis is made: they depend on nothing batched.
+
+        %y = autodiff.vmap @f(%x, %w) batched [0] lanes "B" : (tensor<Bx4xf32>, tensor<4xf32>) -> tensor<Bxf32>
+    """
+
+    callee: Symbol
+    args: tuple[Value, ...]
+    batched: tuple[int, ...]
+    lanes: Dim
+    types: tuple[ResultType, ...]
+    common: tuple[int, ...] = ()
+
+    def verify_op(self) -> None:
+        function = func.function_named(self, self.callee)
+        if function is not None:
+            check(self, function)
+
+    def interpret(self, frame: Frame) -> list[Any]:
+        """One lane after the other, stacked."""
+        args, call = frame.all(self.args), frame.interpreter.call
+        found = [call(self.callee, [x[lane] if i in self.batched else x for i, x in enumerate(args)])
+                 for lane in range(frame.size(self.lanes))]
+        common = found[:1]
+        if self.common and not found:            # no batched argument makes a difference to them
+            common = [call(self.callee, [np.zeros(x.shape[1:], x.dtype) if i in self.batched else x
+                                         for i, x in enumerate(args)])]
+        return [common[0][j] if j in self.common else np.asarray([values[j] for values in found], to_numpy(
+            r.type.dtype)).reshape(frame.shape(r.type.shape)) for j, r in enumerate(self.results)]
+
+    def print_form(self, p: Printer) -> None:
+        lanes = str(self.lanes) if isinstance(self.lanes, int) else quote(str(self.lanes))
+        extra = p.attr_dict(self, ("callee", "batched", "lanes", *(() if self.common else ("common",))))
+        p.append(f" @{self.callee}({p.values(self.args)}) batched {list(self.batched)} lanes {lanes}"
+                 f"{' ' + extra if extra else ''} : {p.functional_type(self)}")
+
+    @staticmethod
+    def parse_form(parser: Parser) -> Op:
+        attrs: dict[str, Any] = {"callee": parser.symbol("a function's name such as @f")}
+        parser.expect("(")
+        refs = parser.list_of(parser.operand, ")")
+        parser.expect("batched")
+        attrs["batched"] = parser.attribute()
+        parser.expect("lanes")
+        attrs["lanes"] = parser.attribute() if parser.token.kind == "string" else parser.integer()
+        attrs |= parser.attr_dict() if parser.at("{") else {}
+        parser.expect(":")
+        inputs, results = parser.functional_type()
+        operands = parser.resolve_all(refs, inputs * len(refs) if len(inputs) == 1 else inputs)
+        return parser.build(Vmap, operands, attrs, results)
+
+
+def vmap(function: Func, args: Sequence[Value], batched: Sequence[int], lanes: Dim,
+         common: Sequence[int] = ()) -> Sequence[Value]:
+    """The results of `function` for each element of the arguments `batched`, stacked but for those of `common`."""
+    inputs = [lane_type(v.type) if i in batched else v.type for i, v in enumerate(args)]
+    types = [t if j in common else stacked_type(t, lanes) for j, t in enumerate(func.result_types(function, inputs))]
+    return Vmap(function.sym_name, tuple(args), tuple(batched), lanes, tuple(types), tuple(common)).results
+
+
+def lane_type(type: TensorType) -> TensorType:
+    return type.with_shape(type.shape[1:])
+
+
+def stacked_type(type: Type, lanes: Dim) -> Type:
+    return type.with_shape((lanes, *type.shape)) if isinstance(type, TensorType) else type
+
+
+def check(op: Vmap, function: Func) -> None:
+    """Raise IRError where operands or results do not fit the function and the number of lanes."""
+    count = len(op.args)
+    if not op.batched or not all(0 <= i < count for i in op.batched) or list(op.batched) != sorted(set(op.batched)):
+        op.fail(f"batched = {list(op.batched)} are no arguments of @{op.callee} in ascending order, which has {count}",
+                code="MLC0138")
+    for i in op.batched:
+        type = op.args[i].type
+        if not isinstance(type, TensorType) or type.rank == 0 or type.shape[0] != op.lanes:
+            op.fail(f"argument {i} is {type}, which has no first axis of {op.lanes} lanes", code="MLC0138")
+    try:
+        returned = func.result_types(function, [lane_type(v.type) if i in op.batched else v.type
+                                                for i, v in enumerate(op.args)])
+    except IRError as error:
+        raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
+    for j, t in enumerate(returned):
+        if not isinstance(t, TensorType):
+            op.fail(f"result {j} of @{op.callee} is {t}, not a tensor", code="MLC0138")
+    expected = tuple(t if j in op.common else stacked_type(t, op.lanes) for j, t in enumerate(returned))
+    if tuple(r.type for r in op.results) != expected:
+        op.fail(f"the results are ({', '.join(map(str, expected))}), not "
+                f"({', '.join(str(r.type) for r in op.results)})", code="MLC0138")
