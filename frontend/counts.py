@@ -1,8 +1,8 @@
-"""Sizes that only the data tell, such as how many elements a mask picks, in functions that are being recorded.
+"""Data-dependent sizes, such as the number of elements that a mask selects, in functions that are being recorded.
 
-Such a size is a symbol that a `tensor.witness` names, promised to be at most some other size. Tensors of that size are
-used as any other where they are made. What leaves a function has the size that is the promise, and beside it goes the
-number; whoever called takes the first elements, which are that many. So what is compiled has sizes that are known.
+Such a size is a symbol that a `tensor.bind_size` binds, with an upper bound. Tensors of that size are used like any
+other in the function. What leaves it is padded to the bound, and the number of elements is returned beside it; the
+caller unpads the value to its true size. So compiled code has known sizes at its interface.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Cuts = tuple[tuple[int, int], ...]
 
 
 class Counts:
-    """The sizes of one recorded function that only its data tell: the witness of each, by name."""
+    """The data-dependent sizes of one recorded function: the operation that binds each, by name."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.witnesses: dict[str, T.Witness] = {}
+        self.bindings: dict[str, T.BindSize] = {}
         self._made: dict[Any, tuple[Block, Any]] = {}
 
     def new(self, n: Value, bound: Dim, name: str = "rows") -> sizes.Size:
@@ -46,7 +46,7 @@ class Counts:
         name = func.free_name(name, given | root.named)
         root.named.add(name)
         size = sizes.sym(name)
-        self.witnesses[name] = T.Witness(n, size, bound)
+        self.bindings[name] = T.BindSize(n, size, bound)
         return size
 
     def once(self, key: Any, make: Callable[[], R]) -> R:
@@ -60,7 +60,7 @@ class Counts:
 
     @property
     def bounds(self) -> dict[str, Dim]:
-        return {name: w.bound for name, w in self.witnesses.items() if w.bound is not None}
+        return {name: w.bound for name, w in self.bindings.items() if w.bound is not None}
 
     # -- leaving the function -----------------------------------------------------------------------------------------
     def padded(self, values: Sequence[Value]) -> tuple[list[Value], dict[str, Value]]:
@@ -83,11 +83,11 @@ class Counts:
 
 
 def refuse(values: Sequence[Value], counts: Counts, name: str, loc: Loc) -> None:
-    """UserError if values that a function returns to a transformation have sizes that only its data tell."""
+    """UserError if values that a function returns to a transformation have data-dependent sizes."""
     for v in values:
         for size in named(v.type, counts.bounds):
-            raise UserError(f"{name} returns a {v.type}, and only its data tell the size {size}", code="MLC0614",
-                            loc=loc, notes=(f"the size comes from {counts.witnesses[size].loc}",),
+            raise UserError(f"{name} returns a {v.type}, whose size {size} is data-dependent", code="MLC0614",
+                            loc=loc, notes=(f"the size comes from {counts.bindings[size].loc}",),
                             hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
 

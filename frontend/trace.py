@@ -309,12 +309,12 @@ class Trace:
         """UserError where a size that only data tell is told in a loop or branch that is over."""
         for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
             around: Trace | None = self
-            while around is not None and name not in around.counts.witnesses:
+            while around is not None and name not in around.counts.bindings:
                 around = around.parent
-            home = around.counts.witnesses[name].parent if around is not None else None
+            home = around.counts.bindings[name].parent if around is not None else None
             if around is None or home not in (around.block, *around.regions):
-                raise UserError(f"a {what} is used outside of the loop, branch or function whose data tell the size "
-                                f"{name}", code="MLC0600", loc=user_loc(),
+                raise UserError(f"a {what} is used outside of the loop, branch or function that binds its "
+                                f"data-dependent size {name}", code="MLC0600", loc=user_loc(),
                                 hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
     def known(self, array: Held, of_tensor: bool = False) -> Tracer:
@@ -371,7 +371,7 @@ class Trace:
         if self.root.refused is not None:
             raise self.root.refused
         values = [self.local(r) for r in results]
-        if self.counts.witnesses:
+        if self.counts.bindings:
             values = self._leave(values, pads)
         func.Return(tuple(values))
         if self.parent is not None:
@@ -402,9 +402,9 @@ class Trace:
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
-            for name, witness in around.counts.witnesses.items():
+            for name, binding in around.counts.bindings.items():
                 if name in used and name not in told:
-                    self._captured(witness.result, around)
+                    self._captured(binding.result, around)
                     told.add(name)
             for arg in list(around.block.args):
                 if any(str(d) in used and str(d) not in told for d in arg.type.shape):

@@ -68,7 +68,7 @@ class Op:
     reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
     effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
     effects_of_callee: ClassVar[bool] = False  # not pure, but has only the effects of the function that it calls
-    binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a number that only the data tell
+    binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a data-dependent size
     blocks_gradient: ClassVar[bool] = False  # its results count as constants for derivatives
     terminator: ClassVar[bool] = False
     commutative: ClassVar[bool] = False

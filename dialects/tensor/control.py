@@ -118,15 +118,15 @@ class Extent(HostOp, name="tensor.extent"):
         return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
 
 
-class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
-    """result has min(max(0, n), bound) rows of 0 elements: its type names a size that only the data tell
+class BindSize(HostOp, SizedOp, name="tensor.bind_size", binds_size=True):
+    """result has min(max(0, n), bound) rows of 0 elements: its type binds a data-dependent size
 
-        %w = tensor.witness %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
+        %w = tensor.bind_size %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
 
-    With a bound, whatever stands below the witness in its block may have that size: memory is planned for the bound.
+    With a bound, all operations below in the same block may have that size: memory is planned for the bound.
     What has the size stays in the block; pad it to the bound, and hand on n beside it.
 
-    Without one, only a function that is called with the witness has that size, which it reads off its argument. Such a
+    Without one, only a function that is called with the result has that size, which it reads off its argument. Such a
     function has memory of its own while it runs.
     """
 
@@ -136,7 +136,7 @@ class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
-        """A witness with a bound is no value alone: what mentions its size needs it, and is no user of its result."""
+        """With a bound it is kept even without users: operations that mention the size depend on it."""
         return self.bound is None
 
     def infer(self) -> TensorType:
@@ -163,9 +163,8 @@ class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
 
 
 def bounds_in(function: Op) -> dict[str, Dim]:
-    """The sizes that witnesses in a function name, with what they are at most; later ones may depend on earlier ones.
-    """
-    return {str(op.size): op.bound for op in function.inside(Witness) if op.bound is not None}
+    """The data-dependent sizes of a function and their upper bounds, which may depend on earlier ones."""
+    return {str(op.size): op.bound for op in function.inside(BindSize) if op.bound is not None}
 
 
 def scalar_dtype(type: IntType | IndexType) -> IntType:

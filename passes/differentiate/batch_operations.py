@@ -114,8 +114,8 @@ class Walker:
             self.copy(op, scope)
         elif isinstance(op, func.Call):
             yield from self._call(op, scope)
-        elif isinstance(op, tensor.Witness):
-            self._witness(op, scope)
+        elif isinstance(op, tensor.BindSize):
+            self._bind_size(op, scope)
         elif op.name.startswith("scf.") or isinstance(op, Masked):
             yield from self.control(op, scope)
         elif (results := self._by_rule(op, scope)) is not None:
@@ -166,11 +166,12 @@ class Walker:
             return made.results[0]
         return map_elements([v if isinstance(v.type, TensorType) else from_scalar(v) for v, _ in flagged], body)
 
-    def _witness(self, op: tensor.Witness, scope: Scope) -> None:
+    def _bind_size(self, op: tensor.BindSize, scope: Scope) -> None:
         """The tapes of a derivative have at least the rows that are used: for all lanes those of the longest."""
         if op.bound is not None:
-            raise UserError(f"vmap cannot give each lane a number of rows of its own: only its data tell the size "
-                            f"{op.size}", code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
+            raise UserError(f"vmap cannot give each batch element a number of rows of its own: the size {op.size} "
+                            "is data-dependent", code="MLC0137", loc=op.loc,
+                            notes=(f"vmap is asked for at {self.asked}",),
                             hint="choose by the mask, which keeps the size: mlc.where(mask, x, 0). What all lanes "
                                  "share is picked before loops and conditions")
         for call in op.result.users:
@@ -182,7 +183,7 @@ class Walker:
         if scope.live is not None:
             n = select(scope.live, n, full(0, n))
         n = tensor.Maximum(tensor.ReduceMax(n, (0,)).result, tensor.Full(0, (), i64).result).result
-        scope.bind(op.result, tensor.Witness(n, op.size).result, False)
+        scope.bind(op.result, tensor.BindSize(n, op.size).result, False)
 
     def _by_lane(self, op: Op, scope: Scope) -> None:
         """A loop over the lanes, for an operation that has no rule and is made of no others.

@@ -157,9 +157,9 @@ def _tell_sizes(around: Func, op: Masked) -> None:
 
 
 def _teller(around: Func, name: str) -> Value:
-    """The argument of a function that tells a size, or the witness in it."""
-    witnesses = (op.results[0] for op in around.walk() if op.binds_size)
-    return next(v for v in itertools.chain(around.args, witnesses) if name in told(v.type))
+    """The argument or bind_size of a function whose type has a size symbol alone."""
+    bound = (op.results[0] for op in around.walk() if op.binds_size)
+    return next(v for v in itertools.chain(around.args, bound) if name in told(v.type))
 
 
 def _is_constant(v: Value) -> bool:

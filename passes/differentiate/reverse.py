@@ -270,8 +270,8 @@ def _captures(block: Block) -> dict[Value, list[tuple[Op, int]]]:
 def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, int]]]:
     """Compute in `backward` again what depends on no argument, rather than save it; the captures that are left.
 
-    A witness is made again from its number: the size it names is known to one function only. That of one with a bound
-    keeps its name, since what stands in `backward` has the size.
+    A bind_size is cloned with a fresh symbol: a size is known to one function only. One with a bound keeps its symbol,
+    since values in `backward` have the size.
     """
     block = backward.block
     captured = _captures(block)
@@ -284,18 +284,18 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
         if any(r in free and (r in captured or any(u in needed for u in r.users)) for r in op.results):
             needed.add(op)
     first, copies = block.first, dict[Value, Value]()
-    bounded = _witnesses(forward, [*backward.walk(), *needed], captured)
+    bounded = _bindings(forward, [*backward.walk(), *needed], captured)
     for op in forward.block:
         if op in needed or op in bounded:
             block.insert(op.clone(copies), first)
             if op in bounded and op.operands[0] not in copies:
                 made = block.last if first is None else first.prev
                 captured.setdefault(op.operands[0], []).append((made, 0))  # type: ignore[arg-type]
-    for witness in [v.op for v in captured if v.op is not None and v.op.binds_size and v.op not in bounded]:
-        name = str(witness.attrs["size"])
+    for binding in [v.op for v in captured if v.op is not None and v.op.binds_size and v.op not in bounded]:
+        name = str(binding.attrs["size"])
         fresh = sizes.sym(func.free_name(name, func.size_names(forward) | func.size_names(backward)))
-        block.insert(witness.clone(copies, env={name: fresh}), first)
-        captured.setdefault(witness.operands[0], []).append((copies[witness.results[0]].op, 0))  # type: ignore[arg-type]
+        block.insert(binding.clone(copies, env={name: fresh}), first)
+        captured.setdefault(binding.operands[0], []).append((copies[binding.results[0]].op, 0))  # type: ignore[arg-type]
     kept = {*copies, *forward.block.terminator.operands}
     for repeated in forward.block:
         if not isinstance(repeated, tensor.BroadcastTo) or repeated.result in kept or repeated.result not in captured:
@@ -309,13 +309,13 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
     return captured
 
 
-def _witnesses(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
-    """The witnesses of a function whose sizes operations and values have, or that bound those of others."""
+def _bindings(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
+    """What binds the sizes of operations and values, and those that the bounds of these depend on."""
     names = {n for op in ops for n in bodies.size_symbols(op)}
     names |= {n for v in values if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
     out: set[Op] = set()
     for op in backwards(forward.block):
-        if isinstance(op, tensor.Witness) and op.bound is not None and str(op.size) in names:
+        if isinstance(op, tensor.BindSize) and op.bound is not None and str(op.size) in names:
             out.add(op)
             names |= sizes.symbols(op.bound)
     return out
@@ -324,7 +324,7 @@ def _witnesses(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set
 def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op, int]]]) -> tuple[int, ...]:
     """Make what backward uses of forward's values arguments of the one and results of the other.
 
-    What has a size that only the data tell is saved in the size that this is at most.
+    Values of data-dependent sizes are saved padded to the upper bounds.
     """
     returned = forward.block.terminator
     bounds = bounds_in(forward)
@@ -344,8 +344,8 @@ def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op,
         saved.append(position[value])
         again: Value = backward.block.add_arg(kept.type, value.name)
         if told:
-            witnesses = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in told]
-            with after(witnesses[-1], returned.loc.through(PASS_NAME)):
+            binders = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in told]
+            with after(binders[-1], returned.loc.through(PASS_NAME)):
                 again = first_of(again, value.type.shape)
         for op, i in uses:
             op.set_operand(i, again)

@@ -12,7 +12,7 @@ any other function is (bodies.py). Then
             cotangents and not 0 times what may be infinite
 
 The third way costs another run of the loop and saves no memory per turn between the halves; its tapes live in a
-function of their own, to which a `tensor.witness` tells their length. A tape is an ordinary tensor, so derivatives of
+function of their own, to which a `tensor.bind_size` tells their length. A tape is an ordinary tensor, so derivatives of
 these derivatives, and batches of them, need nothing else.
 """
 
@@ -27,7 +27,7 @@ from mlc.dialects.autodiff.predicated import Masked, drop_unused, masked
 from mlc.dialects.autodiff.predicated import Yield as MaskedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
-from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index, from_scalar, turns_of
+from mlc.dialects.tensor.control import BindSize, as_index, for_loop, from_index, from_scalar, turns_of
 from mlc.dialects.tensor.source import size as size_tensor
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
@@ -368,8 +368,8 @@ def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[S
         backward = builder.block.parent_op if builder.block is not None else None
         assert backward is not None and function.parent_op is not None
         taken = func.size_names(backward) | func.size_names(function.parent_op)
-        witness = Witness(count, sizes.sym(func.free_name("turns", taken))).result
-        return list(zip(targets, func.call(unwinding, [witness, count, *start, *init, *captured, *given])))
+        bound = BindSize(count, sizes.sym(func.free_name("turns", taken))).result
+        return list(zip(targets, func.call(unwinding, [bound, count, *start, *init, *captured, *given])))
 
     return results, rule
 
@@ -392,7 +392,11 @@ def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
 
 
 def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: Sequence[Value], lead: int) -> Func:
-    """A function of (witness, number of turns, lower and step of a `for`, start, captured values, cotangents)."""
+    """A function that runs the loop again and then in reverse.
+
+    Its arguments are what binds the trip count, the trip count, lower bound and step of a `for`, the initial values,
+    captured values and cotangents.
+    """
     types = [v.type for v in values]
     given = [op.results[j].type for j in turns.passage.results]
     module = function.parent_op

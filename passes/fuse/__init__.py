@@ -78,9 +78,9 @@ class _Fuser:
         for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
             if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
                 op.erase()
-            elif isinstance(op, tn.Witness) and op.bound is not None:
+            elif isinstance(op, tn.BindSize) and op.bound is not None:
                 if op.result.uses or any(has_size(later, str(op.size)) for later in kernel_boundary.following(op)):
-                    self.graph.witnesses[str(op.size)] = op
+                    self.graph.bindings[str(op.size)] = op
                 else:
                     op.erase()
         for op in self.block:

@@ -49,7 +49,7 @@ func.func @f(%i: index) {
 
 // -----
 func.func @f(%n: tensor<i64>) -> tensor<kx0xi1> {
-  %0 = tensor.witness %n {bound = "k + 1", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>  // error: error[MLC0116]: tensor.witness: the bound k + 1 of k depends on it
+  %0 = tensor.bind_size %n {bound = "k + 1", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>  // error: error[MLC0116]: tensor.bind_size: the bound k + 1 of k depends on it
   func.return %0 : tensor<kx0xi1>
 }
 
