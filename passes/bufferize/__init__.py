@@ -22,8 +22,8 @@ negative: the caller sees to it), `condition_sites`, `work`, `temporaries` (byte
 `arena` (its bytes), and a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them
 include what its callees need, but for callees with data-dependent sizes: those have memory of the heap.
 
-A data-dependent size that has a bound is known below its `tensor.bind_size`. Values of that size lie in the arena, in as
-many bytes as they take at most; views of them are made where the number is read.
+A data-dependent size that has a bound is known below its `tensor.bind_size`. Values of that size lie in the arena, in
+as many bytes as they take at most; views of them are made where the number is read.
 """
 
 from __future__ import annotations

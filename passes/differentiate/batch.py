@@ -23,9 +23,16 @@ from mlc.ir.sizes import Dim, sym
 from mlc.ir.types import TensorType, Type, i1
 from mlc.passes.differentiate.batch_control import Batcher
 from mlc.passes.differentiate.batch_custom import bring_rules
-from mlc.passes.differentiate.batch_operations import PASS_NAME, Batched, Request, Scope, Walk, batched_type
+from mlc.passes.differentiate.batch_operations import (
+    PASS_NAME,
+    BatchedFunction,
+    BatchRequest,
+    Scope,
+    Walk,
+    batched_type,
+)
 
-Lanes = dict[Request, Batched]
+Lanes = dict[BatchRequest, BatchedFunction]
 """The functions that were batched, by what asked for them."""
 
 
@@ -34,7 +41,7 @@ def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
     """Replace one operation by a call of the batched function."""
     check(op, function)
     lanes = op.lanes if isinstance(op.lanes, int) else None
-    batched = batch(module, Request(op.callee, op.batched, lanes), made, op.loc)
+    batched = batch(module, BatchRequest(op.callee, op.batched, lanes), made, op.loc)
     with before(op, op.loc.through(PASS_NAME)):
         results = list(func.call(batched.function, op.args))
         for j, (result, is_batched) in enumerate(zip(op.results, batched.results)):
@@ -46,15 +53,15 @@ def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
     op.replace_by(*results)
 
 
-def batch(module: Module, request: Request, made: Lanes, asked: Loc) -> Batched:
+def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> BatchedFunction:
     """The function that `request` asks for, and before it those that calls inside ask for; `made` is the memo.
 
     Walks wait while what they call is batched: calls are nested, Python's are not.
     """
     table = {f.sym_name: f for f in func.functions(module)}
     names = {str(op.attrs.get("sym_name")) for op in module.body.block}
-    work: dict[Request, Walk] = {} if request in made else {request: _function(table, names, request, asked)}
-    answer: Batched | None = None
+    work: dict[BatchRequest, Walk] = {} if request in made else {request: _function(table, names, request, asked)}
+    answer: BatchedFunction | None = None
     while work:
         current = next(reversed(work))
         try:
@@ -87,7 +94,7 @@ def _asked(loc: Loc) -> str:
     return f"vmap is asked for at {loc}"
 
 
-def _function(table: Mapping[Symbol, Func], names: set[str], request: Request, asked: Loc) -> Walk:
+def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchRequest, asked: Loc) -> Walk:
     """Batch one function, under a name that is none of `names`."""
     if request.callee not in table:
         raise UserError(f"@{request.callee} is not defined", code="MLC0106", loc=asked)
@@ -123,4 +130,4 @@ def _function(table: Mapping[Symbol, Func], names: set[str], request: Request, a
         yield from bring_rules(function, out, request, lanes, flags, table)
         out.update_type()
         flags = (True,) * len(flags)
-    return Batched(out, flags)
+    return BatchedFunction(out, flags)

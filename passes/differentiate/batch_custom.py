@@ -12,14 +12,14 @@ from mlc.dialects.tensor.source import size
 from mlc.ir.core import Symbol, Value, at_end, before
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type
-from mlc.passes.differentiate.batch_operations import PASS_NAME, Batched, Flagged, Request
+from mlc.passes.differentiate.batch_operations import PASS_NAME, BatchedFunction, BatchRequest, Flagged
 from mlc.passes.differentiate.custom import Parts, floats
 
-Asking = Generator[Request, Batched, Func]
+Asking = Generator[BatchRequest, BatchedFunction, Func]
 
 
-def bring_rules(function: Func, out: Func, request: Request, lanes: Dim, returned: Sequence[bool],
-                table: Mapping[Symbol, Func]) -> Generator[Request, Batched, None]:
+def bring_rules(function: Func, out: Func, request: BatchRequest, lanes: Dim, returned: Sequence[bool],
+                table: Mapping[Symbol, Func]) -> Generator[BatchRequest, BatchedFunction, None]:
     """Give the batched function `out` batched rules; all that it returns is made that of each lane."""
     terminator = out.block.terminator
     with before(terminator):
@@ -39,7 +39,8 @@ def bring_rules(function: Func, out: Func, request: Request, lanes: Dim, returne
 class _Rules:
     """The rules of one function, batched. Where lanes may not be live, which are is the first argument of all."""
 
-    def __init__(self, function: Func, out: Func, request: Request, lanes: Dim, table: Mapping[Symbol, Func]) -> None:
+    def __init__(self, function: Func, out: Func, request: BatchRequest, lanes: Dim,
+                 table: Mapping[Symbol, Func]) -> None:
         self.function = function
         self.lanes = lanes
         self.request = request
@@ -53,7 +54,7 @@ class _Rules:
         self.moving = floats(function.args[: len(parts.inputs)])
         self.results = len(function.function_type.results)
 
-    def saving(self) -> Generator[Request, Batched, tuple[Func, list[tuple[Type, bool]]]]:
+    def saving(self) -> Generator[BatchRequest, BatchedFunction, tuple[Func, list[tuple[Type, bool]]]]:
         """(which lanes are live, x, a) -> y, what backward needs, the lanes first; and what that is."""
         made = self.function_of([*self.inputs, *self.first])
         with at_end(made.block, made.loc):
@@ -88,13 +89,13 @@ class _Rules:
         return made
 
     def call(self, name: Symbol, made: Func,
-             types: Sequence[tuple[Type, bool]]) -> Generator[Request, Batched, Flagged]:
+             types: Sequence[tuple[Type, bool]]) -> Generator[BatchRequest, BatchedFunction, Flagged]:
         """What a rule of one lane returns for all of them."""
         args = made.args[len(self.live):]
         batched = tuple(i for i, (_, flag) in enumerate(types) if flag)
         if not batched:
             return [(v, False) for v in func.call(self.table[name], args)]
-        answer = yield Request(name, batched, self.request.lanes, self.request.masked)
+        answer = yield BatchRequest(name, batched, self.request.lanes, self.request.masked)
         return list(zip(func.call(answer.function, made.args), answer.results))
 
     def cotangent(self, ct: Value, is_batched: bool, wanted: bool) -> Value:

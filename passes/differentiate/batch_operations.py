@@ -34,7 +34,7 @@ PASS_NAME = "vmap"
 
 
 @dataclass(frozen=True)
-class Request:
+class BatchRequest:
     """A function of many lanes: its arguments `batched` are those of each lane.
 
     lanes    how many there are, where that is a number; else the function has a size symbol of its own for it
@@ -48,7 +48,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Batched:
+class BatchedFunction:
     """The function that a request asked for, and which of its results are those of each lane."""
 
     function: Func
@@ -57,7 +57,7 @@ class Batched:
 
 Flagged = list[tuple[Value, bool]]
 """Values, and whether each is batched."""
-Walk = Generator[Request, Batched, Any]
+Walk = Generator[BatchRequest, BatchedFunction, Any]
 """What hands out the requests of calls inside, and is sent what answers them."""
 
 
@@ -122,7 +122,7 @@ class Walker:
             for old, new in zip(op.results, results):
                 scope.bind(old, new, True)
         elif hasattr(op, "decompose"):
-            return take_apart(op)
+            return decompose(op)
         else:
             self._by_lane(op, scope)
         return None
@@ -210,14 +210,14 @@ class Walker:
         flagged = scope.get(op.operands)
         which = tuple(i for i, (_, is_batched) in enumerate(flagged) if is_batched)
         lanes = self.lanes if isinstance(self.lanes, int) else None
-        made = yield Request(op.callee, which, lanes, scope.live is not None)
+        made = yield BatchRequest(op.callee, which, lanes, scope.live is not None)
         live = [] if scope.live is None else [scope.live]
         for old, new, is_batched in zip(op.results, func.call(made.function, [*live, *(v for v, _ in flagged)]),
                                         made.results):
             scope.bind(old, new, is_batched)
 
 
-def take_apart(op: Op) -> Op | None:
+def decompose(op: Op) -> Op | None:
     """Replace a composite by what it is made of; the first operation of that, or what follows."""
     block, last = op.parent, op.prev
     assert block is not None

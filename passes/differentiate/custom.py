@@ -1,8 +1,7 @@
 """differentiate, custom: functions with a custom derivative rule, which dialects/autodiff/attributes.py describes.
 
-x are the arguments of which one differentiates, y the results; floating-point ones have tangents and cotangents. Both
-rules are linear in what they are given of those, so each serves the other mode too, transposed: take it apart as any
-function, and run its backward half.
+A rule is linear in the tangents or cotangents that it takes, so its transpose serves the other mode: the rule is
+differentiated like any function, and its backward function is the transpose.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from mlc.dialects import func
 from mlc.dialects.autodiff.attributes import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, has_cotangent
 from mlc.dialects.func import Func
 from mlc.ir.core import Value
-from mlc.passes.differentiate.activity import Halves, Request
+from mlc.passes.differentiate.activity import VjpFunctions, VjpRequest
 from mlc.passes.differentiate.reverse_control import full
 
 
 class Parts:
-    """The arguments of a function with a custom rule by what they are for."""
+    """The arguments of a function with a custom rule, by role."""
 
     def __init__(self, function: Func, args: Sequence[Value]) -> None:
         count, first, second = function.attrs[CUSTOM_ARGS]
@@ -28,42 +27,42 @@ class Parts:
 
 
 def floats(values: Sequence[Value]) -> list[int]:
-    """The numbers of the values that have tangents."""
+    """The positions of the values that have tangents."""
     return [i for i, v in enumerate(values) if has_cotangent(v.type)]
 
 
-def linear_request(function: Func, table: Mapping[str, Func]) -> Request:
-    """What taking a rule apart asks for: the transpose of the map that it is linear in."""
+def linear_request(function: Func, table: Mapping[str, Func]) -> VjpRequest:
+    """The request for the transpose of the linear map that a rule computes."""
     if CUSTOM_VJP in function.attrs:
         name = function.attrs[CUSTOM_VJP][1]
         bwd, second = table[name], len(function.attrs[CUSTOM_ARGS][2])
         count = len(floats(function.block.terminator.operands))
         start = len(bwd.args) - second - count
-        return Request(name, tuple(range(start, start + count)), tuple(range(len(bwd.function_type.results))))
+        return VjpRequest(name, tuple(range(start, start + count)), tuple(range(len(bwd.function_type.results))))
     name = function.attrs[CUSTOM_JVP][0]
     rule, inputs = table[name], function.args[: function.attrs[CUSTOM_ARGS][0]]
     own = len(function.function_type.results)
     tangents = range(len(inputs), len(inputs) + len(floats(inputs)))
-    return Request(name, tuple(tangents), tuple(range(own, len(rule.function_type.results))))
+    return VjpRequest(name, tuple(tangents), tuple(range(own, len(rule.function_type.results))))
 
 
-def forward_half(function: Func, args: Sequence[Value], table: Mapping[str, Func],
-                 made: Mapping[Request, Halves]) -> tuple[list[Value], list[Value]]:
-    """The results of a function and what its rule needs later, at the insertion point."""
+def forward(function: Func, args: Sequence[Value], table: Mapping[str, Func],
+                 made: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], list[Value]]:
+    """The results of a function and the residuals of its rule, at the insertion point."""
     parts, own = Parts(function, args), len(function.function_type.results)
     if CUSTOM_VJP in function.attrs:
         found = list(func.call(table[function.attrs[CUSTOM_VJP][0]], [*parts.inputs, *parts.first]))
         return found[:own], [*found[own:], *parts.second]
-    halves = made[linear_request(function, table)]
+    pair = made[linear_request(function, table)]
     zero = [full(0.0, parts.inputs[i].type) for i in floats(parts.inputs)]
     primals = [*parts.inputs, *zero, *parts.first]
-    found = list(func.call(halves.forward, primals))
+    found = list(func.call(pair.forward, primals))
     return found[:own], [*primals, *found]
 
 
-def backward_half(function: Func, kept: Sequence[Value], cotangents: Mapping[int, Value], types: Sequence[Value],
-                  table: Mapping[str, Func], made: Mapping[Request, Halves]) -> dict[int, Value]:
-    """The cotangents of the arguments by their number, from those of results `types` by theirs."""
+def backward(function: Func, kept: Sequence[Value], cotangents: Mapping[int, Value], types: Sequence[Value],
+                  table: Mapping[str, Func], made: Mapping[VjpRequest, VjpFunctions]) -> dict[int, Value]:
+    """The cotangents of the arguments by position, from those of the results `types`, also by position."""
     given = [cotangents[j] if j in cotangents else full(0.0, types[j].type) for j in floats(types)]
     inputs = floats(function.args[: function.attrs[CUSTOM_ARGS][0]])
     if CUSTOM_VJP in function.attrs:
@@ -71,24 +70,24 @@ def backward_half(function: Func, kept: Sequence[Value], cotangents: Mapping[int
         rest = len(kept) - second
         found = func.call(table[function.attrs[CUSTOM_VJP][1]], [*kept[:rest], *given, *kept[rest:]])
     else:
-        halves = made[linear_request(function, table)]
-        count = len(table[halves.request.callee].args)
-        found = halves.call_backward(kept[:count], kept[count:], given)
+        pair = made[linear_request(function, table)]
+        count = len(table[pair.request.callee].args)
+        found = pair.call_backward(kept[:count], kept[count:], given)
     return dict(zip(inputs, found))
 
 
 def tangents(function: Func, args: Sequence[Value], given: Mapping[int, Value], table: Mapping[str, Func],
-             made: Mapping[Request, Halves]) -> tuple[list[Value], dict[int, Value]]:
+             made: Mapping[VjpRequest, VjpFunctions]) -> tuple[list[Value], dict[int, Value]]:
     """The results of a function and their tangents, from tangents of some of its arguments."""
     parts, own = Parts(function, args), len(function.function_type.results)
     flow = [given[i] if i in given else full(0.0, parts.inputs[i].type) for i in floats(parts.inputs)]
     if CUSTOM_JVP in function.attrs:
         found = list(func.call(table[function.attrs[CUSTOM_JVP][0]], [*parts.inputs, *flow, *parts.first]))
         return found[:own], dict(zip(floats(found[:own]), found[own:]))
-    results, kept = forward_half(function, args, table, made)
-    halves = made[linear_request(function, table)]
+    results, kept = forward(function, args, table, made)
+    pair = made[linear_request(function, table)]
     second = len(function.attrs[CUSTOM_ARGS][2])
     rest = len(kept) - second
     primals = [*kept[:rest], *(full(0.0, results[j].type) for j in floats(results)), *kept[rest:]]
-    found = list(func.call(halves.forward, primals))
-    return results, dict(zip(floats(results), halves.call_backward(primals, found, flow)))
+    found = list(func.call(pair.forward, primals))
+    return results, dict(zip(floats(results), pair.call_backward(primals, found, flow)))

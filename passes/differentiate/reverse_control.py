@@ -1,19 +1,19 @@
 """differentiate, control: loops and conditions in reverse.
 
-The bodies of loops and conditions are made functions of their own first, so that they are taken apart as
-any other function is (bodies.py). Then
+The bodies of loops and conditions are outlined first, so that they get forward and backward functions like any other
+(bodies.py). Then
 
-    if      keeps what the branch that ran saved, and runs the backward half of that branch
-    for     of a known number of turns keeps what each turn saved in tapes, tensors with one row per turn, and runs
-            the backward halves from the last turn to the first
-    while, and a for whose number of turns only the data tell, keep what they start from and how often they turned.
-            backward runs them again, now knowing how long the tapes have to be, and then goes back
-    masked  is run again by backward, under the same predicate, so that a lane which keeps its value adds 0 to the
-            cotangents and not 0 times what may be infinite
+    if          saves the residuals of the branch taken, and runs the backward function of that branch
+    for         of a known trip count saves the residuals of each iteration in tapes, tensors with one row per
+                iteration, and runs the backward function from the last iteration to the first
+    while, and a for of a data-dependent trip count, save their initial values and the trip count. Backward replays the
+                loop, now knowing how long the tapes have to be, and then runs it in reverse
+    predicated  is recomputed by backward, under the same predicate, so that an element which keeps its value adds 0 to
+                the cotangents and not 0 times what may be infinite
 
-The third way costs another run of the loop and saves no memory per turn between the halves; its tapes live in a
-function of their own, to which a `tensor.bind_size` tells their length. A tape is an ordinary tensor, so derivatives of
-these derivatives, and batches of them, need nothing else.
+A replay costs another run of the loop and saves no memory per iteration between forward and backward; its tapes live in
+a function of their own, whose argument binds their length (`tensor.bind_size`). A tape is an ordinary tensor, so
+derivatives of these derivatives, and batches of them, need nothing else.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type, i1, i64, index
-from mlc.passes.differentiate.activity import PASS_NAME, Activity, Halves, Request
+from mlc.passes.differentiate.activity import PASS_NAME, Activity, VjpFunctions, VjpRequest
 from mlc.passes.differentiate.bodies import bodies, body_call, is_control, leading, while_of
 from mlc.passes.differentiate.predicated import beside
 
@@ -59,8 +59,9 @@ def plus(a: Value, b: Value) -> Value:
 # -- which cotangents pass through ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Passage:
-    """What cotangents pass through in a body: the carried values and the captured ones, by their number, and the call
-    of the body. Without any there is no request.
+    """The values of a body that cotangents pass through: loop-carried and captured ones by position, and the call.
+
+    Without any there is no request.
     """
 
     call: func.Call
@@ -70,13 +71,13 @@ class Passage:
     results: tuple[int, ...]
 
     @property
-    def request(self) -> Request | None:
+    def request(self) -> VjpRequest | None:
         wrt = (*(self.lead + k for k in self.carried), *self.captured)
-        return Request(self.call.callee, wrt, self.results) if wrt and self.results else None
+        return VjpRequest(self.call.callee, wrt, self.results) if wrt and self.results else None
 
 
-def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Request]:
-    """What a loop or condition asks of its bodies."""
+def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[VjpRequest]:
+    """The requests that a loop or condition makes of its bodies."""
     return [p.request for p in _passages(op, activity, table) if p.request is not None] if is_control(op) else []
 
 
@@ -95,14 +96,14 @@ def _through_branch(call: func.Call, given: Sequence[Value], activity: Activity,
                     results: tuple[int, ...]) -> Passage:
     """`given` are the values outside that the arguments of the call stand for."""
     body = table[call.callee]
-    useful = Activity(body, Request(call.callee, (), results)).useful
+    useful = Activity(body, VjpRequest(call.callee, (), results)).useful
     captured = tuple(i for i, v in enumerate(given)
                      if v in activity.active and has_cotangent(v.type) and body.args[i] in useful)
     return Passage(call, 0, (), captured, results)
 
 
 def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[str, Func]) -> Passage:
-    """What a turn makes of the carried values is carried on, so what is active and what is useful are fixpoints."""
+    """Active and useful loop-carried values are fixpoints, since one iteration hands them to the next."""
     call = body_call(bodies(op)[0])
     body = table[call.callee]
     lead, count = leading(op), len(op.init)
@@ -113,8 +114,8 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
     returned = body.block.terminator.operands
     while True:
         wrt = (*(lead + k for k in sorted(active)), *outside)
-        reached = Activity(body, Request(call.callee, wrt, ())).active
-        needed = Activity(body, Request(call.callee, (), tuple(sorted(useful)))).useful
+        reached = Activity(body, VjpRequest(call.callee, wrt, ())).active
+        needed = Activity(body, VjpRequest(call.callee, (), tuple(sorted(useful)))).useful
         more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - active
         back = {k for k in range(count) if body.args[lead + k] in needed and has_cotangent(op.init[k].type)} - useful
         if not more and not back:
@@ -126,40 +127,40 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
 
 
 # -- forward and backward ---------------------------------------------------------------------------------------------
-def forward_half(op: Op, activity: Activity, made: Mapping[Request, Halves], table: Mapping[str, Func],
+def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions], table: Mapping[str, Func],
                  function: Func) -> tuple[Sequence[Value], Rule]:
-    """The results of a loop or condition that keeps what backward needs, followed by what it keeps; and its rule.
+    """The results of a loop or condition that saves what backward needs, followed by what it saves; and its rule.
 
-    What is made stands at the insertion point, which is before `op`; new functions stand after `function`.
+    Operations are inserted at the insertion point, which is before `op`, new functions after `function`.
     """
     passages = _passages(op, activity, table)
-    halves = [made[p.request] if p.request is not None else None for p in passages]
+    pairs = [made[p.request] if p.request is not None else None for p in passages]
     if isinstance(op, scf.If):
-        return _if(op, passages, halves)
+        return _if(op, passages, pairs)
     if isinstance(op, Masked):
-        return _masked(op, passages[0], halves[0])
+        return _masked(op, passages[0], pairs[0])
     assert isinstance(op, scf.For | scf.While)
-    if halves[0] is None:
+    if pairs[0] is None:
         copy = op.insert_clone({})
         return copy.results, lambda *cts: []
-    turns = _Turns(op, passages[0], halves[0])
+    turns = _Turns(op, passages[0], pairs[0])
     count = turns_of(op) if isinstance(op, scf.For) else None
     return _taped(op, turns, count) if count is not None else _repeated(op, turns, function)
 
 
 # -- if ---------------------------------------------------------------------------------------------------------------
-def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]) -> tuple[Sequence[Value], Rule]:
-    """Both branches fill the same slots with what they save, a slot for each type as often as one branch needs it."""
+def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | None]) -> tuple[Sequence[Value], Rule]:
+    """Both branches save into the same slots: of each type as many as the branch with most of them needs."""
     args = [list(p.call.args) for p in passages]         # the calls are gone when the rule runs
     slots: list[Type] = []
     places: list[list[int]] = []
     blocks = [Block(), Block()]
     kept: list[list[Value]] = []
-    for block, passage, half in zip(blocks, passages, halves):
+    for block, passage, pair in zip(blocks, passages, pairs):
         call = passage.call
         with at_end(block, builder.loc):
-            results = func.call(half.forward, call.args) if half is not None else call.insert_clone({}).results
-            values = [] if half is None else [as_tensor((*call.args, *results)[p]) for p in _own(half)]
+            results = func.call(pair.forward, call.args) if pair is not None else call.insert_clone({}).results
+            values = [] if pair is None else [as_tensor((*call.args, *results)[p]) for p in _own(pair)]
         places.append(_placed(slots, [v.type for v in values]))
         kept.append([*results[: len(op.results)], *values])
     own = [r.type for r in op.results]
@@ -174,14 +175,14 @@ def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         given = [_or_zeros(cts[j], op_type) for j, op_type in ((j, own[j]) for j in passages[0].results)]
         back = [Block(), Block()]
-        for block, passage, half, place, captured in zip(back, passages, halves, places, args):
+        for block, passage, pair, place, captured in zip(back, passages, pairs, places, args):
             with at_end(block, builder.loc):
                 found: dict[Value, Value] = {}
-                if half is not None:
-                    saved = dict(zip(_own(half), [filled[i] for i in place]))
-                    types = [v.type for v in (*half.forward.args, *half.forward.block.terminator.operands)]
-                    known = [as_scalar(saved[p], types[p]) if p in saved else captured[p] for p in half.saved]
-                    gradients = func.splice(half.backward, [*given, *known])
+                if pair is not None:
+                    saved = dict(zip(_own(pair), [filled[i] for i in place]))
+                    types = [v.type for v in (*pair.forward.args, *pair.forward.block.terminator.operands)]
+                    known = [as_scalar(saved[p], types[p]) if p in saved else captured[p] for p in pair.saved]
+                    gradients = func.splice(pair.backward, [*given, *known])
                     for i, ct in zip(passage.captured, gradients):
                         v = captured[i]
                         found[v] = plus(found[v], ct) if v in found else ct
@@ -192,7 +193,7 @@ def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]
     return new.results, rule
 
 
-def _masked(op: Masked, passage: Passage, halves: Halves | None) -> tuple[Sequence[Value], Rule]:
+def _masked(op: Masked, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
     """Nothing is saved: the arguments are there, and backward runs the body again under the predicate."""
     p, args, carried = op.p, list(op.args), op.carried
     results = op.insert_clone({}).results
@@ -201,23 +202,23 @@ def _masked(op: Masked, passage: Passage, halves: Halves | None) -> tuple[Sequen
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         given = {j: _or_zeros(cts[j], types[j]) for j in passage.results}
         kept = [(args[j], select(beside(p, ct), zeros(ct), ct)) for j, ct in given.items() if j < carried]
-        if halves is None:
+        if pair is None:
             return list(kept)
         zero = [zeros(args[i]) for i in passage.captured]
         new = masked(p, zero, [*given.values(), *args])
         own = new.block.args[len(zero):]
         with at_end(new.block, builder.loc):
-            known = [*own[len(given):], *func.splice(halves.forward, own[len(given):])]
-            MaskedYield(tuple(func.splice(halves.backward, [*own[: len(given)], *(known[q] for q in halves.saved)])))
+            known = [*own[len(given):], *func.splice(pair.forward, own[len(given):])]
+            MaskedYield(tuple(func.splice(pair.backward, [*own[: len(given)], *(known[q] for q in pair.saved)])))
         drop_unused(new)
         return [*kept, *zip([args[i] for i in passage.captured], new.results)]
 
     return results, rule
 
 
-def _own(half: Halves) -> list[int]:
-    """The positions of what a branch saves of its own: what it captures is there anyway."""
-    return [p for p in half.saved if p >= len(half.forward.args)]
+def _own(pair: VjpFunctions) -> list[int]:
+    """The positions of the values that a branch saves, other than those that it captures."""
+    return [p for p in pair.saved if p >= len(pair.forward.args)]
 
 
 def _placed(slots: list[Type], types: Sequence[Type]) -> list[int]:
@@ -241,7 +242,7 @@ def as_tensor(v: Value) -> Value:
 
 
 def as_scalar(v: Value, type: Type) -> Value:
-    """What `as_tensor` was given."""
+    """The inverse of `as_tensor`."""
     if isinstance(type, TensorType):
         return v
     return as_index(v) if type == index else tensor.Item(v).result
@@ -251,18 +252,18 @@ def as_scalar(v: Value, type: Type) -> Value:
 class _Turns:
     """One turn of a loop, forward and backward, as both ways of keeping tapes need it.
 
-    taped   positions, in (arguments, results of the forward half), of what each turn saves
+    taped   positions, in (arguments, results of the forward function), of what each turn saves
     """
 
-    def __init__(self, op: scf.For | scf.While, passage: Passage, halves: Halves) -> None:
+    def __init__(self, op: scf.For | scf.While, passage: Passage, pair: VjpFunctions) -> None:
         self.passage = passage
-        self.halves = halves
+        self.pair = pair
         self.args = list(passage.call.args)
         self.lead = passage.lead
         self.count = len(op.init)
-        self.known = [*halves.forward.args, *halves.forward.block.terminator.operands]
+        self.known = [*pair.forward.args, *pair.forward.block.terminator.operands]
         first = self.lead + self.count
-        self.taped = [p for p in halves.saved if self.lead <= p < first or p >= len(self.args)]
+        self.taped = [p for p in pair.saved if self.lead <= p < first or p >= len(self.args)]
 
     def tapes(self, rows: Dim) -> list[Value]:
         """Empty tapes."""
@@ -278,7 +279,7 @@ class _Turns:
                 tapes: Sequence[Value]) -> list[Value]:
         """The carried values after a turn, and the tapes."""
         args = [*counter, *carried, *captured]
-        results = func.splice(self.halves.forward, args)
+        results = func.splice(self.pair.forward, args)
         known = [*args, *results]
         return [*results[: self.count],
                 *(write(tape, row, as_tensor(known[p])) for tape, p in zip(tapes, self.taped))]
@@ -289,9 +290,9 @@ class _Turns:
         saved = {p: as_scalar(read(tape, row, self.tape_type(p)), self.known[p].type)
                  for tape, p in zip(tapes, self.taped)}
         outside = dict(enumerate(captured, self.lead + self.count)) | dict(enumerate(counter))
-        known = [saved[p] if p in saved else outside[p] for p in self.halves.saved]
+        known = [saved[p] if p in saved else outside[p] for p in self.pair.saved]
         own = len(self.passage.carried)
-        found = func.splice(self.halves.backward, [*cotangents[:own], *known])
+        found = func.splice(self.pair.backward, [*cotangents[:own], *known])
         return [*found[:own], *(plus(a, b) for a, b in zip(cotangents[own:], found[own:]))]
 
     def captured(self) -> list[Value]:
