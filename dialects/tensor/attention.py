@@ -11,19 +11,19 @@ import numpy as np
 from mlc.dialects.tensor.base import (
     Array,
     again,
+    batch_axis_at,
+    batch_axis_first,
     cast,
     compare,
     full,
     kind,
-    lanes_at,
-    lanes_first,
     lifted,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
     unbroadcast,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.composite import Composite, exp, max_kept, sum_kept, widened
 from mlc.dialects.tensor.contract import DotGeneral
@@ -143,11 +143,11 @@ class Attention(Composite, name="tensor.attention"):
             out.append(cast(unbroadcast(of_scores, self.mask), self.mask.type.dtype) if floats else None)
         return out
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The lanes are a first axis of all; those of queries alone are one of the axes that share keys and values."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The batch axis is the first of all; that of queries alone is one of the axes that share keys and values."""
         rank, shared = len(self.scores_shape()) + 1, not any(batched[1:3])
         at = self.k.type.rank - 2 if shared else 0
-        q, k, v = on_lanes(lanes, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])
-        masks = [lanes_at(lifted(m, rank) if own else reshape(m, (*[1] * (rank - m.type.rank), *m.type.shape)), at)
+        q, k, v = with_batch_axis(batch_size, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])
+        masks = [batch_axis_at(lifted(m, rank) if own else reshape(m, (*[1] * (rank - m.type.rank), *m.type.shape)), at)
                  for m, own in zip(operands[3:], batched[3:])]
-        return lanes_first(again(self, [lanes_at(q, at), k, v, *masks]), at)
+        return batch_axis_first(again(self, [batch_axis_at(q, at), k, v, *masks]), at)

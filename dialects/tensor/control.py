@@ -56,9 +56,9 @@ class Item(HostOp, TensorOp, name="tensor.item"):
         known = constant_array(self.x)
         return None if known is None else self.ref(known)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """A scalar of each lane is an element of a tensor, whose integers are signed."""
-        return cast(reshape(operands[0], (lanes,)), scalar_dtype(self.result.type))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """A batched scalar is a tensor, whose integers are signed."""
+        return cast(reshape(operands[0], (batch_size,)), scalar_dtype(self.result.type))
 
 
 class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
@@ -85,7 +85,7 @@ class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
             return np.asarray(x, np.bool_)
         return np.asarray(x, to_numpy(stored(self.dtype))).view(to_numpy(self.dtype))
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return cast(operands[0], self.dtype)
 
 

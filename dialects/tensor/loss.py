@@ -18,12 +18,12 @@ from mlc.dialects.tensor.base import (
     full,
     keep_axes,
     kind,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
     unbroadcast,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.composite import Composite, exp, log_softmax, maximum, softmax, widened
 from mlc.dialects.tensor.index import positions
@@ -55,19 +55,19 @@ class _Loss(Composite):
         """The cotangent of each single loss, to be broadcast."""
         return ct / size(sizes.product(shape), ct.type.dtype) if reduction == "mean" else ct
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of single elements, and then the reduction of those of each lane."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of single elements, and then the reduction of those of each batch element."""
         if self.attrs["reduction"] == "none":
-            return self.single_losses(lanes, operands, batched)
+            return self.single_losses(batch_size, operands, batched)
         wide = [widened(x) if kind(x.type.dtype) == "float" else x for x in operands]
-        losses = self.single_losses(lanes, wide, batched)
+        losses = self.single_losses(batch_size, wide, batched)
         total: Value = tensor.ReduceSum(losses, tuple(range(1, losses.type.rank))).result
         if self.attrs["reduction"] == "mean":
             total = total / size(sizes.product(losses.type.shape[1:]), total.type.dtype)
         return cast(total, self.operands[0].type.dtype)
 
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of the elements of all lanes."""
+    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of the elements of all batch elements."""
         raise NotImplementedError
 
 
@@ -128,8 +128,8 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
             each = keep_axes(each, (self.axis,), shape)
         return [cast(slope * each, self.logits.type.dtype), None]
 
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        logits, labels = on_lanes(lanes, operands, batched)
+    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        logits, labels = with_batch_axis(batch_size, operands, batched)
         return CrossEntropy(logits, labels, self.axis + 1, "none").result
 
 
@@ -158,8 +158,8 @@ class _PairLoss(_Loss):
         losses = self.emit(widened(self.x), widened(self.y))
         return cast(self.reduce(losses, self.reduction), self.x.type.dtype)
 
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return broadcasting(self, lanes, operands, batched, reduction="none")  # type: ignore[no-any-return]
+    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return broadcasting(self, batch_size, operands, batched, reduction="none")  # type: ignore[no-any-return]
 
 
 class MseLoss(_PairLoss, name="tensor.mse_loss"):

@@ -19,11 +19,11 @@ from mlc.dialects.tensor.base import (
     full,
     kind,
     less,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
@@ -173,8 +173,8 @@ class Scatter(Scattering, name="tensor.scatter"):
         flat = Iota((count.size,), 0, i64).result
         return tensor.BroadcastTo(reshape(flat, shape), self.updates.type.shape).result
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        x, updates = on_lanes(lanes, operands[::2], batched[::2])
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        x, updates = with_batch_axis(batch_size, operands[::2], batched[::2])
         if not batched[1]:
             return Scatter(x, operands[1], updates, self.axis + 1, self.kind).result
         shape = x.type.shape

@@ -75,8 +75,8 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [reshape(ct, self.x.type.shape)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return reshape(operands[0], (lanes, *self.shape))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return reshape(operands[0], (batch_size, *self.shape))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Axes of one element are read at 0, and others in order; else the index counts the same elements."""
@@ -111,7 +111,7 @@ class Transpose(CopyOp, name="tensor.transpose"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [transpose(ct, inverse(self.perm))]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return transpose(operands[0], (0, *(p + 1 for p in self.perm)))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
@@ -145,8 +145,8 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [unbroadcast(ct, self.x)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return broadcast_to(lifted(operands[0], len(self.shape) + 1), (lanes, *self.shape))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return broadcast_to(lifted(operands[0], len(self.shape) + 1), (batch_size, *self.shape))
 
 
 class Slice(SizedOp, CopyOp, name="tensor.slice"):
@@ -209,8 +209,8 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             high.append(n - low[-1] - count * abs(step))
         return [pad(ct, low, high, [abs(step) - 1 for step in self.steps])]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return Slice(operands[0], (0, *self.starts), (lanes, *self.stops), (1, *self.steps)).result
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return Slice(operands[0], (0, *self.starts), (batch_size, *self.stops), (1, *self.steps)).result
 
 
 def _as_slice(r: range) -> slice:
@@ -273,8 +273,8 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         rest = select(outside, ct, full(0, ct))
         return [Slice(ct, self.low, stops, steps).result, unbroadcast(rest, self.value)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where each lane has a value of its own, what was added is replaced by it."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where each batch element has a value of its own, what was added is replaced by it."""
         (x, value), lead = operands, (0,) * batched[0]
         low, high, interior = (*lead, *self.low), (*lead, *self.high), (*lead, *self.interior)
         if not batched[1]:

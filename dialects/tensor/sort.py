@@ -18,11 +18,11 @@ from mlc.dialects.tensor.base import (
     compare,
     full,
     kind,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.control import for_loop, from_index
@@ -188,10 +188,10 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         high = tensor.BroadcastTo(end, shape).result
         return for_loop(0, _levels(n + 1), [low, high], halve)[0]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         ordered, values = operands
         if self.sorted.type.rank == 1 and not batched[0]:
             return SearchSorted(ordered, values, self.right).result
-        ordered, values = on_lanes(lanes, operands, batched)
-        rows = values if self.sorted.type.rank > 1 else reshape(values, (lanes, self.values.type.size))
+        ordered, values = with_batch_axis(batch_size, operands, batched)
+        rows = values if self.sorted.type.rank > 1 else reshape(values, (batch_size, self.values.type.size))
         return reshape(SearchSorted(ordered, rows, self.right).result, values.type.shape)

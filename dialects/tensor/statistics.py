@@ -130,7 +130,7 @@ class _Norm(Composite):
         shape = [d if a in axes else 1 for a, d in enumerate(x.type.shape)]
         return cast(reshape(parameter, shape), x.type.dtype)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
         """Lanes of weights multiply what the norm of x alone is: then it is taken apart."""
         return None if any(batched[1:]) else again(self, operands, axes=tuple(a + 1 for a in self.attrs["axes"]))
 

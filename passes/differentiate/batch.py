@@ -1,10 +1,10 @@
-"""differentiate, batch: a function of one lane as a function of many, by one walk that names no operation on tensors.
+"""differentiate, batch: vmap, which makes of a function one with a batch axis.
 
-    f(x, w) -> y          f_vmap(xs, w) -> ys, where xs and ys have an axis of lanes before their own
+    f(x, w) -> y          f_vmap(xs, w) -> ys, where xs and ys have a batch axis before their own
 
-What depends on no batched argument stays as it is, once for all lanes. Functions are memoised by (callee, batched
-arguments, number of lanes where that is known), and calls inside become calls of batched functions.
-batch_operations.py has the rules of operations, batch_control.py those of loops and conditions.
+Values that depend on no batched argument stay unbatched. Functions are memoised by (callee, batched arguments, batch
+size where that is a number), and calls inside become calls of batched functions. batch_operations.py applies the
+batching rules of operations, batch_control.py batches loops and conditions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from mlc.dialects import func
 from mlc.dialects.autodiff.attributes import RECOMPUTE, is_custom
-from mlc.dialects.autodiff.vmap import Vmap, check
+from mlc.dialects.autodiff.batch import Vmap, check
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to
@@ -33,20 +33,20 @@ from mlc.passes.differentiate.batch_operations import (
 )
 
 Lanes = dict[BatchRequest, BatchedFunction]
-"""The functions that were batched, by what asked for them."""
+"""The batched functions, by request."""
 
 
 # -- expansion --------------------------------------------------------------------------------------------------------
 def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
     """Replace one operation by a call of the batched function."""
     check(op, function)
-    lanes = op.lanes if isinstance(op.lanes, int) else None
-    batched = batch(module, BatchRequest(op.callee, op.batched, lanes), made, op.loc)
+    batch_size = op.batch_size if isinstance(op.batch_size, int) else None
+    batched = batch(module, BatchRequest(op.callee, op.batched, batch_size), made, op.loc)
     with before(op, op.loc.through(PASS_NAME)):
         results = list(func.call(batched.function, op.args))
         for j, (result, is_batched) in enumerate(zip(op.results, batched.results)):
             if j in op.common and is_batched:
-                raise UserError(f"result {j} of @{op.callee} differs from lane to lane, but is asked for once",
+                raise UserError(f"result {j} of @{op.callee} differs between batch elements, but is asked for once",
                                 code="MLC0139", loc=op.loc, hint="give it an axis in out_axes")
             if j not in op.common and not is_batched:
                 results[j] = broadcast_to(results[j], result.type.shape)
@@ -54,9 +54,9 @@ def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
 
 
 def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> BatchedFunction:
-    """The function that `request` asks for, and before it those that calls inside ask for; `made` is the memo.
+    """The function for `request`; those for calls inside are made first. `made` is the memo.
 
-    Walks wait while what they call is batched: calls are nested, Python's are not.
+    The generator of a caller waits while its callee is batched: nested calls need no recursion.
     """
     table = {f.sym_name: f for f in func.functions(module)}
     names = {str(op.attrs.get("sym_name")) for op in module.body.block}
@@ -81,7 +81,7 @@ def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> Bat
 
 
 def _unwind(walks: Sequence[Walk], error: BaseException) -> None:
-    """Let walks leave the places where they insert, the last first."""
+    """Close the generators, the last first, so that each leaves its insertion point."""
     for walk in reversed(walks):
         try:
             walk.throw(error)
@@ -102,19 +102,20 @@ def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchReque
     if len(function.body.blocks) != 1:
         raise UserError(f"@{function.sym_name} has branches between blocks, which cannot be batched", code="MLC0137",
                         loc=function.loc, notes=(_asked(asked),))
-    source = function.clone()                    # in which composites are taken apart
+    source = function.clone()                    # in which composites are decomposed
     assert isinstance(source, Func)
-    lanes: Dim = request.lanes if request.lanes is not None else sym(
-        func.free_name("lanes", func.size_names(function)))
-    live: list[Type] = [TensorType((lanes,), i1)] if request.masked else []
-    types = [batched_type(a.type, lanes, asked) if i in request.batched else a.type for i, a in enumerate(source.args)]
-    out = func.function("", [*live, *types], ["live"] * len(live) + [a.name for a in source.args], private=True)
+    batch_size: Dim = request.batch_size if request.batch_size is not None else sym(
+        func.free_name("batch", func.size_names(function)))
+    active: list[Type] = [TensorType((batch_size,), i1)] if request.predicated else []
+    types = [batched_type(a.type, batch_size, asked) if i in request.batched else a.type
+             for i, a in enumerate(source.args)]
+    out = func.function("", [*active, *types], ["active"] * len(active) + [a.name for a in source.args], private=True)
     out.loc = function.loc.through(PASS_NAME)
-    scope = Scope(out.args[0] if request.masked else None)
-    for i, (arg, new) in enumerate(zip(source.args, out.args[len(live):])):
+    scope = Scope(out.args[0] if request.predicated else None)
+    for i, (arg, new) in enumerate(zip(source.args, out.args[len(active):])):
         scope.bind(arg, new, i in request.batched)
     with at_end(out.block):
-        returned = yield from Batcher(lanes, asked, table).block(source.block, scope)
+        returned = yield from Batcher(batch_size, asked, table).block(source.block, scope)
         with located(source.block.terminator.loc.through(PASS_NAME)):
             func.Return(tuple(v for v, _ in returned))
     module = function.parent
@@ -127,7 +128,7 @@ def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchReque
     module.insert(out, function.next)
     flags = tuple(is_batched for _, is_batched in returned)
     if is_custom(function):
-        yield from bring_rules(function, out, request, lanes, flags, table)
+        yield from bring_rules(function, out, request, batch_size, flags, table)
         out.update_type()
         flags = (True,) * len(flags)
     return BatchedFunction(out, flags)

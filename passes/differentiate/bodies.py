@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mlc.dialects import func, scf
 from mlc.dialects.autodiff.attributes import has_cotangent
-from mlc.dialects.autodiff.predicated import Masked
+from mlc.dialects.autodiff.predication import Predicated
 from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, Type
 
-CONTROL = (scf.For, scf.If, scf.While, Masked)
+CONTROL = (scf.For, scf.If, scf.While, Predicated)
 
 
 def is_control(op: Op) -> bool:
@@ -36,7 +36,7 @@ def outline(module: Op, name: str) -> None:
             if any(has_cotangent(r.type) for r in op.results):
                 for block in bodies(_simple(op)):
                     if not _is_call(block):
-                        if isinstance(op, Masked):
+                        if isinstance(op, Predicated):
                             _tell_sizes(function, op)
                         made = _outlined(function, block)
                         table[made.sym_name] = made
@@ -146,7 +146,7 @@ def _outlined(around: Func, block: Block) -> Func:
     return made
 
 
-def _tell_sizes(around: Func, op: Masked) -> None:
+def _tell_sizes(around: Func, op: Predicated) -> None:
     """Give a body that sees nothing from outside the arguments that tell it the sizes it uses."""
     for name in _untold(around, list(op.block), op.block.args):
         if any(name in told(v.type) for v in op.block.args):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from mlc.dialects import func
 from mlc.dialects.autodiff.attributes import CUSTOM, has_cotangent
+from mlc.dialects.autodiff.batch import Vmap
 from mlc.dialects.autodiff.operations import Derivative, Grad, Jvp, check
-from mlc.dialects.autodiff.vmap import Vmap
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import before

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from mlc.dialects import func, scf
 from mlc.dialects.autodiff.attributes import CUSTOM_VJP, has_cotangent, is_custom
-from mlc.dialects.autodiff.predicated import Masked, masked
-from mlc.dialects.autodiff.predicated import Yield as MaskedYield
+from mlc.dialects.autodiff.predication import Predicated, predicated
+from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
@@ -106,7 +106,7 @@ def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRe
 
 def _body_requests(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRequest]:
     """The request for each body; a loop-carried value is active if any iteration makes it so."""
-    if isinstance(op, Masked):
+    if isinstance(op, Predicated):
         call = bodies.body_call(op.block)
         wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
         return [JvpRequest(call.callee, wrt)]
@@ -252,8 +252,8 @@ class _Forward:
         made = [self.made[p] if p.wrt else None for p in requests]
         if isinstance(op, scf.If):
             return self.branches(op, requests, made)
-        if isinstance(op, Masked):
-            return self.masked(op, requests[0], made[0])
+        if isinstance(op, Predicated):
+            return self.predicated(op, requests[0], made[0])
         assert isinstance(op, scf.For | scf.While)
         return self.loop(op, requests[0], made[0])
 
@@ -300,19 +300,19 @@ class _Forward:
             out = bodies.while_of(op, start, lambda values: turn([], values)).results
         return list(out[:count]), dict(zip(carried, out[count:]))
 
-    def masked(self, op: Masked, request: JvpRequest, function: JvpFunction | None
+    def predicated(self, op: Predicated, request: JvpRequest, function: JvpFunction | None
                ) -> tuple[list[Value], dict[int, Value]]:
         call, args, count = bodies.body_call(op.block), list(op.args), op.carried
         of = sorted({*(function.of if function is not None else ()), *(i for i in request.wrt if i < count)})
         start = [self.tangent(args[j]) for j in of]
         outside = [i for i in request.wrt if i not in of]
-        new = masked(op.p, [*args[:count], *start], [*args[count:], *(self.tangent(args[i]) for i in outside)])
+        new = predicated(op.p, [*args[:count], *start], [*args[count:], *(self.tangent(args[i]) for i in outside)])
         own = list(new.block.args)
         primals = [*own[:count], *own[count + len(of): len(args) + len(of)]]
         tangents = dict(zip(of, own[count:])) | dict(zip(outside, own[len(args) + len(of):]))
         with at_end(new.block, builder.loc):
             results, found = self.called(call, primals, request, function, tangents)
-            MaskedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
+            PredicatedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
         return list(new.results[:count]), dict(zip(of, new.results[count:]))
 
 

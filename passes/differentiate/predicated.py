@@ -1,7 +1,7 @@
 """differentiate, predicated: predicated regions as ordinary operations.
 
-It stands until all derivatives are taken, because the derivative of a lane that keeps its value has to be 0 and not 0
-times what the body makes of it, which may be infinite: a derivative selects after the body's own.
+They are kept until all derivatives are taken: where an element keeps its value, the derivative has to be 0, and not 0
+times that of the body, which may be infinite. So the derivative is selected after that of the body.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from mlc.dialects import func, tensor
 from mlc.dialects.autodiff.attributes import RECOMPUTE
-from mlc.dialects.autodiff.predicated import Masked
+from mlc.dialects.autodiff.predication import Predicated
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
-from mlc.dialects.tensor.base import is_splat, lanes_at, reshape, select, zeros
+from mlc.dialects.tensor.base import batch_axis_at, is_splat, reshape, select, zeros
 from mlc.dialects.tensor.index import row_of
 from mlc.dialects.tensor.shape import transpose
 from mlc.ir.core import Op, Symbol, Value, before
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 # -- into ordinary operations -----------------------------------------------------------------------------------------
 def inline_masks(module: Module) -> None:
-    """Replace every `autodiff.masked` of a module by its body and selections."""
+    """Replace every `autodiff.predicated` of a module by its body and selections."""
     done: dict[Symbol, Func] = {}
     for function in func.callees_first(module):
-        for op in reversed(list(function.inside(Masked))):       # those inside others first
+        for op in reversed(list(function.inside(Predicated))):       # those inside others first
             _inline(op, done)
         done[function.sym_name] = function
 
 
-def _inline(op: Masked, functions: Mapping[Symbol, Func]) -> None:
+def _inline(op: Predicated, functions: Mapping[Symbol, Func]) -> None:
     made = op.block.terminator
     for arg, value in zip(op.block.args, op.args):
         arg.replace_by(value)
@@ -56,9 +56,9 @@ def _inline(op: Masked, functions: Mapping[Symbol, Func]) -> None:
 
 
 def _open_calls(p: Value, ops: Sequence[Op], functions: Mapping[Symbol, Func]) -> None:
-    """Put the bodies of functions in place of calls that take what is repeated for each lane.
+    """Put the bodies of functions in place of calls whose arguments are broadcast along the batch.
 
-    Where it is used, it is known to be repeated, and need not be made.
+    Their uses can then read the operand of the broadcast.
     """
     work = [call for op in ops for call in op.walk() if isinstance(call, func.Call)]
     while work:
@@ -79,14 +79,14 @@ def _open_calls(p: Value, ops: Sequence[Op], functions: Mapping[Symbol, Func]) -
 
 
 def _is_repeated(p: Value, v: Value) -> bool:
-    """Whether a value is that of all lanes, made one of each."""
+    """Whether a value is broadcast along the batch axes."""
     op = v.op
     return isinstance(op, tensor.BroadcastTo) and op.x.type.rank <= v.type.rank - p.type.rank and (
         v.type.shape[: p.type.rank] == p.type.shape)
 
 
 def _selected(p: Value, old: Value, new: Value) -> Value:
-    """select(p, new, old); of an update of `old` at places that lanes share, what is put there is selected."""
+    """select(p, new, old); of an update of `old` at the same place for all elements, the update is selected."""
     put = new.op
     if new is old:
         return old
@@ -98,15 +98,15 @@ def _selected(p: Value, old: Value, new: Value) -> Value:
 
 
 def beside(p: Value, x: Value) -> Value:
-    """A predicate of lanes with axes of size 1, so that it broadcasts with values of the lanes like x."""
+    """The predicate with axes of size 1 added, so that it broadcasts with x."""
     return reshape(p, (*p.type.shape, *[1] * (x.type.rank - p.type.rank)))
 
 
-# -- cotangents of what lanes share ---------------------------------------------------------------------------------
+# -- cotangents of values that the batch shares ------------------------------------------------------------------------
 def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
-    """Make reduce_sum(select(p, x, 0)) over the lanes of products where x is one, or a sum of them; so of a scatter.
+    """Rewrite reduce_sum(select(p, x, 0)) over the batch where x is a product, a scatter, or a sum of them.
 
-    That is the cotangent of weights that lanes share: x has a matrix or table for each lane, which then nobody needs.
+    That is the cotangent of a shared weight: x has a matrix or table per batch element, which is then not materialised.
     """
     parts, work, found = list[Value](), [x], False
     with before(total):
@@ -125,26 +125,26 @@ def _sum_up(p: Value, x: Value, total: tensor.ReduceSum) -> None:
 
 
 def _product(p: Value, x: Value) -> Value | None:
-    """The sum over lanes of a product, turned or not, that has one for each of them."""
-    count, turned = p.type.rank, x.op
-    if isinstance(turned, tensor.Transpose) and list(turned.perm[:count]) == list(range(count)):
-        inner = _product(p, turned.x)
-        return None if inner is None else transpose(inner, [q - count for q in turned.perm[count:]])
-    if not isinstance(turned, tensor.DotGeneral) or len(turned.batch) < count or len(x.uses) > 1:
+    """The sum over the batch of a batched product, transposed or not."""
+    count, op = p.type.rank, x.op
+    if isinstance(op, tensor.Transpose) and list(op.perm[:count]) == list(range(count)):
+        inner = _product(p, op.x)
+        return None if inner is None else transpose(inner, [q - count for q in op.perm[count:]])
+    if not isinstance(op, tensor.DotGeneral) or len(op.batch) < count or len(x.uses) > 1:
         return None
-    of_lanes = turned.batch[:count]
+    batch_axes = op.batch[:count]
     sides = []
-    for side, operand in enumerate(turned.operands):
-        axes = [pair[side] for pair in of_lanes]
+    for side, operand in enumerate(op.operands):
+        axes = [pair[side] for pair in batch_axes]
         if axes != sorted(axes):
             return None
         shape = [d if a in axes else 1 for a, d in enumerate(operand.type.shape)]
         sides.append(select(reshape(p, shape), operand, zeros(operand)))
-    return tensor.DotGeneral(sides[0], sides[1], turned.batch[count:], (*of_lanes, *turned.contract)).result
+    return tensor.DotGeneral(sides[0], sides[1], op.batch[count:], (*batch_axes, *op.contract)).result
 
 
 def _scattered(p: Value, x: Value) -> Value | None:
-    """The sum over lanes of what each adds to zeros: added to the same zeros."""
+    """The sum over the batch of batched scatters into zeros: one scatter into zeros."""
     op = x.op
     if not isinstance(op, tensor.ScatterAlong) or op.kind != "add" or not is_splat(op.x, 0.0) or p.type.rank > 1:
         return None
@@ -154,4 +154,4 @@ def _scattered(p: Value, x: Value) -> Value | None:
         return None
     updates = select(beside(p, op.updates), op.updates, zeros(op.updates))
     zero = tensor.Full(0.0, x.type.shape[1:], x.type.dtype).result
-    return tensor.Scatter(zero, row, lanes_at(updates, axis), axis, "add").result
+    return tensor.Scatter(zero, row, batch_axis_at(updates, axis), axis, "add").result

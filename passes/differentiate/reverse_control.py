@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from mlc.dialects import arith, func, scf, tensor
 from mlc.dialects.autodiff.attributes import RECOMPUTE, has_cotangent
-from mlc.dialects.autodiff.predicated import Masked, drop_unused, masked
-from mlc.dialects.autodiff.predicated import Yield as MaskedYield
+from mlc.dialects.autodiff.predication import Predicated, drop_unused, predicated
+from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
 from mlc.dialects.tensor.control import BindSize, as_index, for_loop, from_index, from_scalar, turns_of
@@ -86,7 +86,7 @@ def _passages(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Pas
                     if has_cotangent(r.type) and r in activity.active and r in activity.useful)
     if isinstance(op, scf.If):
         return [_through_branch(call, call.args, activity, table, results) for call in map(body_call, bodies(op))]
-    if isinstance(op, Masked):
+    if isinstance(op, Predicated):
         return [_through_branch(body_call(op.block), op.args, activity, table, results)]
     assert isinstance(op, scf.For | scf.While)
     return [_through_loop(op, activity, table)]
@@ -137,8 +137,8 @@ def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions],
     pairs = [made[p.request] if p.request is not None else None for p in passages]
     if isinstance(op, scf.If):
         return _if(op, passages, pairs)
-    if isinstance(op, Masked):
-        return _masked(op, passages[0], pairs[0])
+    if isinstance(op, Predicated):
+        return _predicated(op, passages[0], pairs[0])
     assert isinstance(op, scf.For | scf.While)
     if pairs[0] is None:
         copy = op.insert_clone({})
@@ -193,7 +193,7 @@ def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | 
     return new.results, rule
 
 
-def _masked(op: Masked, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
+def _predicated(op: Predicated, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
     """Nothing is saved: the arguments are there, and backward runs the body again under the predicate."""
     p, args, carried = op.p, list(op.args), op.carried
     results = op.insert_clone({}).results
@@ -205,11 +205,11 @@ def _masked(op: Masked, passage: Passage, pair: VjpFunctions | None) -> tuple[Se
         if pair is None:
             return list(kept)
         zero = [zeros(args[i]) for i in passage.captured]
-        new = masked(p, zero, [*given.values(), *args])
+        new = predicated(p, zero, [*given.values(), *args])
         own = new.block.args[len(zero):]
         with at_end(new.block, builder.loc):
             known = [*own[len(given):], *func.splice(pair.forward, own[len(given):])]
-            MaskedYield(tuple(func.splice(pair.backward, [*own[: len(given)], *(known[q] for q in pair.saved)])))
+            PredicatedYield(tuple(func.splice(pair.backward, [*own[: len(given)], *(known[q] for q in pair.saved)])))
         drop_unused(new)
         return [*kept, *zip([args[i] for i in passage.captured], new.results)]
 

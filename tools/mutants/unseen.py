@@ -64,11 +64,11 @@ FAULTS: tuple[Fault, ...] = (
                'return Cumulative(x, "add", self.axis, True).result', rule="tensor.cumulative", ops="cumulative"),
 
     # -- transforms -----------------------------------------------------------------------------------------------
-    # vmap of a loop whose number of turns differs from lane to lane: the shorter ones turn once more
+    # vmap of a loop whose trip count differs between batch elements: the shorter ones run once more
     transform("passes/differentiate/batch_control.py",
-              'counts = self.live(compare("lt", number, count), scope)',
-              'counts = self.live(compare("le", number, count), scope)'),
-    # the gradient of such a loop: cotangents pass by a turn that a lane has taken, as well as through it
+              'counts = self.active(compare("lt", number, count), scope)',
+              'counts = self.active(compare("le", number, count), scope)'),
+    # the gradient of such a loop: cotangents pass by an iteration that an element has run, as well as through it
     transform("passes/differentiate/reverse_control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
               "kept = [(args[j], ct)"),
 

@@ -1,9 +1,10 @@
-"""autodiff, predicated: a region whose results are taken where a predicate holds.
+"""autodiff, predication: a region whose results are taken where a predicate holds.
 
-    %r = autodiff.masked %p (%x, %v) carried 1 : (tensor<Lxi1>, tensor<Lx3xf32>, tensor<Lx3xf32>) -> tensor<Lx3xf32> {
-    ^bb0(%a: tensor<Lx3xf32>, %b: tensor<Lx3xf32>):
-      %0 = tensor.div %a, %b : tensor<Lx3xf32>
-      autodiff.yield %0 : tensor<Lx3xf32>
+    %r = autodiff.predicated %p (%x, %v) carried 1 : (tensor<Bxi1>, tensor<Bx3xf32>, tensor<Bx3xf32>)
+      -> tensor<Bx3xf32> {
+    ^bb0(%a: tensor<Bx3xf32>, %b: tensor<Bx3xf32>):
+      %0 = tensor.div %a, %b : tensor<Bx3xf32>
+      autodiff.yield %0 : tensor<Bx3xf32>
     }
 """
 
@@ -24,22 +25,22 @@ if TYPE_CHECKING:
 
 
 class Yield(Op, name="autodiff.yield", terminator=True, pure=False):
-    """Hand values to the operation around."""
+    """Terminates the body of autodiff.predicated with its results."""
 
     values: tuple[Value, ...]
     format = "$values attr-dict `:` type($values)"
 
     def verify_op(self) -> None:
         parent = self.parent_op
-        if not isinstance(parent, Masked) or [v.type for v in self.values] != [r.type for r in parent.results]:
-            self.fail("ends the body of an autodiff.masked, with values of its result types", code="MLC0136")
+        if not isinstance(parent, Predicated) or [v.type for v in self.values] != [r.type for r in parent.results]:
+            self.fail("ends the body of an autodiff.predicated, with values of its result types", code="MLC0136")
 
 
-class Masked(Op, name="autodiff.masked", pure=False, effects_inside=True, isolated=True):
-    """results = select(p, body(args), carries), the carries being the first `carried` args
+class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True, isolated=True):
+    """results = select(p, body(args), init), where init are the first `carried` args
 
-    The shape of p is that of the first axes of each carry and of each float argument: all that has a derivative belongs
-    to one lane. The body computes every lane.
+    The first axes of each carried value and of each float argument have the shape of p: whatever has a derivative
+    belongs to one batch element. The body computes all batch elements.
     """
 
     p: Value
@@ -96,17 +97,17 @@ class Masked(Op, name="autodiff.masked", pure=False, effects_inside=True, isolat
         if len(inputs) == 1:
             inputs = inputs * len(refs)
         operands = parser.resolve_all(refs, inputs)
-        return parser.build(Masked, operands, attrs, results, [parser.region()])
+        return parser.build(Predicated, operands, attrs, results, [parser.region()])
 
 
-def masked(p: Value, carries: Sequence[Value], others: Sequence[Value] = ()) -> Masked:
+def predicated(p: Value, carries: Sequence[Value], others: Sequence[Value] = ()) -> Predicated:
     """An operation whose body takes its arguments and is empty; end it with Yield."""
     args = (*carries, *others)
-    return Masked(p, args, len(carries), Region(Block([v.type for v in args])))
+    return Predicated(p, args, len(carries), Region(Block([v.type for v in args])))
 
 
-def drop_unused(op: Masked) -> None:
-    """Take away the arguments that the body does not use, but for the carries."""
+def drop_unused(op: Predicated) -> None:
+    """Remove the arguments that the body does not use, except carried ones."""
     unused = [i for i, arg in enumerate(op.block.args) if i >= op.carried and not arg.uses]
     op.set_operands([op.p, *(v for i, v in enumerate(op.args) if i not in unused)])
     op.block.erase_args(unused)

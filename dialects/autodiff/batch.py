@@ -1,4 +1,4 @@
-"""autodiff, vmap: a function applied to each element of batched arguments, by the function's name."""
+"""autodiff, batch: a function applied to each element of batched arguments, by the function's name."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
-    """results[l] = callee(args), in which those that `batched` lists stand for their elements [l], for l < lanes
+    """results[i] = callee(args), with element [i] of those that `batched` lists, for i < batch_size
 
-    Of the results that `common` lists, no axis is made: they depend on nothing batched.
+    The results that `common` lists have no batch axis: they depend on no batched argument.
 
-        %y = autodiff.vmap @f(%x, %w) batched [0] lanes "B" : (tensor<Bx4xf32>, tensor<4xf32>) -> tensor<Bxf32>
+        %y = autodiff.vmap @f(%x, %w) batched [0] size "B" : (tensor<Bx4xf32>, tensor<4xf32>) -> tensor<Bxf32>
     """
 
     callee: Symbol
     args: tuple[Value, ...]
     batched: tuple[int, ...]
-    lanes: Dim
+    batch_size: Dim
     types: tuple[ResultType, ...]
     common: tuple[int, ...] = ()
 
@@ -42,10 +42,10 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
             check(self, function)
 
     def interpret(self, frame: Frame) -> list[Any]:
-        """One lane after the other, stacked."""
+        """One batch element after the other, stacked."""
         args, call = frame.all(self.args), frame.interpreter.call
-        found = [call(self.callee, [x[lane] if i in self.batched else x for i, x in enumerate(args)])
-                 for lane in range(frame.size(self.lanes))]
+        found = [call(self.callee, [x[element] if i in self.batched else x for i, x in enumerate(args)])
+                 for element in range(frame.size(self.batch_size))]
         common = found[:1]
         if self.common and not found:            # no batched argument makes a difference to them
             common = [call(self.callee, [np.zeros(x.shape[1:], x.dtype) if i in self.batched else x
@@ -54,9 +54,9 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
             r.type.dtype)).reshape(frame.shape(r.type.shape)) for j, r in enumerate(self.results)]
 
     def print_form(self, p: Printer) -> None:
-        lanes = str(self.lanes) if isinstance(self.lanes, int) else quote(str(self.lanes))
-        extra = p.attr_dict(self, ("callee", "batched", "lanes", *(() if self.common else ("common",))))
-        p.append(f" @{self.callee}({p.values(self.args)}) batched {list(self.batched)} lanes {lanes}"
+        batch_size = str(self.batch_size) if isinstance(self.batch_size, int) else quote(str(self.batch_size))
+        extra = p.attr_dict(self, ("callee", "batched", "batch_size", *(() if self.common else ("common",))))
+        p.append(f" @{self.callee}({p.values(self.args)}) batched {list(self.batched)} size {batch_size}"
                  f"{' ' + extra if extra else ''} : {p.functional_type(self)}")
 
     @staticmethod
@@ -66,8 +66,8 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
         refs = parser.list_of(parser.operand, ")")
         parser.expect("batched")
         attrs["batched"] = parser.attribute()
-        parser.expect("lanes")
-        attrs["lanes"] = parser.attribute() if parser.token.kind == "string" else parser.integer()
+        parser.expect("size")
+        attrs["batch_size"] = parser.attribute() if parser.token.kind == "string" else parser.integer()
         attrs |= parser.attr_dict() if parser.at("{") else {}
         parser.expect(":")
         inputs, results = parser.functional_type()
@@ -75,41 +75,43 @@ class Vmap(Op, name="autodiff.vmap", pure=False, effects_of_callee=True):
         return parser.build(Vmap, operands, attrs, results)
 
 
-def vmap(function: Func, args: Sequence[Value], batched: Sequence[int], lanes: Dim,
+def vmap(function: Func, args: Sequence[Value], batched: Sequence[int], batch_size: Dim,
          common: Sequence[int] = ()) -> Sequence[Value]:
     """The results of `function` for each element of the arguments `batched`, stacked but for those of `common`."""
-    inputs = [lane_type(v.type) if i in batched else v.type for i, v in enumerate(args)]
-    types = [t if j in common else stacked_type(t, lanes) for j, t in enumerate(func.result_types(function, inputs))]
-    return Vmap(function.sym_name, tuple(args), tuple(batched), lanes, tuple(types), tuple(common)).results
+    inputs = [element_type(v.type) if i in batched else v.type for i, v in enumerate(args)]
+    returned = func.result_types(function, inputs)
+    types = [t if j in common else stacked_type(t, batch_size) for j, t in enumerate(returned)]
+    return Vmap(function.sym_name, tuple(args), tuple(batched), batch_size, tuple(types), tuple(common)).results
 
 
-def lane_type(type: TensorType) -> TensorType:
+def element_type(type: TensorType) -> TensorType:
     return type.with_shape(type.shape[1:])
 
 
-def stacked_type(type: Type, lanes: Dim) -> Type:
-    return type.with_shape((lanes, *type.shape)) if isinstance(type, TensorType) else type
+def stacked_type(type: Type, batch_size: Dim) -> Type:
+    return type.with_shape((batch_size, *type.shape)) if isinstance(type, TensorType) else type
 
 
 def check(op: Vmap, function: Func) -> None:
-    """Raise IRError where operands or results do not fit the function and the number of lanes."""
+    """Raise IRError where operands or results do not fit the function and the batch size."""
     count = len(op.args)
     if not op.batched or not all(0 <= i < count for i in op.batched) or list(op.batched) != sorted(set(op.batched)):
         op.fail(f"batched = {list(op.batched)} are no arguments of @{op.callee} in ascending order, which has {count}",
                 code="MLC0138")
     for i in op.batched:
         type = op.args[i].type
-        if not isinstance(type, TensorType) or type.rank == 0 or type.shape[0] != op.lanes:
-            op.fail(f"argument {i} is {type}, which has no first axis of {op.lanes} lanes", code="MLC0138")
+        if not isinstance(type, TensorType) or type.rank == 0 or type.shape[0] != op.batch_size:
+            op.fail(f"argument {i} is {type}, whose first axis does not have the batch size {op.batch_size}",
+                    code="MLC0138")
     try:
-        returned = func.result_types(function, [lane_type(v.type) if i in op.batched else v.type
+        returned = func.result_types(function, [element_type(v.type) if i in op.batched else v.type
                                                 for i, v in enumerate(op.args)])
     except IRError as error:
         raise IRError(f"{op.name} @{op.callee}: {error.message}", code="MLC0120", loc=op.loc) from None
     for j, t in enumerate(returned):
         if not isinstance(t, TensorType):
             op.fail(f"result {j} of @{op.callee} is {t}, not a tensor", code="MLC0138")
-    expected = tuple(t if j in op.common else stacked_type(t, op.lanes) for j, t in enumerate(returned))
+    expected = tuple(t if j in op.common else stacked_type(t, op.batch_size) for j, t in enumerate(returned))
     if tuple(r.type for r in op.results) != expected:
         op.fail(f"the results are ({', '.join(map(str, expected))}), not "
                 f"({', '.join(str(r.type) for r in op.results)})", code="MLC0138")
