@@ -50,8 +50,8 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for such arguments.
 
     Arguments and results of f do not count: they are there anyway. Arguments may be specifications; with symbols in
-    them, the answer is a size. A `while`, and a `for` whose number of turns only the data tell, leave what they start
-    from: the backward pass runs them again.
+    them, the answer is a size. A `while`, and a `for` of a data-dependent trip count, save their initial
+    values: the backward pass replays them.
     """
     arguments = Arguments(*tree.flatten((args, {})))
     arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]

@@ -53,7 +53,7 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
         return self.body.block
 
     @property
-    def carries(self) -> Sequence[Value]:
+    def init(self) -> Sequence[Value]:
         return self.operands[1: self.carried + 1]
 
     def infer(self) -> tuple[Type, ...]:
@@ -67,7 +67,7 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
             if bound and (not isinstance(v.type, TensorType) or v.type.shape[: p.rank] != p.shape):
                 self.fail(f"argument {i} is {v.type}, whose first axes are not those of the predicate, {p}",
                           code="MLC0136")
-        return tuple(v.type for v in self.carries)
+        return tuple(v.type for v in self.init)
 
     def verify_op(self) -> None:
         if [a.type for a in self.block.args] != [v.type for v in self.args]:
@@ -100,10 +100,10 @@ class Predicated(Op, name="autodiff.predicated", pure=False, effects_inside=True
         return parser.build(Predicated, operands, attrs, results, [parser.region()])
 
 
-def predicated(p: Value, carries: Sequence[Value], others: Sequence[Value] = ()) -> Predicated:
+def predicated(p: Value, init: Sequence[Value], others: Sequence[Value] = ()) -> Predicated:
     """An operation whose body takes its arguments and is empty; end it with Yield."""
-    args = (*carries, *others)
-    return Predicated(p, args, len(carries), Region(Block([v.type for v in args])))
+    args = (*init, *others)
+    return Predicated(p, args, len(init), Region(Block([v.type for v in args])))
 
 
 def drop_unused(op: Predicated) -> None:

@@ -1,6 +1,6 @@
 """tensor, control: loops and conditions on tensors are those of scf; here are the ways between tensors and scalars.
 
-Counters, bounds and conditions are scalars (`index`, `i1`), what loops carry are tensors. The builders at the end
+Counters, bounds and conditions are scalars (`index`, `i1`), loop-carried values are tensors. The builders at the end
 write the regions, so a decomposition reads
 
     for_loop(0, n, [x], lambda i, x: [dynamic_update(x, from_index(i), ...)])
@@ -196,8 +196,8 @@ def from_scalar(x: Value) -> Value:
     return FromScalar(x, scalar_dtype(x.type)).result
 
 
-def turns_of(loop: scf.For) -> Dim | None:
-    """How often a loop turns, if that is a number or a size."""
+def trip_count(loop: scf.For) -> Dim | None:
+    """The trip count of a loop, if that is a number or a size."""
     lower, upper, step = (_known(v) for v in (loop.lower, loop.upper, loop.step))
     if lower is None or upper is None or not isinstance(step, int) or step <= 0:
         return None
@@ -220,26 +220,26 @@ def as_condition(x: Value) -> Value:
     return Item(x).result if isinstance(x.type, TensorType) else x
 
 
-def for_loop(lower: Dim | Value, upper: Dim | Value, carries: Sequence[Value],
+def for_loop(lower: Dim | Value, upper: Dim | Value, init: Sequence[Value],
              body: Callable[..., Sequence[Value]], step: Dim | Value = 1) -> Sequence[Value]:
-    """x = carries; for i in range(lower, upper, step): x = body(i, *x); the last x. `i` is an index."""
+    """x = init; for i in range(lower, upper, step): x = body(i, *x); the last x. `i` is an index."""
     lower, upper, step = as_index(lower), as_index(upper), as_index(step)
-    loop = scf.loop(lower, upper, step, carries)
+    loop = scf.loop(lower, upper, step, init)
     with at_end(loop.block, builder.loc):
         scf.Yield(tuple(body(loop.counter, *loop.carried)))
     return loop.results
 
 
 def while_loop(condition: Callable[..., Value], body: Callable[..., Sequence[Value]],
-               carries: Sequence[Value]) -> Sequence[Value]:
-    """x = carries; while condition(*x): x = body(*x); the last x"""
-    types = [v.type for v in carries]
+               init: Sequence[Value]) -> Sequence[Value]:
+    """x = init; while condition(*x): x = body(*x); the last x"""
+    types = [v.type for v in init]
     before, after = Block(types), Block(types)
     with at_end(before, builder.loc):
         scf.Condition(as_condition(condition(*before.args)), tuple(before.args))
     with at_end(after, builder.loc):
         scf.Yield(tuple(body(*after.args)))
-    return scf.While(tuple(carries), Region(before), Region(after), tuple(types)).results
+    return scf.While(tuple(init), Region(before), Region(after), tuple(types)).results
 
 
 def cond(condition: Value, then: Callable[[], Sequence[Value]],

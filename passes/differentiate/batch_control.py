@@ -87,9 +87,9 @@ class Batcher(Walker):
             high = arith.MaxSI(high, low).result
         loop = scf.loop(low, high, step, self.typed(scope.get(op.init), [True] * len(op.init)))
 
-        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
+        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
             inner.bind(op.counter, others[0], not together)
-            enter(op.carried, carries, [True] * len(carries), inner)
+            enter(op.carried, init, [True] * len(init), inner)
             return (yield from self.block(op.block, inner))
 
         with at_end(loop.block):
@@ -181,14 +181,14 @@ class Batcher(Walker):
         enter(op.before.block.args, inits, all_batched(inits), scope)
         ends = yield from self.block(op.before.block, scope)
         going, *values = self.typed(ends, [True] * len(ends))
-        carries = [self.active(going, scope), *values]
-        types = [v.type for v in carries]
+        init = [self.active(going, scope), *values]
+        types = [v.type for v in init]
         before, after = Block(types), Block(types)
         with at_end(before):
             scf.Condition(as_condition(tensor.ReduceAny(before.args[0], (0,)).result), tuple(before.args))
 
-        def fill(inner: Scope, carries: Sequence[Value], _: Sequence[Value]) -> Walk:
-            enter(op.after.block.args, carries[1:], all_batched(carries[1:]), inner)
+        def fill(inner: Scope, init: Sequence[Value], _: Sequence[Value]) -> Walk:
+            enter(op.after.block.args, init[1:], all_batched(init[1:]), inner)
             ends = yield from self.block(op.after.block, inner)
             for arg, (value, is_batched) in zip(op.before.block.args, ends):
                 inner.bind(arg, value, is_batched)
@@ -197,7 +197,7 @@ class Batcher(Walker):
         with at_end(after):
             scf.Yield(tuple((yield from self.under(after.args[0], after.args, [], [op.after.block, op.before.block],
                                                    scope, fill))))
-        made = scf.While(tuple(carries), Region(before), Region(after), tuple(types))
+        made = scf.While(tuple(init), Region(before), Region(after), tuple(types))
         enter(op.results, made.results[1:], all_batched(op.results), scope)
 
     # -- predicated regions -------------------------------------------------------------------------------------------
@@ -208,28 +208,28 @@ class Batcher(Walker):
         own = [is_batched or i < op.carried or has_float(v) for i, (v, is_batched) in enumerate(args)]
         values = self.typed(args, own)
 
-        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
-            enter(op.block.args, [*carries, *others], own, inner)
+        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
+            enter(op.block.args, [*init, *others], own, inner)
             return (yield from self.block(op.block, inner))
 
         results = yield from self.under(holds, values[: op.carried], values[op.carried:], [op.block], scope, fill)
         enter(op.results, results, [True] * len(results), scope)
 
-    def under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+    def under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
               scope: Scope, fill: Fill, guarded: bool = False) -> Walk:
-        """The results of `fill` on `sources` where p holds, else the carries; `guarded` where p may hold nowhere."""
+        """The results of `fill` on `sources` where p holds, else `init`; `guarded` where p may hold nowhere."""
         guarded = guarded and any(may_fail(op) for block in sources for op in block)
         if not guarded:
-            return (yield from self._under(p, carries, others, sources, scope, fill))
+            return (yield from self._under(p, init, others, sources, scope, fill))
         blocks = Block(), Block()
         with at_end(blocks[0]):
-            scf.Yield(tuple((yield from self._under(p, carries, others, sources, scope, fill))))
+            scf.Yield(tuple((yield from self._under(p, init, others, sources, scope, fill))))
         with at_end(blocks[1]):
-            scf.Yield(tuple(carries))
+            scf.Yield(tuple(init))
         condition = as_condition(tensor.ReduceAny(p, tuple(range(p.type.rank))).result)
-        return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in carries)).results
+        return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in init)).results
 
-    def _under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+    def _under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
                scope: Scope, fill: Fill) -> Walk:
         used = outside(sources)
         made_inside = [v for v in used if is_source(v)]
@@ -237,8 +237,8 @@ class Batcher(Walker):
         flags = [is_batched or has_float(v) for v, is_batched in scope.get(passed)]
         values = self.typed(scope.get(passed), flags)
         active = tensor.ReduceAny(p, tuple(range(1, p.type.rank))).result if p.type.rank > 1 else p
-        op = predicated(p, carries, [active, *others, *values])
-        count, args = len(carries), op.block.args
+        op = predicated(p, init, [active, *others, *values])
+        count, args = len(init), op.block.args
         inner = Scope(args[count])
         enter(passed, args[count + 1 + len(others):], flags, inner)
         with at_end(op.block):

@@ -286,7 +286,7 @@ class _Forward:
         start = [*op.init, *(self.tangent(op.init[k]) for k in carried)]
         outside = list(call.args[lead + count:])
 
-        def turn(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
+        def step(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
             own = {lead + k: v for k, v in zip(carried, values[count:])}
             results, found = self.called(call, [*counter, *values[:count], *outside], request, function, own)
             return [*results, *(found[k] if k in found else full(0.0, results[k].type) for k in carried)]
@@ -294,10 +294,10 @@ class _Forward:
         if isinstance(op, scf.For):
             loop = scf.loop(op.lower, op.upper, op.step, start)
             with at_end(loop.block, builder.loc):
-                scf.Yield(tuple(turn([loop.counter], loop.carried)))
+                scf.Yield(tuple(step([loop.counter], loop.carried)))
             out = loop.results
         else:
-            out = bodies.while_of(op, start, lambda values: turn([], values)).results
+            out = bodies.while_of(op, start, lambda values: step([], values)).results
         return list(out[:count]), dict(zip(carried, out[count:]))
 
     def predicated(self, op: Predicated, request: JvpRequest, function: JvpFunction | None

@@ -46,8 +46,8 @@ def _inline(op: Predicated, functions: Mapping[Symbol, Func]) -> None:
     yielded = list(made.operands)
     made.erase()
     with before(op):
-        results = [_selected(op.p, old, new) for old, new in zip(op.carries, yielded)]
-    for old, new, result in zip(op.carries, yielded, op.results):
+        results = [_selected(op.p, old, new) for old, new in zip(op.init, yielded)]
+    for old, new, result in zip(op.init, yielded, op.results):
         if is_splat(old, 0.0):
             for user in result.users:
                 if isinstance(user, tensor.ReduceSum) and user.axes == tuple(range(op.p.type.rank)):

@@ -135,7 +135,7 @@ def _recomputing(function: Func, pair: VjpFunctions) -> VjpFunctions:
         func.Return(tuple(pair.call_backward(primals, results, cotangents)))
     module = function.parent
     assert module is not None
-    out.sym_name = func.free_symbol(module, f"{function.sym_name}_again")
+    out.sym_name = func.free_symbol(module, f"{function.sym_name}_recompute")
     out.update_type()
     module.insert(out, pair.backward.next)
     return VjpFunctions(pair.request, function, out, tuple(range(len(function.args))))
@@ -334,34 +334,34 @@ def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op,
         position.setdefault(value, i)
     saved: list[int] = []
     for value, uses in captured.items():
-        told = named(value.type, bounds)
+        bound = named(value.type, bounds)
         kept = value
         if value not in position:
             with before(returned, returned.loc.through(PASS_NAME)):
-                kept = to_bounds(value, bounds) if told else value
+                kept = to_bounds(value, bounds) if bound else value
             position[value] = len(forward.args) + len(results)
             results.append(kept)
         saved.append(position[value])
-        again: Value = backward.block.add_arg(kept.type, value.name)
-        if told:
-            binders = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in told]
+        loaded: Value = backward.block.add_arg(kept.type, value.name)
+        if bound:
+            binders = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in bound]
             with after(binders[-1], returned.loc.through(PASS_NAME)):
-                again = first_of(again, value.type.shape)
+                loaded = first_of(loaded, value.type.shape)
         for op, i in uses:
-            op.set_operand(i, again)
+            op.set_operand(i, loaded)
     returned.set_operands(results)
     return (*saved, *_size_arguments(forward, backward))
 
 
 def _size_arguments(forward: Func, backward: Func) -> list[int]:
     """Pass to backward the arguments of forward that bind the size symbols it uses and no argument of its own binds."""
-    told = {name for a in backward.args for name in bodies.told(a.type)} | bounds_in(backward).keys()
-    missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in told}
+    bound = {name for a in backward.args for name in bodies.bound_sizes(a.type)} | bounds_in(backward).keys()
+    missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in bound}
     saved: list[int] = []
     for i, arg in enumerate(forward.args):
-        if any(name in missing for name in bodies.told(arg.type)):
+        if any(name in missing for name in bodies.bound_sizes(arg.type)):
             saved.append(i)
             backward.block.add_arg(arg.type, arg.name)
-            for name in bodies.told(arg.type):
+            for name in bodies.bound_sizes(arg.type):
                 missing.pop(name, None)
     return saved

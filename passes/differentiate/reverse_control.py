@@ -27,7 +27,7 @@ from mlc.dialects.autodiff.predication import Predicated, drop_unused, predicate
 from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
-from mlc.dialects.tensor.control import BindSize, as_index, for_loop, from_index, from_scalar, turns_of
+from mlc.dialects.tensor.control import BindSize, as_index, for_loop, from_index, from_scalar, trip_count
 from mlc.dialects.tensor.source import size as size_tensor
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
@@ -65,7 +65,7 @@ class Passage:
     """
 
     call: func.Call
-    lead: int                                    # arguments before the carried values: the counter of a `for`
+    lead: int                                    # arguments before the loop-carried values: the counter of a `for`
     carried: tuple[int, ...]
     captured: tuple[int, ...]
     results: tuple[int, ...]
@@ -143,9 +143,9 @@ def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions],
     if pairs[0] is None:
         copy = op.insert_clone({})
         return copy.results, lambda *cts: []
-    turns = _Turns(op, passages[0], pairs[0])
-    count = turns_of(op) if isinstance(op, scf.For) else None
-    return _taped(op, turns, count) if count is not None else _repeated(op, turns, function)
+    iteration = _Iteration(op, passages[0], pairs[0])
+    count = trip_count(op) if isinstance(op, scf.For) else None
+    return _taped(op, iteration, count) if count is not None else _repeated(op, iteration, function)
 
 
 # -- if ---------------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | 
 
 
 def _predicated(op: Predicated, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
-    """Nothing is saved: the arguments are there, and backward runs the body again under the predicate."""
+    """Nothing is saved besides the arguments: backward recomputes the body under the predicate."""
     p, args, carried = op.p, list(op.args), op.carried
     results = op.insert_clone({}).results
     types = [r.type for r in results]
@@ -249,10 +249,10 @@ def as_scalar(v: Value, type: Type) -> Value:
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
-class _Turns:
-    """One turn of a loop, forward and backward, as both ways of keeping tapes need it.
+class _Iteration:
+    """One iteration of a loop, forward and backward, for both placements of the tapes.
 
-    taped   positions, in (arguments, results of the forward function), of what each turn saves
+    taped   positions, in (arguments, results of the forward function), of what each iteration saves
     """
 
     def __init__(self, op: scf.For | scf.While, passage: Passage, pair: VjpFunctions) -> None:
@@ -277,7 +277,7 @@ class _Turns:
 
     def forward(self, row: Value, counter: Sequence[Value], carried: Sequence[Value], captured: Sequence[Value],
                 tapes: Sequence[Value]) -> list[Value]:
-        """The carried values after a turn, and the tapes."""
+        """The loop-carried values after an iteration, and the tapes."""
         args = [*counter, *carried, *captured]
         results = func.splice(self.pair.forward, args)
         known = [*args, *results]
@@ -286,7 +286,7 @@ class _Turns:
 
     def backward(self, row: Value, counter: Sequence[Value], captured: Sequence[Value], tapes: Sequence[Value],
                  cotangents: Sequence[Value]) -> list[Value]:
-        """The cotangents of the carried values before a turn, and of the captured ones, to which the turn adds."""
+        """The cotangents of the loop-carried values before an iteration, and those of captured ones, accumulated."""
         saved = {p: as_scalar(read(tape, row, self.tape_type(p)), self.known[p].type)
                  for tape, p in zip(tapes, self.taped)}
         outside = dict(enumerate(captured, self.lead + self.count)) | dict(enumerate(counter))
@@ -299,7 +299,7 @@ class _Turns:
         return self.args[self.lead + self.count:]
 
     def targets(self, op: scf.For | scf.While) -> list[Value]:
-        """The values that get cotangents: those the loop starts from, then captured ones."""
+        """The values that get cotangents: initial values of the loop, then captured ones."""
         return [*(op.init[k] for k in self.passage.carried), *(self.args[i] for i in self.passage.captured)]
 
 
@@ -316,41 +316,41 @@ def read(tape: Value, row: Value, type: TensorType) -> Value:
     return reshape(tensor.DynamicSlice(tape, starts, (1, *type.shape)).result, type.shape)
 
 
-def _counter(lower: Value, step: Value, turn: Value) -> Value:
-    """The counter of a loop in one turn: lower + turn * step"""
-    return arith.AddI(lower, arith.MulI(turn, step).result).result
+def _counter(lower: Value, step: Value, number: Value) -> Value:
+    """The counter of a loop in one iteration: lower + number * step"""
+    return arith.AddI(lower, arith.MulI(number, step).result).result
 
 
-def _taped(op: scf.For | scf.While, turns: _Turns, count: Dim) -> tuple[Sequence[Value], Rule]:
-    """A loop of a known number of turns. A tape of a symbolic length has a row more, for no turns to be possible."""
+def _taped(op: scf.For | scf.While, iteration: _Iteration, count: Dim) -> tuple[Sequence[Value], Rule]:
+    """A loop of known trip count. Tapes of symbolic length have one more row, since the trip count may be 0."""
     assert isinstance(op, scf.For)
     rows = max(1, count) if isinstance(count, int) else count + 1
-    captured = turns.captured()
+    captured = iteration.captured()
 
-    def turn(i: Value, *carried: Value) -> list[Value]:
-        return turns.forward(from_index(i), [_counter(op.lower, op.step, i)], carried[: turns.count], captured,
-                             carried[turns.count:])
+    def body(i: Value, *carried: Value) -> list[Value]:
+        return iteration.forward(from_index(i), [_counter(op.lower, op.step, i)], carried[: iteration.count], captured,
+                             carried[iteration.count:])
 
     lower, step = op.lower, op.step
-    results = for_loop(0, count, [*op.init, *turns.tapes(rows)], turn)
-    tapes = results[turns.count:]
-    targets = turns.targets(op)
-    types = [op.results[j].type for j in turns.passage.results]
+    results = for_loop(0, count, [*op.init, *iteration.tapes(rows)], body)
+    tapes = results[iteration.count:]
+    targets = iteration.targets(op)
+    types = [op.results[j].type for j in iteration.passage.results]
 
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         def back(i: Value, *cotangents: Value) -> list[Value]:
             last = arith.SubI(as_index(count), arith.constant(1, index)).result
             k = arith.SubI(last, i).result
-            return turns.backward(from_index(k), [_counter(lower, step, k)], captured, tapes, cotangents)
-        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+            return iteration.backward(from_index(k), [_counter(lower, step, k)], captured, tapes, cotangents)
+        given = [_or_zeros(cts[j], t) for j, t in zip(iteration.passage.results, types)]
         start = [*given, *(zeros(v) for v in targets[len(given):])]
         return list(zip(targets, for_loop(0, count, start, back)))
 
     return results, rule
 
 
-def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[Sequence[Value], Rule]:
-    """A loop of which only the data tell how often it turns: counted here, run again by backward."""
+def _repeated(op: scf.For | scf.While, iteration: _Iteration, function: Func) -> tuple[Sequence[Value], Rule]:
+    """A loop of data-dependent trip count: counted here, replayed by backward."""
     start: list[Value] = []
     if isinstance(op, scf.For):
         new: Op = op.insert_clone({})
@@ -359,18 +359,18 @@ def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[S
         start = [as_tensor(op.lower), as_tensor(op.step)]
     else:
         results, count = _counted(op)
-    targets = turns.targets(op)
-    init, captured = list(op.init), turns.captured()
-    types = [op.results[j].type for j in turns.passage.results]
-    unwinding = _unwinding(function, op, turns, [*start, *init, *captured], len(start))
+    targets = iteration.targets(op)
+    init, captured = list(op.init), iteration.captured()
+    types = [op.results[j].type for j in iteration.passage.results]
+    replay = _replay(function, op, iteration, [*start, *init, *captured], len(start))
 
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
-        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+        given = [_or_zeros(cts[j], t) for j, t in zip(iteration.passage.results, types)]
         backward = builder.block.parent_op if builder.block is not None else None
         assert backward is not None and function.parent_op is not None
         taken = func.size_names(backward) | func.size_names(function.parent_op)
-        bound = BindSize(count, sizes.sym(func.free_name("turns", taken))).result
-        return list(zip(targets, func.call(unwinding, [bound, count, *start, *init, *captured, *given])))
+        bound = BindSize(count, sizes.sym(func.free_name("trips", taken))).result
+        return list(zip(targets, func.call(replay, [bound, count, *start, *init, *captured, *given])))
 
     return results, rule
 
@@ -383,32 +383,32 @@ def _count(op: scf.For) -> Value:
 
 
 def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
-    """The results of a loop that also counts its turns, and their number."""
-    def turn(values: Sequence[Value]) -> list[Value]:
+    """The results of a loop that also counts its iterations, and their number."""
+    def body(values: Sequence[Value]) -> list[Value]:
         mapping: dict[Value, Value] = dict(zip(op.after.block.args, values))
         return [*body_call(op.after.block).insert_clone(mapping).results, values[-1] + size_tensor(1, i64)]
 
-    found = while_of(op, [*op.init, size_tensor(0, i64)], turn).results
+    found = while_of(op, [*op.init, size_tensor(0, i64)], body).results
     return found, found[-1]
 
 
-def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: Sequence[Value], lead: int) -> Func:
-    """A function that runs the loop again and then in reverse.
+def _replay(function: Func, op: scf.For | scf.While, iteration: _Iteration, values: Sequence[Value], lead: int) -> Func:
+    """A function that replays the loop and then runs it in reverse.
 
     Its arguments are what binds the trip count, the trip count, lower bound and step of a `for`, the initial values,
     captured values and cotangents.
     """
     types = [v.type for v in values]
-    given = [op.results[j].type for j in turns.passage.results]
+    given = [op.results[j].type for j in iteration.passage.results]
     module = function.parent_op
     assert module is not None
-    rows = sizes.sym(func.free_name("turns", func.size_names(module)))
+    rows = sizes.sym(func.free_name("trips", func.size_names(module)))
     made = func.function("", [TensorType((rows, 0), i1), TensorType((), i64), *types, *given], private=True)
     made.loc = op.loc.through(PASS_NAME)
-    made.attrs[RECOMPUTE] = True                         # its tapes are as long as only it knows
+    made.attrs[RECOMPUTE] = True                         # the length of its tapes is known in it alone
     n, rest = made.args[1], list(made.args[2:])
     start, rest = rest[:lead], rest[lead:]
-    init, rest = rest[: turns.count], rest[turns.count:]
+    init, rest = rest[: iteration.count], rest[iteration.count:]
     captured, cotangents = rest[: len(rest) - len(given)], rest[len(rest) - len(given):]
     with at_end(made.block, made.loc):
         count = as_index(n)
@@ -417,20 +417,21 @@ def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: S
         def counter(i: Value) -> list[Value]:
             return [_counter(bounds[0], bounds[1], i)] if bounds else []
 
-        def turn(i: Value, *carried: Value) -> list[Value]:
-            return turns.forward(from_index(i), counter(i), carried[: turns.count], captured, carried[turns.count:])
+        def body(i: Value, *carried: Value) -> list[Value]:
+            return iteration.forward(from_index(i), counter(i), carried[: iteration.count], captured,
+                                     carried[iteration.count:])
 
         def back(i: Value, *found: Value) -> list[Value]:
             k = arith.SubI(arith.SubI(count, arith.constant(1, index)).result, i).result
-            return turns.backward(from_index(k), counter(k), captured, tapes, found)
+            return iteration.backward(from_index(k), counter(k), captured, tapes, found)
 
-        tapes = for_loop(0, count, [*init, *turns.tapes(rows + 1)], turn)[turns.count:]
-        offset = turns.lead + turns.count
-        zero = [zeros(captured[i - offset]) for i in turns.passage.captured]
+        tapes = for_loop(0, count, [*init, *iteration.tapes(rows + 1)], body)[iteration.count:]
+        offset = iteration.lead + iteration.count
+        zero = [zeros(captured[i - offset]) for i in iteration.passage.captured]
         func.Return(tuple(for_loop(0, count, [*cotangents, *zero], back)))
     made.update_type()
     block = function.parent
     assert block is not None
-    made.sym_name = func.free_symbol(block, f"{turns.passage.call.callee}_unwound")
+    made.sym_name = func.free_symbol(block, f"{iteration.passage.call.callee}_replay")
     block.insert(made, function.next)
     return made

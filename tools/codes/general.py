@@ -157,7 +157,7 @@ example mlir:
     }
 fix: put the axes of the predicate first.
 
-MLC0137 Something cannot be batched: recursion, branches between blocks, or a size that would differ from lane to lane.
+MLC0137 Something cannot be batched: recursion, branches between blocks, or a size that differs between batch elements.
 example mlir grad:
     func.func @g(%x: tensor<f32>) -> tensor<f32> {
       %y = func.call @g(%x) : (tensor<f32>) -> tensor<f32>
