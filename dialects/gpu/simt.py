@@ -21,7 +21,7 @@ from mlc.ir.interp import Frame
 from mlc.ir.types import MemRefType, Type, VectorType, to_numpy
 
 if TYPE_CHECKING:
-    from mlc.dialects.gpu.module import Launch
+    from mlc.dialects.gpu.launch import Launch
 
 Array = np.ndarray[Any, Any]
 WARP, MOST_THREADS, TOGETHER = 32, 1024, 1 << 14
