@@ -18,7 +18,7 @@ import numpy as np
 
 from mlc.dialects.builtin import Module
 from mlc.frontend import tree
-from mlc.frontend.counts import first_elements
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, Held, common_device, device_of
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_held, wrap
@@ -75,7 +75,7 @@ class Kernel:
             if kind == "result":
                 leaves.append(wrap(results[x]))
             elif kind == "first":
-                leaves.append(wrap(first_elements(results, *x)))
+                leaves.append(wrap(unpad(results, *x)))
             elif kind == "input":
                 leaves.append(given[x] if type(given[x]) is Tensor else wrap(arrays[x].copy()))
             else:
@@ -283,7 +283,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
     number = {r.value: i for i, r in enumerate(results)}
     outputs = [("value", x) if not isinstance(x, Tracer) else
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
-    outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+    outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
     return Kernel(Compiler.compile(trace.module, call.device) if results else None, structure, outputs)
 

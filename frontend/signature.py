@@ -14,7 +14,7 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.carries import Undefined
-from mlc.frontend.counts import first_elements
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
@@ -192,7 +192,7 @@ class Recorded:
         for kind, x in self.outputs:
             if kind != "value":
                 out = make(Tensor)
-                out._array = results[x] if kind == "result" else first_elements(results, *x)
+                out._array = results[x] if kind == "result" else unpad(results, *x)
                 leaves.append(out)
             else:
                 leaves.append(x)
@@ -251,7 +251,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
                 trace.finish(results, True)
-                outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+                outputs = [("first", (x, trace.unpadding[x]))
+                           if kind == "result" and x in trace.unpadding else (kind, x)
                            for kind, x in outputs]
         except Error as error:
             raise as_user_error(error, "result", out, loc) from None

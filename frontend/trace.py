@@ -21,7 +21,7 @@ from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.counts import Counts, Cuts, again, refuse
+from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse, unpadded
 from mlc.frontend.devices import CPU, Held
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
@@ -231,9 +231,9 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
         self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
-        self.counts = Counts(self)                         # the sizes that only data tell
+        self.data_dependent = DataDependentSizes(self)
         self.named: set[str] = set()                       # of the outermost: the names of all of them
-        self.cuts: dict[int, Cuts] = {}
+        self.unpadding: dict[int, Unpadding] = {}
         self.leaving: list[str] = []
         self.emitted = 0                                   # of the outermost: how many operations have been recorded
         self.left = math.inf                               # of the outermost: how many operations may still be recorded
@@ -309,9 +309,9 @@ class Trace:
         """UserError where a size that only data tell is told in a loop or branch that is over."""
         for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
             around: Trace | None = self
-            while around is not None and name not in around.counts.bindings:
+            while around is not None and name not in around.data_dependent.bindings:
                 around = around.parent
-            home = around.counts.bindings[name].parent if around is not None else None
+            home = around.data_dependent.bindings[name].parent if around is not None else None
             if around is None or home not in (around.block, *around.regions):
                 raise UserError(f"a {what} is used outside of the loop, branch or function that binds its "
                                 f"data-dependent size {name}", code="MLC0600", loc=user_loc(),
@@ -354,11 +354,11 @@ class Trace:
     def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
         """What the function returns in place of values of sizes that only its data tell, and beside them."""
         if not pads:
-            refuse(values, self.counts, str(self.function.sym_name), user_loc())
+            refuse(values, self.data_dependent, str(self.function.sym_name), user_loc())
         if self.parent is None:
-            padded, self.cuts = self.counts.cut(values)
+            padded, self.unpadding = self.data_dependent.results(values)
             return padded
-        padded, numbers = self.counts.padded(values)
+        padded, numbers = self.data_dependent.padded(values)
         self.leaving = list(numbers)
         return [*padded, *numbers.values()]
 
@@ -371,7 +371,7 @@ class Trace:
         if self.root.refused is not None:
             raise self.root.refused
         values = [self.local(r) for r in results]
-        if self.counts.bindings:
+        if self.data_dependent.bindings:
             values = self._leave(values, pads)
         func.Return(tuple(values))
         if self.parent is not None:
@@ -402,7 +402,7 @@ class Trace:
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
-            for name, binding in around.counts.bindings.items():
+            for name, binding in around.data_dependent.bindings.items():
                 if name in used and name not in told:
                     self._captured(binding.result, around)
                     told.add(name)
@@ -506,7 +506,7 @@ def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) 
     """What a call of a function recorded as `inner`, with `pads`, has returned: `values`, as many as `traced` tells."""
     outer, count = current(), len(traced)
     numbers = dict(zip(inner.leaving, values[count:]))
-    found = again(outer.counts, inner.counts, numbers, values[:count], [t.shape for t in traced])
+    found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])
     return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
 
 

@@ -26,7 +26,7 @@ from mlc.backends.target import host
 from mlc.code import place_named
 from mlc.compiled import Compiled, Variant, compiled_function
 from mlc.frontend import tree
-from mlc.frontend.counts import first_elements
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, CUDA, Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
@@ -413,7 +413,7 @@ class Loaded:
             self.weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
             leaves.append(x if kind == "value" else wrap(results[x] if kind == "result" else
-                                                         first_elements(results, *x)))
+                                                         unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
     def _move(self, where: str) -> None:
