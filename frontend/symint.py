@@ -20,15 +20,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.refusals import refused
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
-
-
-class Refusal:
-    """Who is told of what is refused: set by frontend/trace.py."""
-
-    note: Callable[[UserError], UserError] = staticmethod(lambda error: error)
 
 
 @contextmanager
@@ -37,7 +32,7 @@ def asked() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        raise Refusal.note(error) from None
+        raise refused(error) from None
 
 
 class SymInt(Size):
@@ -129,7 +124,7 @@ class SymInt(Size):
         return text
 
     def _unknown(self, what: str) -> NoReturn:
-        raise Refusal.note(UserError(
+        raise refused(UserError(
             f"{what} the size {plain(self)} is known only when the compiled function runs", code="MLC0408",
             loc=user_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors"))
 
@@ -173,7 +168,7 @@ def _may_hold(x: Any) -> bool:
     return isinstance(x, SymInt) or type(x) in (tuple, list, slice)
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _unanswered(name: str) -> Callable[..., Any]:
     def operator(self: SymInt, *others: Any) -> Any:
         if not all(isinstance(x, Number | Decimal) for x in others):
             return NotImplemented                          # of a tensor, say, that knows what to do
@@ -183,7 +178,7 @@ def _refused(name: str) -> Callable[..., Any]:
 
 for _name in ("truediv", "rtruediv", "lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil",
               "floor", "rdivmod", "rpow", "rlshift", "rrshift", "rand", "ror", "rxor"):
-    setattr(SymInt, f"__{_name}__", _refused(_name))       # what int has besides
+    setattr(SymInt, f"__{_name}__", _unanswered(_name))       # what int has besides
 
 
 def _computed(compute: Callable[[Size, Any], Any], x: SymInt, y: Any) -> Any:

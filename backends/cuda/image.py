@@ -87,6 +87,11 @@ def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], b
     precision  of products of matrices, as users ask for it
     """
     pipeline.lower(module, "low", machine="gpu", products=target.products(precision))
+    return image_of(module, target, assemble)
+
+
+def image_of(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]) -> DeviceImage:
+    """The image of a module that has been lowered: kernels, and the functions that launch them."""
     body = module.regions[0].block
     data: dict[str, Array] = {}
     for op in body:
