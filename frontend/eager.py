@@ -225,7 +225,7 @@ def _find(call: Call) -> Kernel:
     if kernel is None and pattern not in _kernels:
         try:
             kernel = _build(call, shapes)
-        except Error:
+        except UserError:                                  # it needs the numbers, or refuses these, too
             kernel = None
         _kernels[pattern] = kernel
     if kernel is None:

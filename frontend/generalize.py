@@ -51,7 +51,7 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:
                 raise
-            found = [name for name in live if name in error.symbols] or live
+            found = [name for name in live if name in symbols_of(error, live)] or live
             _join(found, numbers, means)
             notes.append(note_of(error, "; so there is " + ", ".join(f"{name} = {means[name]}" for name in found)))
 
@@ -69,6 +69,15 @@ def programs_errors() -> Iterator[None]:
             raise
         raise UserError(f"{type(error).__name__}: {error}", code="MLC0686", loc=loc,
                         hint="the code is for one size then; see Compiled.report") from error
+
+
+def symbols_of(error: UserError, known: Sequence[str]) -> frozenset[str]:
+    """Which of the `known` symbols an error is about: those it was raised with, or where that says none, those that
+    its message names."""
+    if error.symbols:
+        return error.symbols
+    words = "".join(c if c.isalnum() or c == "_" else " " for c in error.message).split()
+    return frozenset(known).intersection(words)
 
 
 def note_of(error: UserError, more: str = "") -> Note:

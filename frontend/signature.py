@@ -244,7 +244,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                                         hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
-                                        "function runs", code="MLC0408", loc=loc,
+                                        "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
                                         hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
                     else:
                         outputs.append(("value", x))

@@ -31,7 +31,7 @@ from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_held
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
-from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
+from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, from_numpy
@@ -524,7 +524,7 @@ def describe(x: Any) -> str:
 def _element(array: Array) -> str:
     try:
         return str(from_numpy(array.dtype))
-    except Error:
+    except IRError:
         return str(array.dtype)
 
 
@@ -549,8 +549,11 @@ def _shown(parameters: Iterable[inspect.Parameter]) -> str:
     return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"
 
 
-def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> UserError:
-    """An error of an operation as the user's: at their line, saying where each operand comes from."""
+def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> Error:
+    """An error of an operation as the user's: at their line, saying where each operand comes from. A defect stays one.
+    """
+    if isinstance(error, InternalError | BackendError):
+        return error
     if isinstance(error, UserError):
         if not error.loc.file:
             error.loc = loc
@@ -562,7 +565,7 @@ def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) ->
     message = error.message.split(": ", 1)[-1] if error.message.startswith("tensor.") else error.message
     kind = UserTypeError if isinstance(error, IRError) and error.code in ("MLC0109", "MLC0110") else UserError
     return kind(f"{name}: {message}", code=error.code, loc=loc, notes=_operand_notes(operands) or error.notes,
-                hint=error.hint)
+                hint=error.hint, symbols=error.symbols)
 
 
 def _operand_notes(operands: Sequence[Any]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
 from mlc.frontend.devices import Held
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import Tensor, wrap
@@ -69,7 +69,11 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
     with eager.watched(watch), eager.compiled_by(lambda module, where: Meaning(module)):
         try:
             out.result = f(*own, **named)
+        except UserError as error:
+            out.error = error
         except Exception as error:
+            if programs_line(error) is None and not isinstance(error, AttributeError):
+                raise                                      # a defect of this package
             out.error = error
     out.buffers = buffers_of((own, named))
     return out

@@ -31,6 +31,7 @@ from mlc.backends.extension.weights import Weights, inside
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target, host
 from mlc.frontend import tree
+from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec
 from mlc.frontend.tensor import Array, Tensor
@@ -180,7 +181,7 @@ def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
     names = compiled.signature.names[len(compiled.signature.bound):]
     try:
         known = inspect.signature(compiled.signature.f, eval_str=True).parameters
-    except Exception as error:                               # an annotation that does not evaluate
+    except (NameError, SyntaxError, *FAILURES) as error:     # an annotation that does not evaluate
         raise UserError(f"the annotations of {compiled.signature.name} cannot be evaluated: {error}", code="MLC0381",
                         loc=user_loc(), hint="give mlc.compile args=[...] in place of them") from None
     specs = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)} | compiled.signature.specs
