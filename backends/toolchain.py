@@ -9,9 +9,9 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
+from mlc.ir.abi import Interface
 
 VENDORS = {"cpu": "mlc.backends.cpu.toolchain", "cuda": "mlc.backends.cuda.toolchain"}
 """By the word before the colon of a device's name: the module that has its `Toolchain`."""

@@ -19,7 +19,6 @@ import numpy as np
 
 from mlc import extension
 from mlc.api import Compiled, compiled_function
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal
@@ -31,6 +30,7 @@ from mlc.frontend.devices import CPU, CUDA, Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
+from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.files import read_starting, write_whole
 from mlc.variant import Variant

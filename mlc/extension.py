@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 
 from mlc.api import Compiled, compiled_function
-from mlc.backends.cpu.abi import Interface, interfaces
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
@@ -35,6 +34,7 @@ from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec
 from mlc.frontend.tensor import Array, Tensor
+from mlc.ir.abi import Interface, interfaces
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
 from mlc.ir.files import at_once, read_starting, write_whole

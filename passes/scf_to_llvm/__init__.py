@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from mlc.dialects import func, llvm, memref
 from mlc.dialects.builtin import Module
+from mlc.ir.abi import is_entry
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
 from mlc.passes.forms import LLVM, LOW
 from mlc.passes.scf_to_llvm import arithmetic, control, memory, parallel, vectors
-from mlc.passes.scf_to_llvm.entry import arena_function, entry, is_entry
+from mlc.passes.scf_to_llvm.entry import arena_function, entry
 from mlc.passes.scf_to_llvm.lowering import NAME, Lowering, pool_constants
 
 RULE_MODULES = (arithmetic, control, memory, parallel, vectors)

@@ -105,7 +105,7 @@ fix: run the pipeline down to the llvm level first; only its dialect is written.
 
 MLC0560 The interface of a compiled function is ill-formed.
 example python:
-    from mlc.backends.cpu.abi import Interface
+    from mlc.ir.abi import Interface
     from mlc.ir.types import FunctionType, f32
     Interface("f", FunctionType((f32,), ()))
 fix: entries take and give tensors; keep `interface`, `symbols` and `aliases` in step when you edit a dump.
