@@ -85,7 +85,7 @@ class Compiled(CompiledFunction):
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 
     def run(self, call: Call) -> Any:
-        """The result of a call: of code that is known, or that is made now."""
+        """The result of a call, of code that is known or that `specialize` has recorded and built now."""
         code = self.cache.find(call) or specialize(self, call, record, self.build)
         if isinstance(code, RunAsPython):
             return self.signature.f(*call.args, **call.keywords)
@@ -106,7 +106,12 @@ class Compiled(CompiledFunction):
 def native_code(module: Module, placement: Placement) -> Any:
     """Loaded code of a module of the tensor level: lowered and compiled, unless equal code is known."""
     toolchain = placement.toolchain()                      # backends/cpu/toolchain.py, backends/cuda/toolchain.py
-    return loaded(module, toolchain, lambda module: toolchain.compile(toolchain.lower(module)))
+
+    def image(module: Module) -> Any:
+        lowered = toolchain.lower(module)
+        return toolchain.compile(lowered)
+
+    return loaded(module, toolchain, image)
 
 
 frontend.use(FrontendCompiler(lambda module, placement: native_code(module, placement)))

@@ -1,4 +1,7 @@
-"""What a compiled function remembers, and what it tells of itself: code, signatures, memory, reports, levels."""
+"""A compiled function without its call: its settings, its code, and the methods that look inside.
+
+Signatures, memory, reports and levels are told here; the call itself is in mlc/api.py.
+"""
 
 from __future__ import annotations
 
