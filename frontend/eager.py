@@ -18,6 +18,7 @@ from mlc.frontend import tree
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.counts import first_elements
 from mlc.frontend.devices import CPU, Held, common_device, device_of
+from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_held, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
@@ -225,7 +226,9 @@ def _find(call: Call) -> Kernel:
     if kernel is None and pattern not in _kernels:
         try:
             kernel = _build(call, shapes)
-        except UserError:                                  # it needs the numbers, or refuses these, too
+        except Error as error:
+            if not asks_for_numbers(error):
+                raise
             kernel = None
         _kernels[pattern] = kernel
     if kernel is None:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from mlc.frontend.location import programs_line, user_loc
 from mlc.ir import sizes
-from mlc.ir.diag import Error, Loc, UserError
+from mlc.ir.diag import Error, IRError, Loc, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
@@ -47,13 +47,21 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
         try:
             with programs_errors():
                 return record(now), now
-        except UserError as error:
+        except Error as error:
+            if not asks_for_numbers(error):
+                raise
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:
                 raise
             found = [name for name in live if name in symbols_of(error, live)] or live
             _join(found, numbers, means)
             notes.append(note_of(error, "; so there is " + ", ".join(f"{name} = {means[name]}" for name in found)))
+
+
+def asks_for_numbers(error: Error) -> bool:
+    """Whether numbers in place of symbols may mend it: a UserError, or that sizes within an operation that a pass has
+    expanded do not fit or are not known. Any other is a defect."""
+    return isinstance(error, UserError) or (isinstance(error, IRError) and error.code == "MLC0115")
 
 
 @contextmanager
@@ -71,7 +79,7 @@ def programs_errors() -> Iterator[None]:
                         hint="the code is for one size then; see Compiled.report") from error
 
 
-def symbols_of(error: UserError, known: Sequence[str]) -> frozenset[str]:
+def symbols_of(error: Error, known: Sequence[str]) -> frozenset[str]:
     """Which of the `known` symbols an error is about: those it was raised with, or where that says none, those that
     its message names."""
     if error.symbols:
@@ -80,7 +88,7 @@ def symbols_of(error: UserError, known: Sequence[str]) -> frozenset[str]:
     return frozenset(known).intersection(words)
 
 
-def note_of(error: UserError, more: str = "") -> Note:
+def note_of(error: Error, more: str = "") -> Note:
     """What a report says of an error that made sizes numbers."""
     return error.loc if error.loc.file else user_loc(), "value", f"{error.message}{more}"
 

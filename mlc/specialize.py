@@ -12,12 +12,12 @@ from mlc.call import Call
 from mlc.checks import Checks
 from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
 from mlc.frontend.devices import CPU
-from mlc.frontend.generalize import Axis, Note, note_of, record_for_sizes
+from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
 from mlc.frontend.script.reach import Reached
 from mlc.frontend.script.report import UNRECORDED, Report
 from mlc.frontend.signature import Recorded
 from mlc.frontend.tensor import Consumed, Tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import Error, UserError
 from mlc.ir.types import TensorType
 from mlc.variant import variant_of
 
@@ -70,7 +70,9 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
             return None
         with call.of_types(types):
             code = build(call, recorded)
-    except UserError as error:                             # of these sizes too, unless it is about their being symbols
+    except Error as error:
+        if not asks_for_numbers(error):
+            raise
         notes.append(note_of(error, "; so the code is for these sizes alone"))
         return None
     general = ForSizes(types, code.entry.interface.conditions if code.entry is not None else (), code)

@@ -201,6 +201,12 @@ def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytes
     assert not f.compiled.reports
 
 
+def test_an_operation_within_another_that_needs_numbers_gets_them() -> None:
+    f = mlc.compile(lambda x: mlc.linalg.pinv(x), dynamic=True)
+    assert f(np.ones((3, 2), np.float32)).shape == (2, 3)
+    assert "whether x_0 rows or x_1 columns are fewer is not known" in f.report()
+
+
 def test_an_error_of_the_program_makes_a_size_a_number() -> None:
     f = mlc.compile(lambda x: x * int.__add__(x.shape[0], 1), dynamic=True)
     assert f(np.ones(2, np.float32)).tolist() == [3, 3]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.backends import image
+from mlc.backends import target as targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.passes import pipeline
 
@@ -22,7 +23,7 @@ class Toolchain:
     kind = "module"
 
     def __init__(self, target: Target | None = None, checked: bool = False) -> None:
-        self.target = target or host()
+        self.target = target or targets.host()
         self.checked = checked
 
     def key(self) -> Sequence[str]:
