@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from mlc.backends.target import Target, host
+from typing import TYPE_CHECKING
+
 from mlc.frontend.location import user_loc
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.ir.printer import to_text
-from mlc.passes import pipeline
+
+if TYPE_CHECKING:
+    from mlc.backends.target import Target
 
 
 class Lowered:
@@ -15,6 +18,8 @@ class Lowered:
 
     def __init__(self, module: Op, level: str, gpu: Target | None = None,
                  precision: str | None = None) -> None:
+        from mlc.backends.target import host
+        from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
                             hint="one of trace, " + ", ".join(pipeline.LEVELS))
