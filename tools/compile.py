@@ -195,10 +195,9 @@ def annotated(function: Any, where: str) -> list[Any]:
     import inspect
 
     import mlc.api as api
-    from mlc.compiled import compiled_function
-    compiled = compiled_function(function)
-    known = compiled.specs if compiled is not None else {}
-    f = function.f if isinstance(function, api.Compiled) else function
+    compiled = api.compiled_function(function)
+    known = compiled.signature.specs if compiled is not None else {}
+    f = function.signature.f if isinstance(function, api.Compiled) else function
     specs, missing = list[Any](), list[str]()
     try:
         parameters = inspect.signature(f, eval_str=True).parameters
