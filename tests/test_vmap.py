@@ -444,6 +444,7 @@ class Twice(tensor.base.TensorOp, name="test.twice"):
 
     x: Value
     y: Value
+    checked_operand = None
 
     def infer(self) -> TensorType:
         return self.tensors()[0]
