@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import absent
+from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
@@ -119,7 +120,6 @@ class Tensor(Methods):
     def size(self, dim: _int | None = None) -> Any:
         if dim is None:
             return self.shape
-        from mlc.frontend.operands import axis
         return self.shape[axis(dim, len(self.shape), scalar=False)]
 
     def numel(self) -> Any:
