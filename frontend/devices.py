@@ -1,13 +1,14 @@
-"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as what mlc/code.py brings there."""
+"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as arrays the compiler put there."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from mlc.frontend.compiler import compiler
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
@@ -42,14 +43,22 @@ Held = np.ndarray[Any, Any] | DeviceArray
 
 
 class Devices:
-    """How arrays come to devices: set by mlc/code.py, which knows the backends."""
+    """How arrays come to devices: the compiler knows."""
 
-    check: Callable[[str], Any]
-    """An error at the user's line if there is no device of this name."""
-    put: Callable[[Array, str], DeviceArray]
-    """A copy of an array of the CPU's memory, on the device of this name."""
-    adopt: Callable[[Any], DeviceArray]
-    """The array of another library's tensor that is on a device, sharing its memory."""
+    @staticmethod
+    def check(where: str) -> None:
+        """Raise an error at the user's line if there is no device of this name."""
+        compiler().check_device(where)
+
+    @staticmethod
+    def put(array: Array, where: str) -> DeviceArray:
+        """A copy of an array of the CPU's memory, on the device of this name."""
+        return compiler().put(array, where)
+
+    @staticmethod
+    def adopt(x: Any) -> DeviceArray:
+        """The array of another library's tensor that is on a device, sharing its memory."""
+        return compiler().adopt(x)
 
 
 def is_device(x: Any) -> bool:

@@ -186,7 +186,7 @@ class Pipeline:
                     if form is not None:
                         form.check(module)
             except Exception as error:
-                self._crashed(number, before, error, ins)
+                raise self._crashed(number, before, error, ins)    # noqa: B904 (it says where from, if that is another)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
             if fired := getattr(counters, "fired", None):
                 ins.rules[f"{number:02d} {step}"] = dict(fired)
@@ -198,19 +198,22 @@ class Pipeline:
             if ins.after is not None:
                 ins.after(step, module)
 
-    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> None:
-        """Leave a file that replays a defect; an error that speaks of the user's input goes on as it is."""
+    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
+        """What to raise in place of an error, and leave a file that replays a defect; an error that speaks of the
+        user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
-            raise error
+            return error
         step = self.steps[number - 1]
         notes = tuple(getattr(error, "__notes__", ()))
         if isinstance(error, IRError) and not ins.verify_each:
             error.notes = (*error.notes, f"pass {step} found it", *notes)
-            raise error
+            return error
         if isinstance(error, MemoryError):
-            raise UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
-                                  hint="put repeated layers into functions or loops, and large constants into "
-                                       "arguments") from error
+            beyond = UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
+                                     hint="put repeated layers into functions or loops, and large constants into "
+                                          "arguments")
+            beyond.__cause__ = error
+            return beyond
         if ins.reproducer is not None:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
@@ -219,7 +222,8 @@ class Pipeline:
         if ins.reproducer is not None:
             wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
-        raise wrapped from error
+        wrapped.__cause__ = error
+        return wrapped
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlc.compiled import Checks, without_fast_paths
+from mlc.checks import Checks
+from mlc.compiled import without_fast_paths
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc

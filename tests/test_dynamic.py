@@ -12,7 +12,11 @@ import pytest
 
 import mlc
 from mlc import nn
-from mlc.ir.diag import UserError
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import InternalError, UserError
+from mlc.ir.passes import Step
+from mlc.ir.printer import to_text
 from mlc.passes import fix_numerics
 
 
@@ -160,6 +164,53 @@ def test_what_is_said_of_a_size_that_is_no_number() -> None:
     for f in (lambda x: x.shape[0], lambda x: float(x.shape[0]), lambda x: x if x.shape[0] else 2 * x):
         with pytest.raises(mlc.UserError, match=r"B.* known only when the compiled function runs"):
             mlc.compile(f, args=[mlc.spec("B")])(rows(3))
+
+
+def test_an_error_says_which_sizes_it_is_about() -> None:
+    for f in (lambda x: x if x.shape[1] > 3 else 2 * x, lambda x: float(x.shape[1]), lambda x: x.shape[1]):
+        with pytest.raises(mlc.UserError) as caught:
+            mlc.compile(f, args=[mlc.spec("B", "T")])(rows(3, 4))
+        assert caught.value.symbols == {"T"}
+
+
+def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Step.apply
+
+    def broken(self: Step, module: Op, *args: Any) -> Any:
+        if self.transform.name == "decompose" and "x_0" in to_text(module):
+            sizes.evaluate(sizes.sym("n"), {})             # KeyError
+        return apply(self, module, *args)
+
+    monkeypatch.setattr(Step, "apply", broken)
+    for dynamic in (None, True):
+        f = mlc.compile(lambda x: mlc.softmax(x * 3, dim=1), dynamic=dynamic, fallback=True)
+        with pytest.raises(InternalError, match="pass decompose failed: KeyError"):
+            for n in (2, 5):
+                f(rows(n, 3))
+        assert len(f.compiled.reports) == (dynamic is None)
+
+
+def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(x: Any) -> Any:
+        return x if x.type.is_static else sizes.evaluate(sizes.sym("n"), {})
+
+    monkeypatch.setattr("mlc.frontend.signature.strengthened", broken)
+    f = mlc.compile(lambda x: x * 2, dynamic=True)
+    with pytest.raises(KeyError, match="n"):
+        f(rows(3))
+    assert not f.compiled.reports
+
+
+def test_an_operation_within_another_that_needs_numbers_gets_them() -> None:
+    f = mlc.compile(lambda x: mlc.linalg.pinv(x), dynamic=True)
+    assert f(np.ones((3, 2), np.float32)).shape == (2, 3)
+    assert "whether x_0 rows or x_1 columns are fewer is not known" in f.report()
+
+
+def test_an_error_of_the_program_makes_a_size_a_number() -> None:
+    f = mlc.compile(lambda x: x * int.__add__(x.shape[0], 1), dynamic=True)
+    assert f(np.ones(2, np.float32)).tolist() == [3, 3]
+    assert "TypeError: descriptor '__add__' requires a 'int' object" in f.report()
 
 
 def test_dynamic_false_makes_code_for_each_size() -> None:

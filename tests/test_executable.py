@@ -14,9 +14,9 @@ import pytest
 import mlc
 from mlc import code
 from mlc.backends import executable
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.target import Target, host
+from mlc.ir import abi
+from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
 from mlc.ir.parser import Parser, parse_module
 from mlc.ir.types import to_numpy

@@ -15,11 +15,11 @@ import pytest
 
 import mlc
 from mlc import artifact, extension, nn
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.extension import container
 from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import Target, host
+from mlc.ir.abi import Interface
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import sym

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.backends.cpu import abi, threads
+from mlc.backends.cpu import threads
 from mlc.backends.cpu.pool import MAX_THREADS
 from mlc.backends.executable import Entry, build
 from mlc.backends.link import link
@@ -25,12 +25,12 @@ from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import host
 from mlc.dialects import scf
+from mlc.ir import abi
 from mlc.ir.diag import UserError, UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, Step, find_pass
 from mlc.passes import pipeline
-from mlc.passes.scf_to_llvm import parallel
 
 COUNTS = (1, 2, 3, 7)
 
@@ -182,10 +182,6 @@ def test_quotas_of_control_groups(tmp_path: Path, limits: dict[str, str], expect
     (tmp_path / "own").write_text("1:cpu:/x\n0::/a/b\n")
     assert threads._quotas(tmp_path / "own", tmp_path / "root") == expected
     assert threads._quotas(tmp_path / "none", tmp_path / "root") == []
-
-
-def test_names_agree() -> None:
-    assert abi.HOOK == parallel.HOOK
 
 
 # -- compiled code ----------------------------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ def versions(target_name: str) -> list[tuple[str, str]]:
     """What there is on this machine."""
     from mlc.backends import cache
     from mlc.backends.cpu import threads
-    from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
     from mlc.backends.target import Target
+    from mlc.ir.abi import ALLOWED_EXTERNALS
     rows = [("mlc", version()), ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
             ("system", f"{platform.system()} {platform.release()} {platform.machine()}")]
     rows += [(name, _version(name)) for name in PACKAGES]

@@ -197,7 +197,7 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         if check:
-            from mlc.compiled import Checks
+            from mlc.checks import Checks
             with checking() as made:
                 runpy.run_path(path, run_name="__main__")
                 if Checks.found is not None:               # and the program has caught it
@@ -229,17 +229,20 @@ def all_code_checked() -> Iterator[None]:
 def checking() -> Iterator[list[CheckedExecutable]]:
     """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
     gives grows meanwhile."""
-    from mlc import code
-    from mlc.compiled import Checks
+    from mlc import api
+    from mlc.checks import Checks
+    from mlc.frontend.devices import CPU
     from mlc.tools.outcome import FAILURES
     made, texts = list[CheckedExecutable](), dict[Any, str]()
-    original = code.executable
+    original = api.native_code
 
-    def executable(module: Any, checked: bool = False) -> Any:
+    def native_code(module: Any, placement: Any) -> Any:
+        if placement.device != CPU:
+            return original(module, placement)
         given = module.clone()
         key_is_sound(given, texts)
         try:
-            native = original(module, checked)
+            native = original(module, placement)
         except UserError:
             raise
         except FAILURES:
@@ -248,13 +251,13 @@ def checking() -> Iterator[list[CheckedExecutable]]:
         made.append(CheckedExecutable(given, native))
         return made[-1]
 
-    code.executable = executable
+    api.native_code = native_code
     saved, Checks.apart = Checks.apart, staticmethod(apart)
     Checks.every_call, Checks.found = True, None
     try:
         yield made
     finally:
-        code.executable = original
+        api.native_code = original
         Checks.apart = saved
         Checks.every_call, Checks.found = False, None
 

@@ -276,22 +276,25 @@ def _run(path: str, folder: Path) -> str:
 @contextmanager
 def capturing(folder: Path) -> Iterator[None]:
     """Within, a file is written for what mlc compiles, before it does, and for the first call, before it is made."""
-    from mlc import code
-    original, count = code.executable, 0
+    from mlc import api
+    from mlc.frontend.devices import CPU
+    original, count = api.native_code, 0
 
-    def executable(module: Any, checked: bool = False) -> Any:
+    def native_code(module: Any, placement: Any) -> Any:
         nonlocal count
+        if placement.device != CPU:
+            return original(module, placement)
         count += 1
         made = _Captured(module.clone(), folder, count)
-        made.native = original(module, checked)
+        made.native = original(module, placement)
         return made
 
-    code.executable = executable
+    api.native_code = native_code
     with changes.chosen(Choice()):                         # code that is kept would have no changes
         try:
             yield
         finally:
-            code.executable = original
+            api.native_code = original
 
 
 class _Captured:

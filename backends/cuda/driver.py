@@ -77,7 +77,7 @@ def _name(cu: Any, status: Any) -> str:
     try:
         name, text = cu.cuGetErrorName(status)[1], cu.cuGetErrorString(status)[1]
         return f"{name.decode()} ({text.decode()})" if name else f"status {int(status)}"
-    except Exception:                                     # no reason to hide the status itself
+    except (AttributeError, TypeError, ValueError):       # an older driver has no name for it, or none that is text
         return getattr(status, "name", f"status {int(status)}")
 
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from mlc.backends import compile_many
 from mlc.backends.combine import combined, exportable, holding, localized
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import HOOK
 from mlc.backends.elf import ObjectFile
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import processor, python, threads
@@ -22,6 +20,8 @@ from mlc.backends.link import link_file, read_objects
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import TRIPLE, Target
 from mlc.backends.units import units
+from mlc.ir import abi
+from mlc.ir.abi import HOOK
 from mlc.ir.core import Op
 
 SYSTEM = frozenset({"syscall", "pthread_create", "getenv"})

@@ -10,9 +10,6 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import (
     Array,
-    broadcast,
-    broadcast_to,
-    broadcasting,
     cast,
     compare,
     full,
@@ -22,10 +19,9 @@ from mlc.dialects.tensor.base import (
     rounded,
     select,
     shape_text,
-    unbroadcast,
     with_batch_axis,
 )
-from mlc.dialects.tensor.composite import Composite, exp, log_softmax, maximum, softmax, widened
+from mlc.dialects.tensor.composite import Composite, log_softmax, softmax, widened
 from mlc.dialects.tensor.index import positions
 from mlc.dialects.tensor.source import Iota, size
 from mlc.ir import sizes
@@ -131,80 +127,3 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
     def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         logits, labels = with_batch_axis(batch_size, operands, batched)
         return CrossEntropy(logits, labels, self.axis + 1, "none").result
-
-
-class _PairLoss(_Loss):
-    """A loss of the elements of x and y, which broadcast."""
-
-    x: Value
-    y: Value
-    reduction: str = "mean"
-    format = "$x `,` $y attr-dict `:` functional-type"
-
-    def infer(self) -> TensorType:
-        types = self.floats()
-        return self.reduced(types[0].with_shape(broadcast(self, types)), self.reduction)
-
-    def define(self, x: Array, y: Array) -> Any:
-        return self.define_reduced(np.asarray(self.single(x, y)), self.reduction)
-
-    def single(self, x: Array, y: Array) -> Any:
-        raise NotImplementedError
-
-    def emit(self, x: Value, y: Value) -> Value:
-        raise NotImplementedError
-
-    def decompose(self) -> Value:
-        losses = self.emit(widened(self.x), widened(self.y))
-        return cast(self.reduce(losses, self.reduction), self.x.type.dtype)
-
-    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return broadcasting(self, batch_size, operands, batched, reduction="none")  # type: ignore[no-any-return]
-
-
-class MseLoss(_PairLoss, name="tensor.mse_loss"):
-    """result[i] = (x[i] - y[i])^2, and the reduction of that
-
-        %r = tensor.mse_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.square(x - y)
-
-    def emit(self, x: Value, y: Value) -> Value:
-        difference = x - y
-        return difference * difference
-
-
-class L1Loss(_PairLoss, name="tensor.l1_loss"):
-    """result[i] = |x[i] - y[i]|, and the reduction of that
-
-        %r = tensor.l1_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.abs(x - y)
-
-    def emit(self, x: Value, y: Value) -> Value:
-        return tensor.Abs(x - y).result
-
-
-class BinaryCrossEntropy(_PairLoss, name="tensor.binary_cross_entropy_with_logits"):
-    """result[i] = log(1 + e^x[i]) - x[i] * y[i], and the reduction of that
-
-        %r = tensor.binary_cross_entropy_with_logits %x, %y : (tensor<Bxf32>, tensor<Bxf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
-
-    def emit(self, x: Value, y: Value) -> Value:
-        return maximum(x, full(0, x)) - x * y + tensor.Log1p(exp(-tensor.Abs(x).result)).result
-
-    def vjp(self, ct: Value) -> list[Value | None]:
-        """dx = sigmoid(x) - y, dy = -x"""
-        x, y = widened(self.x), widened(self.y)
-        difference = tensor.Sigmoid(x).result - y
-        ct = self.spread(cast(ct, x.type.dtype), difference.type.shape, self.reduction)
-        dx, dy = ct * difference, broadcast_to(-(ct * x), difference.type.shape)
-        return [cast(unbroadcast(dx, self.x), self.x.type.dtype), cast(unbroadcast(dy, self.y), self.y.type.dtype)]

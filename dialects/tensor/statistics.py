@@ -169,31 +169,3 @@ class LayerNorm(_Norm, name="tensor.layer_norm"):
         if self.bias is not None:
             out = out + self.lifted(self.bias, x, self.axes)
         return cast(out, self.x.type.dtype)
-
-
-class RmsNorm(_Norm, name="tensor.rms_norm"):
-    """result = x / sqrt(mean(x^2) + eps) * weight, the mean over axes
-
-        %r = tensor.rms_norm %x, %w {axes = [1]} : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
-    """
-
-    x: Value
-    weight: Value | None
-    axes: tuple[int, ...]
-    eps: float = 1e-6
-
-    def infer(self) -> TensorType:
-        x, *parameters = self.floats()
-        return self.check_parameters(x, self.axes, parameters)
-
-    def define(self, x: Array, *parameters: Array) -> Any:
-        out = x / np.sqrt(np.square(x).mean(self.axes, keepdims=True) + self.eps)
-        shape = [d if a in self.axes else 1 for a, d in enumerate(x.shape)]
-        return out * parameters[0].reshape(shape) if parameters else out
-
-    def decompose(self) -> Value:
-        x = widened(self.x)
-        out = x * tensor.Rsqrt(mean_kept(x * x, self.axes) + self.eps).result
-        if self.weight is not None:
-            out = out * self.lifted(self.weight, x, self.axes)
-        return cast(out, self.x.type.dtype)

@@ -31,12 +31,6 @@ func.func @f(%x: tensor<Bxf32>) {
 
 // -----
 func.func @f(%x: tensor<2xi64>) {
-  %0 = tensor.one_hot %x {size = -3, dtype = f32} : (tensor<2xi64>) -> tensor<2x0xf32>  // error: error[MLC0116]: tensor.one_hot: -3 is no size
-  func.return
-}
-
-// -----
-func.func @f(%x: tensor<2xi64>) {
   %0 = tensor.item %x : (tensor<2xi64>) -> i64  // error: error[MLC0115]: tensor.item: x is tensor<2xi64>, not a tensor of one element
   func.return
 }
