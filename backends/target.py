@@ -1,4 +1,4 @@
-"""What machine to generate code for: an LLVM processor name, an exact feature list and a vector width."""
+"""What machine to generate code for: an LLVM processor name, an exact feature list and a machine model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import Cpu, Gpu, Model, x86_64
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 
@@ -36,14 +37,19 @@ class Target:
     triple       LLVM target triple
     cpu          LLVM processor name: chooses the scheduling model, implies features
     features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
-    vector_bits  the widest vector that the code generator should form: 512, 256 or 128
+    machine      the model that schedules are made for
     """
 
     name: str
     triple: str
     cpu: str
     features: tuple[str, ...]
-    vector_bits: int
+    machine: Model
+
+    @property
+    def vector_bits(self) -> int:
+        """The widest vector that the code generator should form."""
+        return self.machine.vector_bits
 
     @property
     def feature_string(self) -> str:
@@ -53,12 +59,7 @@ class Target:
     @property
     def is_gpu(self) -> bool:
         """Whether code for this target is launched on a device of its own."""
-        return self.triple == GPU_TRIPLE
-
-    @property
-    def machine(self) -> str:
-        """Which order of passes leads to it: cpu or gpu."""
-        return "gpu" if self.is_gpu else "cpu"
+        return isinstance(self.machine, Gpu)
 
     @property
     def architecture(self) -> int:
@@ -70,7 +71,7 @@ class Target:
 
         None and "tf32" mean tensor cores where there are such, for 16-bit floats and for float32 too; "ieee" none.
         """
-        if not self.is_gpu or self.architecture < 80:
+        if not isinstance(self.machine, Gpu) or not self.machine.tensor_cores:
             return "fma"
         return {None: "mma", "ieee": "fma", "tf32": "tf32"}[precision]
 
@@ -98,7 +99,7 @@ class Target:
 
 
 def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
-    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)), vector_bits)
+    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)), x86_64(vector_bits))
 
 
 LEVELS = {
@@ -109,12 +110,14 @@ LEVELS = {
     "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _SAPPHIRE_RAPIDS, 512),
                               name="sapphirerapids"),
 }
-ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"), 128)}
-"""Code for these can be made here, and run elsewhere."""
+ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"),
+                         Cpu(vector_bits=128, vector_registers=16))}
+"""Code for these can be made here, and run elsewhere. NEON has 32 registers, of which schedules use 16 until somebody
+has measured that more are faster."""
 GPU_TRIPLE = "nvptx64-nvidia-cuda"
 # The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
 _GPUS = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
-GPUS = {f"cuda:{name}": Target(f"cuda:{name}", GPU_TRIPLE, name, (f"+ptx{version}",), 128)
+GPUS = {f"cuda:{name}": Target(f"cuda:{name}", GPU_TRIPLE, name, (f"+ptx{version}",), Gpu(tensor_cores=name != "sm_75"))
         for name, version in _GPUS.items()}
 TARGET_NAMES = ("host", *LEVELS, *ARM, *GPUS)
 
@@ -134,7 +137,8 @@ def host() -> Target:
         detected = {name: on and not name.startswith("amx-") for name, on in detected.items()}
     available = frozenset(name for name, on in detected.items() if on)
     features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
-    return Target("host", TRIPLE, cpu_for(available), features, vector_bits_for(available))
+    return Target("host", TRIPLE, cpu_for(available), features,
+                  x86_64(vector_bits_for(available)))
 
 
 def _detected() -> dict[str, bool]:

@@ -219,5 +219,5 @@ def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
     from mlc.backends.target import host
     from mlc.passes import pipeline
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits)
+    pipeline.resume(module, "llvm", target.machine)
     return build(module, target).entry(entry).call(arrays)

@@ -25,7 +25,7 @@ class Lowered:
                             hint="one of trace, " + ", ".join(pipeline.LEVELS))
         self.level = level
         self.module = module if level == "trace" else pipeline.lower(
-            module, level, host().vector_bits, machine="gpu" if gpu else "cpu",
+            module, level, (gpu or host()).machine,
             products=gpu.products(precision) if gpu else "fma")
 
     def to_text(self, generic: bool = False, locations: bool = False) -> str:

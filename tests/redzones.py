@@ -28,7 +28,7 @@ MEMORIES: dict[str, Callable[[], Memory]] = {
 
 def compiled(make: Callable[[], Module], target: Target) -> Entry:
     """The entry @main of a module, for a machine."""
-    module = pipeline.lower(make(), "llvm", target.vector_bits)
+    module = pipeline.lower(make(), "llvm", target.machine)
     return build(module, target).entry("main")
 
 

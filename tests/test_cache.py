@@ -24,6 +24,7 @@ from mlc.backends import target as targets
 from mlc.backends.cache import Store
 from mlc.backends.target import host
 from mlc.backends.units import Unit
+from mlc.ir.machine import x86_64
 from mlc.passes import pipeline
 from mlc.tools.cli import main
 from tests.test_compile_many import functions
@@ -95,7 +96,7 @@ def test_versions_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_targets_are_part_of_the_key(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     known = host()
     for bits in (128, 256, 128):
-        monkeypatch.setattr(targets, "host", lambda bits=bits: replace(known, vector_bits=bits))
+        monkeypatch.setattr(targets, "host", lambda bits=bits: replace(known, machine=x86_64(bits)))
         mlc.compile(program)(X)
     assert len(entries(store, "module")) == 2
 

@@ -103,7 +103,7 @@ def recorded(name: str) -> tuple[str, list[Array]]:
 def native(text: str, inline: str, arguments: Sequence[Array]) -> tuple[list[Array], Op]:
     """The results of a module as native code, with another way to inline; and the module before LLVM."""
     module = parse_module(text)
-    steps = [step for s in pipeline.steps("llvm", host().vector_bits)
+    steps = [step for s in pipeline.steps("llvm", host().machine)
              for step in (parse_pipeline(inline) if s.transform.name == "inline" else [s])]
     Pipeline(steps).run(module)
     return build(module, host()).entry("main").call(list(arguments)), module

@@ -452,7 +452,7 @@ def at_level(name: str, level: str) -> Entry:
       %0 = tensor.{name} %x : {type}
       func.return %0 : {type}
     }}""")
-    return build(pipeline.lower(module, "llvm", target.vector_bits), target).entry("main")
+    return build(pipeline.lower(module, "llvm", target.machine), target).entry("main")
 
 
 TELLING = ("exp", "log", "sin", "asinh", "erfc")

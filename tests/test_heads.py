@@ -148,7 +148,9 @@ def test_what_is_encoded_is_decoded() -> None:
                           work=-1)
     for value in (interface, host()):
         assert decoded(json.loads(json.dumps(encoded(value))), value.__class__) == value
-    wrong: tuple[Any, ...] = (None, [], {}, {**encoded(host()), "more": 1}, {**encoded(host()), "vector_bits": True})
+    known = encoded(host())
+    machines = ({"vector_bits": 512}, {**known["machine"], "vector_bits": True}, {**known["machine"], "parts": -1})
+    wrong: tuple[Any, ...] = (None, [], {}, {**known, "more": 1}, *({**known, "machine": m} for m in machines))
     for data in wrong:
         with pytest.raises(Broken):
             decoded(data, Target)

@@ -112,7 +112,7 @@ def edited(old: str, new: str) -> Entry:
     """Code of a low module in which something is edited."""
     assert DUMP.count(old) == 1
     text = DUMP.replace(old, new).replace("  %last = ", "  %under = arith.subi %0, %1 : index\n  %last = ")
-    module = pipeline.resume(parse_module(text), "llvm", host().vector_bits)
+    module = pipeline.resume(parse_module(text), "llvm", host().machine)
     return build(module, host()).entry("main")
 
 

@@ -210,7 +210,7 @@ func.func @f(%x: tensor<BxNxf32>) -> tensor<BxNxf32> {
 def steps(level: str) -> list[Step]:
     """The passes down to a level, but that every block that can be is shared out, however small."""
     return [Step(s.transform, (("worth", 0),)) if s.transform is find_pass("parallelize") else s
-            for s in pipeline.steps(level, host().vector_bits)]
+            for s in pipeline.steps(level, host().machine)]
 
 
 @cache

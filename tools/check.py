@@ -335,7 +335,7 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     if native:
         from mlc.backends.target import host
         before, exact, taken = module.clone(), run.exact, run.taken
-        run.run(pipeline.remaining(module, "llvm", host().vector_bits))
+        run.run(pipeline.remaining(module, "llvm", host().machine))
         results = run.native()
         check_otherwise(before, entry, arrays, exact, taken, keep)
         say("  a second lowering, with other numbers: the same")

@@ -47,7 +47,7 @@ def other_steps(module: Op) -> list[Step]:
 
     There are none where the module has its schedules already.
     """
-    steps = pipeline.remaining(module, "llvm", narrow_target().vector_bits)
+    steps = pipeline.remaining(module, "llvm", narrow_target().machine)
     if not any(step.transform.name == SCHEDULED for step in steps):
         return []
     return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]

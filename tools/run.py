@@ -165,7 +165,7 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
     closed = len(type.results) == 1 and not any(isinstance(t, MemRefType) for t in type.inputs)
     if closed and not (native or steps or held or options.exec):
         from mlc.backends.target import host
-        steps = pipeline.remaining(module, "llvm", host().vector_bits)     # nobody calls it, and it has a way to go
+        steps = pipeline.remaining(module, "llvm", host().machine)     # nobody calls it, and it has a way to go
     return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
@@ -182,7 +182,7 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool 
     from mlc.backends.executable import build
     from mlc.backends.target import host
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits, checked=checked)
+    pipeline.resume(module, "llvm", target.machine, checked=checked)
     return build(module, target).entry(entry).call(arrays)
 
 
@@ -306,10 +306,10 @@ def name_the_pass(module: Any) -> None:
     from mlc.tools.outcome import FAILURES
     given = module.clone()
     try:
-        pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+        pipeline.lower(module, "llvm", host().machine, Instruments(verify_each=True))
     except InternalError as error:
         try:
-            for number, step in enumerate(pipeline.steps("llvm", host().vector_bits), 1):
+            for number, step in enumerate(pipeline.steps("llvm", host().machine), 1):
                 with changes.chosen(changes.Choice(()) if step.transform.name == "fuse" else changes.choice()):
                     step.apply(given, number)
         except (Error, *FAILURES):

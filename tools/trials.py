@@ -65,7 +65,7 @@ class Call:
     def pipeline(self) -> Sequence[Step]:
         """The passes that a trial runs."""
         from mlc.backends.target import host
-        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().vector_bits)
+        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().machine)
 
     @property
     def line(self) -> str:

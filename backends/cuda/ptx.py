@@ -50,8 +50,8 @@ def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 2) -> str:
 def assemble(module: Op, target: Target) -> bytes:
     """The PTX of all kernels of a program at level low, which is lowered in place."""
     from mlc.passes import pipeline
-    done = len(pipeline.steps("low", machine="gpu"))
-    Pipeline(pipeline.steps("llvm", machine="gpu")[done:]).run(module)
+    done = len(pipeline.steps("low", target.machine))
+    Pipeline(pipeline.steps("llvm", target.machine)[done:]).run(module)
     return ptx(kernels(module), target).encode()
 
 

@@ -12,6 +12,7 @@ from mlc.backends.cuda.memory import Place
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
+from mlc.ir.machine import GPU
 from mlc.passes import pipeline
 
 
@@ -32,13 +33,13 @@ class Toolchain:
         self.where, self.graph, self.precision = where, graph, precision
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.ORDERS["gpu"]), repr(self.target), self.form, str(self.precision)
+        return str(pipeline.order(self.target.machine)), repr(self.target), self.form, str(self.precision)
 
     def home(self) -> tuple[Place | None, bool]:
         return self.where, self.graph
 
     def lower(self, module: Module) -> Module:
-        pipeline.lower(module, "low", machine="gpu", products=self.target.products(self.precision))
+        pipeline.lower(module, "low", self.target.machine, products=self.target.products(self.precision))
         return module
 
     def compile(self, module: Module) -> DeviceImage:
@@ -59,7 +60,7 @@ def toolchain(device: str, target: Target | None = None, *, graph: bool = False,
               checked: bool = False, here: bool = True) -> Toolchain:
     """The toolchain of `cuda:N`. UserError if checked code is asked for, BackendError where there is no such device,
     unless only a target is needed."""
-    pipeline.order("gpu", checked)
+    pipeline.order(GPU, checked)
     ordinal = int(device.partition(":")[2] or 0)
     if here:
         where = place(ordinal)

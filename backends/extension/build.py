@@ -23,6 +23,7 @@ from mlc.backends.units import units
 from mlc.ir import abi
 from mlc.ir.abi import HOOK
 from mlc.ir.core import Op
+from mlc.ir.machine import x86_64
 
 SYSTEM = frozenset({"syscall", "pthread_create", "getenv"})
 """What a module needs of the C library, besides what any code may use."""
@@ -71,7 +72,7 @@ def baseline(target: Target) -> Target:
     if target.triple != TRIPLE:
         return target
     features = ("+cmov", "+cx8", "+fxsr", "+mmx", "+sse", "+sse2")
-    return Target("x86-64", TRIPLE, "x86-64", features, 128)
+    return Target("x86-64", TRIPLE, "x86-64", features, x86_64(128))
 
 
 def _code(source: Source, target: Target, level: int, opt_level: int) -> tuple[ObjectFile, list[str]]:

@@ -109,7 +109,7 @@ def measure(name: str) -> Report:
     report.others["recording"] = time.process_time() - start
     count = operations(module)
     form: Form | None = None
-    for step in pipeline.steps("llvm", host().vector_bits):
+    for step in pipeline.steps("llvm", host().machine):
         before, start = count, time.process_time()
         Pipeline([step]).run(module)
         seconds = time.process_time() - start
