@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from mlc.api import Compiled, compiled_function
+from mlc.backends.cpu.targets import host
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
 from mlc.backends.sealed import Broken
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc

@@ -18,7 +18,7 @@ class Lowered:
 
     def __init__(self, module: Op, level: str, gpu: Target | None = None,
                  precision: str | None = None) -> None:
-        from mlc.backends.target import host
+        from mlc.backends.cpu.targets import host
         from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),

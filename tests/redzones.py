@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import mlc
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.diag import UserError
 from mlc.passes import pipeline

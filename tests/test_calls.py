@@ -10,8 +10,8 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects import func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError, UserIndexError

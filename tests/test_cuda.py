@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 
 from mlc.api import run_module
+from mlc.backends.cpu.targets import host
 from mlc.backends.cuda import device as devices
 from mlc.backends.cuda import image
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
 from mlc.backends.cuda.memory import Allocator, Place, size_class
 from mlc.backends.cuda.ptx import assemble
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.backends.executable import build
-from mlc.backends.target import GPUS, host
 from mlc.dialects import gpu
 from mlc.dialects.builtin import Module
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError

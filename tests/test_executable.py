@@ -14,7 +14,8 @@ import pytest
 import mlc
 from mlc import code
 from mlc.backends import executable
-from mlc.backends.target import Target, host
+from mlc.backends.cpu.targets import host
+from mlc.backends.target import Target
 from mlc.ir import abi
 from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError

@@ -19,8 +19,8 @@ import pytest
 from mpmath import mp
 from numpy.typing import NDArray
 
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import LEVELS, host
 from mlc.dialects import expansions
 from mlc.dialects.expansions import Arithmetic
 from mlc.ir import exact

@@ -21,6 +21,7 @@ import pytest
 import mlc
 from mlc import extension
 from mlc.backends.combine import combined
+from mlc.backends.cpu.targets import ARM, LEVELS, host
 from mlc.backends.cpu.threads import processors
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import container, processor
@@ -29,7 +30,7 @@ from mlc.backends.link import link, read_objects
 from mlc.backends.load import load as load_library
 from mlc.backends.machines import AARCH64, Kind, patched
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import ARM, LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.ir.diag import BackendError, UserError
 from mlc.ir.machine import x86_64
 from mlc.ir.parser import parse_module

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import build
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor import Exp
 from mlc.ir.core import REGISTRY

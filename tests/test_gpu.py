@@ -12,7 +12,7 @@ import mlc
 import mlc.nn.functional as F
 from mlc.backends.cuda import ptxas
 from mlc.backends.cuda.ptx import check_legal, kernels, ptx
-from mlc.backends.target import GPUS
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.dialects import gpu
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module

@@ -15,10 +15,11 @@ import pytest
 
 import mlc
 from mlc import artifact, extension, nn
+from mlc.backends.cpu.targets import host
 from mlc.backends.extension import container
 from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken, seal, unseal
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.ir.abi import Interface
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser

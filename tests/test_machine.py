@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 import mlc
-from mlc.backends.target import LEVELS, Target
+from mlc.backends.cpu.targets import LEVELS
+from mlc.backends.target import Target
 from mlc.dialects.loop import Kernel, Schedule
 from mlc.ir.diag import UserError
 from mlc.ir.machine import ANY, CPU, GPU, Cpu, Gpu, Model, x86_64

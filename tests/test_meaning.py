@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.interp import run_function

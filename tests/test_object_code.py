@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from mlc.backends import available
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.ir import types
 from mlc.ir.machine import x86_64
 from mlc.ir.parser import parse_module

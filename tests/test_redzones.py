@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.parser import parse_module
 from mlc.passes import pipeline

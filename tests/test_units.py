@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
 from mlc.backends.image import compile_image
 from mlc.backends.load import load
-from mlc.backends.target import host
 from mlc.backends.units import SMALL, Unit, units
 from mlc.ir.core import Op
 from mlc.ir.parser import parse_module

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mlc.backends.cuda.ptx import kernels, ptx
-from mlc.backends.target import GPUS
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op

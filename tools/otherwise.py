@@ -38,7 +38,7 @@ SCHEDULED = "parallelize"
 
 def narrow_target() -> Target:
     """A machine with narrower vectors than this one, whose code runs here; or this one."""
-    from mlc.backends.target import LEVELS, host
+    from mlc.backends.cpu.targets import LEVELS, host
     return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.backends import image
-from mlc.backends import target as targets
+from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
 from mlc.backends.target import Target

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlc.backends.cuda.targets import architecture
 from mlc.backends.emit_llvm import emit
 from mlc.backends.object_code import assembly
 from mlc.backends.target import Target
@@ -38,7 +39,7 @@ def kernels(module: Op) -> gpu.GPUModule:
 
 def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
     """The LLVM IR of all kernels of a module."""
-    check_legal(module, target.architecture)
+    check_legal(module, architecture(target))
     return emit(module, target)
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from mlc.backends import compile_many
 from mlc.backends.combine import combined, exportable, holding, localized
+from mlc.backends.cpu.targets import TRIPLE
 from mlc.backends.elf import ObjectFile
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import processor, python, threads
@@ -18,7 +19,7 @@ from mlc.backends.extension.stub import signature
 from mlc.backends.extension.weights import Weights
 from mlc.backends.link import link_file, read_objects
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import TRIPLE, Target
+from mlc.backends.target import Target
 from mlc.backends.units import units
 from mlc.ir import abi
 from mlc.ir.abi import HOOK

@@ -21,8 +21,8 @@ import numpy as np
 
 import mlc
 from mlc import nn, optim
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.ir.core import Op
 from mlc.ir.passes import Form, Pipeline, no_collection
 from mlc.ir.verify import verify

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
 from mlc.ir.diag import Error
