@@ -75,6 +75,11 @@ def compiler() -> Compiler:
     return _given[0]
 
 
+def vendors() -> Sequence[str]:
+    """The kinds of devices that there is code for: that of arrays alone, where no compiler was handed over."""
+    return _given[0].vendors() if _given else ("cpu",)
+
+
 def compile_module(module: Module, where: str) -> Entry:
     """The function @main of a module, compiled for the device of this name."""
     return (_instead[-1] if _instead else compiler().compile)(module, where)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlc.frontend.compiler import compiler
+from mlc.frontend.compiler import compiler, vendors
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
@@ -68,20 +68,20 @@ class Devices:
 def is_device(x: Any) -> bool:
     """Whether this names a device, as PyTorch does."""
     return type(x).__name__ == "device" or (isinstance(x, str) and (
-        (name := x.split(":")[0]) in ELSEWHERE or name in compiler().vendors()))
+        (name := x.split(":")[0]) in ELSEWHERE or name in vendors()))
 
 
 def as_device(device: Any) -> str | None:
     """"cpu", or "cuda:0" and so on, of how users name it; None of None. UserError for what there cannot be."""
     if device is None:
         return None
-    text, vendors = str(device), compiler().vendors()
+    text, known = str(device), vendors()
     name, colon, ordinal = text.partition(":")
     if name == CPU:
         return CPU
-    if name in vendors and (ordinal.isdecimal() or not colon):
+    if name in known and (ordinal.isdecimal() or not colon):
         return f"{name}:{int(ordinal or 0)}"
-    offered = " or ".join(f'"{vendor}"' for vendor in vendors)
+    offered = " or ".join(f'"{vendor}"' for vendor in known)
     raise UserError(f"there is no device {text!r} here", code="MLC0337", loc=user_loc(),
                     hint=f"use {offered}, or leave the device out")
 

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from types import ModuleType
+from typing import Any
 
 import pytest
 
 import mlc
+from mlc import frontend_compiler
+from mlc.backends import target
 from mlc.backends.cpu.targets import LEVELS
 from mlc.backends.target import Target
 from mlc.dialects.loop import Kernel, Schedule
+from mlc.frontend import devices
 from mlc.ir.diag import UserError
 from mlc.ir.machine import ANY, CPU, GPU, Cpu, Gpu, Model, x86_64
 from mlc.ir.passes import Pipeline, parse_pipeline
@@ -33,10 +39,10 @@ def test_an_instruction_set_is_an_entry() -> None:
     assert '"prefer-vector-width"="1024"' in mlc_ir(AVX1024)
 
 
-def mlc_ir(target: Target) -> str:
+def mlc_ir(wanted: Target) -> str:
     from mlc.backends.emit_llvm import emit
     module = mlc.lower(mlc.add, args=[mlc.spec(100), mlc.spec(100)], level="tensor").module
-    return emit(pipeline.lower(module, "llvm", target.machine), target)
+    return emit(pipeline.lower(module, "llvm", wanted.machine), wanted)
 
 
 @pytest.mark.parametrize("products", ["fma", "mma"])
@@ -76,3 +82,18 @@ def test_text(model: Model) -> None:
 def test_ill_formed(kind: type[Cpu | Gpu], text: str) -> None:
     with pytest.raises(UserError, match="MLC0687"):
         kind.parse(text)
+
+
+def test_a_vendor_is_a_folder_and_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    vendors = (*target.VENDORS, "toy")
+    toy = Target("toy:1", "toy-unknown-unknown", "toy1", (), SMALL_GPU)
+    folder: Any = ModuleType("mlc.backends.toy.targets")
+    folder.TARGETS, folder.DEFAULT, folder.DLPACK = {"toy:1": toy}, "toy:1", 99
+    monkeypatch.setitem(sys.modules, "mlc.backends.toy", ModuleType("mlc.backends.toy"))
+    monkeypatch.setitem(sys.modules, folder.__name__, folder)
+    for module in (target, frontend_compiler):
+        monkeypatch.setattr(module, "VENDORS", vendors)
+    assert Target.parse("toy:1") is Target.default("toy") is toy and toy.vendor == "toy" and toy.is_gpu
+    assert devices.as_device("toy:3") == "toy:3" and devices.is_device("toy") and 99 in devices.Devices.adopted()
+    with pytest.raises(UserError, match='use "cpu" or "cuda" or "toy"'):
+        devices.as_device("mps")
