@@ -5,16 +5,12 @@ A toolchain belongs to one machine: it lowers modules for it, compiles them, and
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from mlc.backends.target import Target
+from mlc.backends.target import Target, part_of
 from mlc.dialects.builtin import Module
 from mlc.ir.abi import Interface
-
-VENDORS = {"cpu": "mlc.backends.cpu.toolchain", "cuda": "mlc.backends.cuda.toolchain"}
-"""By the word before the colon of a device's name: the module that has its `Toolchain`."""
 
 
 class Image(Protocol):
@@ -80,6 +76,6 @@ def toolchain_for(device: str, target: Target | None = None, *, graph: bool = Fa
     checked    whether code reports what is undefined, as of passes/insert_checks
     here       whether code is to be loaded; without it the device need not be there
     """
-    vendor = importlib.import_module(VENDORS[device.partition(":")[0]])
+    vendor = part_of(device.partition(":")[0], "toolchain")
     made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, checked=checked, here=here)
     return made

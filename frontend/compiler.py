@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +35,9 @@ class Compiler(Protocol):
     def compile(self, module: Module, where: str) -> Entry:
         """The function @main of a module of the tensor level, for the device of this name."""
 
+    def vendors(self) -> Sequence[str]:
+        """The kinds of devices that there is code for, as their names begin: cpu first."""
+
     def check_device(self, where: str) -> None:
         """Raise an error at the user's line if there is no device of this name."""
 
@@ -43,6 +46,9 @@ class Compiler(Protocol):
 
     def adopt(self, x: Any) -> DeviceArray:
         """The array of another library's tensor that is on a device, sharing its memory."""
+
+    def dlpack_devices(self) -> Collection[int]:
+        """What DLPack calls the kinds of devices whose arrays `adopt` takes."""
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function that records what this one does, Python's control flow included."""
@@ -67,6 +73,11 @@ def compiler() -> Compiler:
         raise BackendError("the frontend has been given no compiler", code="MLC0685",
                            hint="import mlc.api, which hands it over; or pass one to mlc.frontend.compiler.use")
     return _given[0]
+
+
+def vendors() -> Sequence[str]:
+    """The kinds of devices that there is code for: that of arrays alone, where no compiler was handed over."""
+    return _given[0].vendors() if _given else ("cpu",)
 
 
 def compile_module(module: Module, where: str) -> Entry:

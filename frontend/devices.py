@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from mlc.frontend.compiler import compiler
+from mlc.frontend.compiler import compiler, vendors
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
 Array = np.ndarray[Any, Any]
-CPU, CUDA = "cpu", "cuda"
-KNOWN = frozenset({CPU, CUDA, "gpu", "mps", "xpu", "xla", "meta"})
-_CUDA = re.compile(r"cuda(?::(\d+))?")
+CPU = "cpu"
+ELSEWHERE = frozenset({"gpu", "mps", "xpu", "xla", "meta"})
+"""Names of devices in other libraries, by which an argument is known to be one."""
 
 
 class DeviceArray(Protocol):
@@ -56,6 +55,11 @@ class Devices:
         return compiler().put(array, where)
 
     @staticmethod
+    def adopted() -> Collection[int]:
+        """What DLPack calls the kinds of devices that `adopt` takes arrays of."""
+        return compiler().dlpack_devices()
+
+    @staticmethod
     def adopt(x: Any) -> DeviceArray:
         """The array of another library's tensor that is on a device, sharing its memory."""
         return compiler().adopt(x)
@@ -63,20 +67,23 @@ class Devices:
 
 def is_device(x: Any) -> bool:
     """Whether this names a device, as PyTorch does."""
-    return type(x).__name__ == "device" or (isinstance(x, str) and x.split(":")[0] in KNOWN)
+    return type(x).__name__ == "device" or (isinstance(x, str) and (
+        (name := x.split(":")[0]) in ELSEWHERE or name in vendors()))
 
 
 def as_device(device: Any) -> str | None:
     """"cpu", or "cuda:0" and so on, of how users name it; None of None. UserError for what there cannot be."""
     if device is None:
         return None
-    text = str(device)
-    if text.split(":")[0] == CPU:
+    text, known = str(device), vendors()
+    name, colon, ordinal = text.partition(":")
+    if name == CPU:
         return CPU
-    if found := _CUDA.fullmatch(text):
-        return f"{CUDA}:{int(found[1] or 0)}"
+    if name in known and (ordinal.isdecimal() or not colon):
+        return f"{name}:{int(ordinal or 0)}"
+    offered = " or ".join(f'"{vendor}"' for vendor in known)
     raise UserError(f"there is no device {text!r} here", code="MLC0337", loc=user_loc(),
-                    hint='use "cpu" or "cuda", or leave the device out')
+                    hint=f"use {offered}, or leave the device out")
 
 
 def device_of(array: Held) -> str:

@@ -1,11 +1,11 @@
 """One recording for many sizes: which sizes of arguments can be symbols, found by trying.
 
 Every size that may vary becomes a symbol of its own, and the function is recorded. Where it needs two of them to be
-equal, or one of them to be a number, recording ends with an error that names them: then they become one symbol if
-their numbers now are equal, the number it is now if not, and the function is recorded again. So what the symbols
-leave open is just what the function leaves open, and a call with sizes that do not fit finds no code. An error that
-the program itself raises, such as a TypeError of what takes no symbol, names no size, and so means all. What this
-package raises besides UserErrors is a defect, and no reason to record again.
+equal, or one of them to be a number, recording ends with an error that carries them (`Error.symbols`): then they
+become one symbol if their numbers now are equal, the number it is now if not, and the function is recorded again. So
+what the symbols leave open is just what the function leaves open, and a call with sizes that do not fit finds no code.
+An error that the program itself raises, such as a TypeError of what takes no symbol, names no size, and so means all.
+What this package raises besides UserErrors is a defect, and no reason to record again.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:
                 raise
-            found = [name for name in live if name in symbols_of(error, live)] or live
+            found = [name for name in live if name in error.symbols] or live
             _join(found, numbers, means)
             notes.append(note_of(error, "; so there is " + ", ".join(f"{name} = {means[name]}" for name in found)))
 
 
 def asks_for_numbers(error: Error) -> bool:
-    """Whether numbers in place of symbols may mend it: a UserError, or that sizes within an operation that a pass has
-    expanded do not fit or are not known. Any other is a defect."""
-    return isinstance(error, UserError) or (isinstance(error, IRError) and error.code == "MLC0115")
+    """Whether numbers in place of symbols may mend it: a UserError, or that an operation within one that a pass has
+    expanded has to know its sizes. Any other is a defect."""
+    return isinstance(error, UserError) or (isinstance(error, IRError) and error.code == "MLC0688")
 
 
 @contextmanager
@@ -77,15 +77,6 @@ def programs_errors() -> Iterator[None]:
             raise
         raise UserError(f"{type(error).__name__}: {error}", code="MLC0686", loc=loc,
                         hint="the code is for one size then; see Compiled.report") from error
-
-
-def symbols_of(error: Error, known: Sequence[str]) -> frozenset[str]:
-    """Which of the `known` symbols an error is about: those it was raised with, or where that says none, those that
-    its message names."""
-    if error.symbols:
-        return error.symbols
-    words = "".join(c if c.isalnum() or c == "_" else " " for c in error.message).split()
-    return frozenset(known).intersection(words)
 
 
 def note_of(error: Error, more: str = "") -> Note:

@@ -213,7 +213,7 @@ def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
     rest = sizes.product(d for i, d in enumerate(shape) if i != unknown[0])
     if rest == 0 or (isinstance(total % rest, int) and total % rest != 0) or isinstance(total % rest, Size):
         raise UserError(f"{total} elements do not fit shape {[str(d) for d in shape]}".replace("'", ""),
-                        code="MLC0358")
+                        code="MLC0358", symbols=sizes.symbols(total, rest))
     return tuple(total // rest if i == unknown[0] else d for i, d in enumerate(shape))
 
 
@@ -224,7 +224,7 @@ def broadcast_shapes(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
         found = {s[i] for s in shapes if len(s) >= -i and s[i] != 1}
         if len(found) > 1:
             listed = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)
-            raise UserError(f"shapes {listed} do not broadcast", code="MLC0111")
+            raise UserError(f"shapes {listed} do not broadcast", code="MLC0111", symbols=sizes.symbols(*found))
         out.append(found.pop() if found else 1)
     return tuple(out)
 

@@ -367,7 +367,7 @@ def as_held(x: Any) -> Held:
     """The array of anything that has one, wherever it is."""
     if isinstance(x, Tensor):
         return x.held
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) == DLPACK_CUDA:
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) in Devices.adopted():
         return Devices.adopt(x)
     return as_array(x)
 
@@ -378,10 +378,6 @@ def _dlpack_device(x: Any) -> int:
         return int(x.__dlpack_device__()[0])
     except (BufferError, RuntimeError, TypeError, ValueError):
         return -1
-
-
-DLPACK_CUDA = 2
-"""What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
 def _from_python(x: Any, narrow: bool) -> Array:

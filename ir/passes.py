@@ -7,15 +7,17 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir import changes
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
 from mlc.ir.files import write_text
+from mlc.ir.machine import Machine
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 
@@ -76,6 +78,12 @@ class Pass:
     def name(self) -> str:
         """How a pipeline names it: a user's own pass by its full module name."""
         return self.run.__module__.removeprefix("mlc.passes.")
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """Its options, and what each is where nobody says more."""
+        import inspect
+        return {p.name: p.default for p in list(inspect.signature(self.run).parameters.values())[1:]}
 
     @property
     def summary(self) -> str:
@@ -303,8 +311,7 @@ def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[St
 
 
 def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
-    import inspect
-    known = list(inspect.signature(transform.run).parameters)[1:]
+    known = transform.defaults
     out: list[tuple[str, Any]] = []
     for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
         key, _, value = item.partition("=")
@@ -312,7 +319,10 @@ def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
         if key not in known:
             raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
                             hint=f"it has {', '.join(known)}" if known else "it has none")
-        default = inspect.signature(transform.run).parameters[key].default
+        default = known[key]
+        if isinstance(default, Machine):
+            out.append((key, type(default).parse(value)))
+            continue
         if isinstance(default, bool | int) and type(_value(value)) is not type(default):
             kind = "true or false" if isinstance(default, bool) else "a whole number"
             raise UserError(f"pass {transform.name}: {key} = {value!r} is not {kind}", code="MLC0333")

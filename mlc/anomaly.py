@@ -15,7 +15,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, Loc, UserError
+from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Frame, Interpreter
 from mlc.passes import grad
 
@@ -87,7 +87,7 @@ class _Look:
         grad.run(recorded)                                 # the functions that are differentiated run in it
         try:
             _Watched(recorded, self).call("main", [np.array(a) for a in arrays])
-        except AnomalyError:
+        except (AnomalyError, InternalError):
             raise
         except Error:
             pass                                           # the compiled code has reported it, or will

@@ -215,9 +215,9 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
 
 def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
     """The results of function `entry` on arrays, as native code; `module`, at any level, is lowered in place."""
+    from mlc.backends.cpu.targets import host
     from mlc.backends.executable import build
-    from mlc.backends.target import host
     from mlc.passes import pipeline
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits)
+    pipeline.resume(module, "llvm", target.machine)
     return build(module, target).entry(entry).call(arrays)

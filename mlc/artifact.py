@@ -19,14 +19,15 @@ import numpy as np
 
 from mlc import extension
 from mlc.api import Compiled, compiled_function
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal
-from mlc.backends.target import host
+from mlc.backends.target import VENDORS, part_of
 from mlc.code import place_named
 from mlc.frontend import tree
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import CPU, CUDA, Held
+from mlc.frontend.devices import CPU, Held
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
@@ -280,7 +281,7 @@ class Signature:
     def place(self, arguments: Arguments) -> str:
         """Where the code runs for some arguments: where they are, if there is code for that, else where there is."""
         if self.gpu and (self.image is None or arguments.device != CPU):
-            return arguments.device if arguments.device != CPU else f"{CUDA}:0"
+            return arguments.device if arguments.device != CPU else f"{self.gpu[0].target.vendor}:0"
         return CPU
 
     def __str__(self) -> str:
@@ -332,8 +333,12 @@ def _output(kind: str, x: Any) -> tuple[str, Any]:
 
 def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:
     """Code for a GPU, whose pieces have names that start so."""
-    from mlc.backends.cuda.image import DeviceImage
-    return DeviceImage.of(head, {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)})
+    vendor = start.split()[-1].partition(":")[0]
+    if vendor not in VENDORS[1:]:
+        raise Broken(f"it has code for {vendor!a}, which is no kind of device")
+    own = {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)}
+    image: DeviceImage = part_of(vendor, "image").DeviceImage.of(head, own)
+    return image
 
 
 def _structure(data: Sequence[Any]) -> tree.Structure:
@@ -426,14 +431,11 @@ class Loaded:
 
     def _device_entry(self, signature: Signature, where: str) -> DeviceEntry:
         """The code of a signature for a device, loaded there; BackendError at the call if there is no such device."""
-        from mlc.backends.cuda.executable import Executable as DeviceExecutable
         key = self._signatures.index(signature), where
         if key not in self._on_device:
             place = place_named(where)
-            fitting = [i for i in signature.gpu if i.target.architecture <= place.device.architecture]
             try:
-                image = max(fitting or signature.gpu, key=lambda i: i.target.architecture)
-                self._on_device[key] = DeviceExecutable(image, place).entry("main")
+                self._on_device[key] = part_of(where.partition(":")[0], "toolchain").entry(signature.gpu, place, "main")
             except BackendError as error:
                 error.loc = user_loc()
                 raise

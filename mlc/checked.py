@@ -316,6 +316,8 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
     grad.run(module)                                       # the functions that are differentiated run in it
     try:
         Interpreter(module, watch).call("main", [np.array(a) for a in arrays])
+    except InternalError:
+        raise
     except Error:
         pass                                               # what stands before it has been seen
     for loc, name, values in plain.values:

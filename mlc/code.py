@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import compiling
-from mlc.frontend.devices import CPU, CUDA, as_device, is_device
+from mlc.frontend.devices import CPU, as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import changes
 from mlc.ir.diag import BackendError, UserError
@@ -67,7 +67,7 @@ class Placement:
 
     def named(self, text: str) -> Placement:
         """The same for a machine that code is made for and that need not be this one."""
-        from mlc.backends.target import LEVELS
+        from mlc.backends.cpu.targets import LEVELS
         device, target = (CPU, LEVELS[text]) if text in LEVELS else target_named(text)
         return replace(self, device=device, target=target)
 
@@ -86,7 +86,7 @@ def target_named(text: str | None) -> tuple[str | None, Target | None]:
     if not target.is_gpu:
         raise UserError(f"what is compiled here runs here, and {text} may be another machine", code="MLC0501",
                         loc=user_loc(), hint='use target="host"; mlc compile --target makes code for other machines')
-    return f"{CUDA}:0", target
+    return f"{target.vendor}:0", target
 
 
 def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any]) -> Executable:
@@ -143,10 +143,11 @@ def _kept(key: str, module: Module, toolchain: Toolchain, places: Places, make: 
 
 
 def place_named(where: str) -> Place:
-    """The memory of the device `cuda:N`; BackendError at the user's line if there is none."""
-    from mlc.backends.cuda.executable import place
+    """The memory of a device such as `cuda:0`; BackendError at the user's line if there is none."""
+    from mlc.backends.target import part_of
+    vendor, _, ordinal = where.partition(":")
     try:
-        return place(int(where.partition(":")[2] or 0))
+        return part_of(vendor, "toolchain").place(int(ordinal or 0))  # type: ignore[no-any-return]
     except BackendError as error:
         error.loc = user_loc()
         raise

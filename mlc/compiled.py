@@ -135,10 +135,10 @@ class CompiledFunction:
 
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
         """The module for these arguments (arrays or specifications) at a level; see `mlc.lower`."""
-        from mlc.backends.target import GPUS
+        from mlc.backends.target import Target
         from mlc.lowered import Lowered
         call = self.signature.bind_types(args, keywords)
-        gpu = None if call.where == CPU else self.placement.target or GPUS["cuda:sm_90"]
+        gpu = None if call.where == CPU else self.placement.target or Target.default(call.where.partition(":")[0])
         return Lowered(record(call).trace.module, level, gpu, self.placement.precision)
 
     @property

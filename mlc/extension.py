@@ -24,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from mlc.api import Compiled, compiled_function
+from mlc.backends.cpu.targets import host
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
 from mlc.backends.sealed import Broken
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
@@ -38,6 +39,7 @@ from mlc.ir.abi import Interface, interfaces
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
 from mlc.ir.files import at_once, read_starting, write_whole
+from mlc.ir.machine import Model
 from mlc.ir.types import FunctionType
 from mlc.passes import pipeline
 from mlc.variant import Variant
@@ -123,25 +125,25 @@ class Recorded:
 
     def lowered(self, target: Target) -> Op:
         """The function in the llvm dialect for a target."""
-        return self.module.at(target.vector_bits)
+        return self.module.at(target.machine)
 
 
 class Lowering:
-    """A module of the tensor level, in the llvm dialect for vectors of any length."""
+    """A module of the tensor level, in the llvm dialect for any machine."""
 
     def __init__(self, module: Op) -> None:
         self.module = module
-        self.made: dict[int, Op] = {}
+        self.made: dict[Model, Op] = {}
 
-    def at(self, vector_bits: int) -> Op:
-        if vector_bits not in self.made:
-            self.made[vector_bits] = pipeline.lower(self.module.clone(), "llvm", vector_bits)
-        return self.made[vector_bits]
+    def at(self, machine: Model) -> Op:
+        if machine not in self.made:
+            self.made[machine] = pipeline.lower(self.module.clone(), "llvm", machine)
+        return self.made[machine]
 
     @property
     def interface(self) -> Interface:
         """How the code is called, the same for all."""
-        return interfaces(self.at(Target.parse(LEVELS[0]).vector_bits))["main"]
+        return interfaces(self.at(Target.parse(LEVELS[0]).machine))["main"]
 
 
 def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorded:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from mlc.backends.target import VENDORS, part_of
 from mlc.code import Placement, place_named
 from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import Entry
-from mlc.frontend.devices import CUDA, Array, DeviceArray
+from mlc.frontend.devices import Array, DeviceArray
 from mlc.frontend.script import runtime
 
 
@@ -25,6 +26,9 @@ class FrontendCompiler:
         entry: Entry = self._native_code(module, Placement(where)).entry("main")
         return entry
 
+    def vendors(self) -> Sequence[str]:
+        return VENDORS
+
     def check_device(self, where: str) -> None:
         place_named(where)
 
@@ -32,8 +36,11 @@ class FrontendCompiler:
         return place_named(where).array(array)
 
     def adopt(self, x: Any) -> DeviceArray:
-        from mlc.backends.cuda.dlpack import adopt
-        return adopt(x, place_named(f"{CUDA}:{x.__dlpack_device__()[1]}"))
+        vendor = next(v for v in VENDORS[1:] if part_of(v, "targets").DLPACK == x.__dlpack_device__()[0])
+        return part_of(vendor, "toolchain").adopt(x)       # type: ignore[no-any-return]
+
+    def dlpack_devices(self) -> Collection[int]:
+        return [part_of(vendor, "targets").DLPACK for vendor in VENDORS[1:]]
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         return runtime.captured(f)                         # type: ignore[no-any-return]

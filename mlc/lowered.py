@@ -18,14 +18,14 @@ class Lowered:
 
     def __init__(self, module: Op, level: str, gpu: Target | None = None,
                  precision: str | None = None) -> None:
-        from mlc.backends.target import host
+        from mlc.backends.cpu.targets import host
         from mlc.passes import pipeline
         if level not in ("trace", *pipeline.LEVELS):
             raise UserError(f"there is no level {level!r}", code="MLC0334", loc=user_loc(),
                             hint="one of trace, " + ", ".join(pipeline.LEVELS))
         self.level = level
         self.module = module if level == "trace" else pipeline.lower(
-            module, level, host().vector_bits, machine="gpu" if gpu else "cpu",
+            module, level, (gpu or host()).machine,
             products=gpu.products(precision) if gpu else "fma")
 
     def to_text(self, generic: bool = False, locations: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,9 +13,10 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.dialects import tensor
 from mlc.ir import sizes
 from mlc.ir.core import Op
-from mlc.ir.diag import InternalError, UserError
+from mlc.ir.diag import InternalError, IRError, UserError
 from mlc.ir.passes import Step
 from mlc.ir.printer import to_text
 from mlc.passes import fix_numerics
@@ -173,6 +175,30 @@ def test_an_error_says_which_sizes_it_is_about() -> None:
         assert caught.value.symbols == {"T"}
 
 
+@pytest.mark.parametrize("f, shapes, left_open", [
+    (nn.functional.conv2d, [(2, 3, 8, 8), (4, 3, 3, 3)], "a_0xa_1xa_2xa_3 b_0xa_1xb_2xb_3"),
+    (lambda a, b: nn.functional.conv2d(a, b, groups=2), [(2, 4, 8, 8), (6, 2, 3, 3)], "a_0x4xa_2xa_3 6x2xb_2xb_3"),
+    (mlc.matmul, [(4, 4), (4, 4)], "a_0xa_1 a_1xb_1"),
+    (mlc.matmul, [(4, 4, 4), (4, 4)], "a_0xa_1xa_2 a_2xb_1"),
+    (mlc.add, [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (mlc.add, [(4, 4), (1, 4)], "4xa_1 1xa_1"),
+    (lambda a, b: mlc.cat([a, b]), [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (lambda a, b: mlc.stack([a, b]), [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (mlc.linalg.solve, [(4, 4, 4), (4, 4, 4)], "a_0xa_1xa_1 a_0xa_1xb_2"),
+    (nn.functional.linear, [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (nn.functional.mse_loss, [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (lambda a, b: mlc.einsum("ij,kj->ik", a, b), [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (lambda a, b: (mlc.fft.rfft(a), b + 1), [(4, 4), (4, 4)], "a_0x4 b_0xb_1"),
+    (lambda a, b: (nn.functional.interpolate(a, 8), b + 1), [(4, 4, 4), (4,)], "a_0xa_1x4 b_0"),
+])
+def test_sizes_that_an_error_is_not_about_stay_symbols(f: Any, shapes: list[tuple[int, ...]], left_open: str) -> None:
+    compiled = mlc.compile(lambda a, b: f(a, b), dynamic=True)
+    compiled(*(rows(*shape) for shape in shapes))
+    signature, = compiled.compiled.signatures
+    found = re.findall(r"tensor<([^>]*)xf32>", signature.partition("->")[0])
+    assert " ".join(re.sub(r"[()]", "", shape) for shape in found) == left_open
+
+
 def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
     apply = Step.apply
 
@@ -188,6 +214,21 @@ def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.Monk
             for n in (2, 5):
                 f(rows(n, 3))
         assert len(f.compiled.reports) == (dynamic is None)
+
+
+def test_sizes_that_do_not_fit_in_a_pass_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Step.apply
+
+    def broken(self: Step, module: Op, *args: Any) -> Any:
+        if self.transform.name == "decompose":
+            next(module.inside(tensor.Add)).refuse("sizes differ", "MLC0115")
+        return apply(self, module, *args)
+
+    monkeypatch.setattr(Step, "apply", broken)
+    f = mlc.compile(lambda x, y: x + y, dynamic=True, fallback=True)
+    with pytest.raises(IRError, match="MLC0115"):
+        f(rows(2, 3), rows(2, 3))
+    assert not f.compiled.reports
 
 
 def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,11 @@ import pytest
 import mlc
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.pool import MAX_THREADS
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
 from mlc.backends.link import link
 from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import host
 from mlc.dialects import scf
 from mlc.ir import abi
 from mlc.ir.diag import UserError, UserIndexError
@@ -210,7 +210,7 @@ func.func @f(%x: tensor<BxNxf32>) -> tensor<BxNxf32> {
 def steps(level: str) -> list[Step]:
     """The passes down to a level, but that every block that can be is shared out, however small."""
     return [Step(s.transform, (("worth", 0),)) if s.transform is find_pass("parallelize") else s
-            for s in pipeline.steps(level, host().vector_bits)]
+            for s in pipeline.steps(level, host().machine)]
 
 
 @cache

@@ -72,7 +72,7 @@ def main(options: argparse.Namespace) -> int:
         from mlc.tools import extension
         return extension.main(options, kinds)
     target = Target.parse(options.target or "host")
-    wanted = levels(options.emit if options.emit is not None else CODE[target.machine][-1], target.machine)
+    wanted = levels(options.emit if options.emit is not None else CODE[target.machine.order][-1], target.machine.order)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
     if options.args is not None:
@@ -167,14 +167,13 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     if "trace" in wanted:
         out["trace"] = to_text(module, options.generic, options.locations)
     last = next((level for level in reversed(pipeline.LEVELS) if level in wanted), None)
-    codes = {*wanted} & {*CODE[target.machine]}
+    codes = {*wanted} & {*CODE[target.machine.order]}
     if codes:
         last = "llvm"
     if last is None:
         return out
     products = target.products(options.matmul_precision)
-    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine, products,
-                                      options.checked)
+    ways = {level: pipeline.remaining(module, level, target.machine, products, options.checked)
             for level in pipeline.LEVELS if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))

@@ -44,7 +44,7 @@ def versions(target_name: str) -> list[tuple[str, str]]:
     try:
         target = Target.parse(target_name)
         rows += [("target", f"{target.name}: {target.triple}, scheduled for {target.cpu}"),
-                 ("vector bits", str(target.vector_bits)),
+                 ("machine model", ", ".join(f"{name} {value}" for name, value in target.machine.figures().items())),
                  ("features", " ".join(sorted(f[1:] for f in target.features if f.startswith("+"))))]
     except BackendError as error:
         if error.code != "MLC0502":              # an unknown name is the user's mistake

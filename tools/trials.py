@@ -64,8 +64,8 @@ class Call:
     @property
     def pipeline(self) -> Sequence[Step]:
         """The passes that a trial runs."""
-        from mlc.backends.target import host
-        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().vector_bits)
+        from mlc.backends.cpu.targets import host
+        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().machine)
 
     @property
     def line(self) -> str:
@@ -81,8 +81,8 @@ class Call:
 
     def executable(self, choice: Choice) -> Any:
         """Native code, on whose entry calls are made."""
+        from mlc.backends.cpu.targets import host
         from mlc.backends.executable import build
-        from mlc.backends.target import host
         return build(self.lowered(choice), host()).entry(self.entry)
 
     def outcome(self, choice: Choice) -> Outcome:

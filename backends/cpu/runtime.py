@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.backends import cache
+from mlc.backends.cpu.targets import host
 from mlc.backends.load import Library, load
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.ir.abi import ALLOWED_EXTERNALS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.backends import image
-from mlc.backends import target as targets
+from mlc.backends.cpu import targets
 from mlc.backends.executable import Executable
 from mlc.backends.image import Image
 from mlc.backends.target import Target
@@ -27,13 +27,13 @@ class Toolchain:
         self.checked = checked
 
     def key(self) -> Sequence[str]:
-        return str(pipeline.order("cpu", self.checked)), repr(self.target)
+        return str(pipeline.order(self.target.machine, self.checked)), repr(self.target)
 
     def home(self) -> None:
         return None
 
     def lower(self, module: Module) -> Module:
-        pipeline.lower(module, "llvm", self.target.vector_bits, checked=self.checked)
+        pipeline.lower(module, "llvm", self.target.machine, checked=self.checked)
         return module
 
     def compile(self, module: Module) -> Image:

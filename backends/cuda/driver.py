@@ -18,9 +18,10 @@ from mlc.backends.cuda.device import PTX, Array, Fill, Launch, Step, forked
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import GPU
 from mlc.ir.weak import Remains
 
-SHARED_BY_DEFAULT = 48 << 10
+SHARED_BY_DEFAULT = GPU.shared_bytes
 """Bytes of dynamic shared memory that a kernel may have without asking."""
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 LOST = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})

@@ -86,7 +86,7 @@ def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], b
     assemble   makes code of its kernels
     precision  of products of matrices, as users ask for it
     """
-    pipeline.lower(module, "low", machine="gpu", products=target.products(precision))
+    pipeline.lower(module, "low", target.machine, products=target.products(precision))
     return image_of(module, target, assemble)
 
 

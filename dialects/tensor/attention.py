@@ -28,6 +28,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.composite import Composite, exp, max_kept, sum_kept, widened
 from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.source import Iota
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i1, i64
@@ -62,13 +63,15 @@ class Attention(Composite, name="tensor.attention"):
         if min(q.rank, k.rank, v.rank) < 2 or q.shape[: len(batch)] != batch or q.rank < k.rank or (
                 q.shape[-1] != k.shape[-1] or v.shape[:-1] != k.shape[:-1]):
             shapes = ", ".join(shape_text(t.shape) for t in (q, k, v))
-            self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115")
+            self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",
+                        symbols=sizes.differing((*q.shape[: len(batch)], q.shape[-1], *v.shape[:-1]),
+                                               (*batch, k.shape[-1], *k.shape[:-1])))
         scores = self.scores_shape()
         for t in types[3:]:
             lead = len(scores) - t.rank
             if lead < 0 or any(d not in (1, e) for d, e in zip(t.shape, scores[lead:])):
                 self.refuse(f"a mask of shape {shape_text(t.shape)} does not broadcast to {shape_text(scores)}",
-                            "MLC0111")
+                            "MLC0111", symbols=sizes.differing(t.shape, scores, stretch=True))
         return q.with_shape((*q.shape[:-1], v.shape[-1]))
 
     def scores_shape(self) -> tuple[Dim, ...]:

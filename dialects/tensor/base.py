@@ -11,6 +11,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.traits import FusionInterface, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size, is_natural
@@ -30,11 +31,11 @@ FOLDED_ELEMENTS = 256
 class TensorOp(FusionInterface):
     """An operation on tensors with one tensor as its result."""
 
-    def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
-        """Raise IRError; the notes say where each operand comes from."""
+    def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
+        """Raise IRError; the notes say where each operand comes from. `symbols` are those of the sizes it is about."""
         notes = tuple(f"operand {i}, {v.type}, comes from {v.op.loc}" for i, v in enumerate(self.operands)
                       if v.op is not None and v.op.loc is not UNKNOWN)
-        raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint)
+        raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint, symbols=symbols)
 
     def conditions(self) -> Iterable[tuple[Dim, str]]:
         """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
@@ -161,7 +162,8 @@ def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:
             shapes = " and ".join(shape_text(t.shape) for t in types)
             symbolic = any(isinstance(d, Size) for d in found)
             op.refuse(f"shapes {shapes} do not broadcast", "MLC0111",
-                      hint="a symbolic size broadcasts only with itself and with the literal 1" if symbolic else None)
+                      hint="a symbolic size broadcasts only with itself and with the literal 1" if symbolic else None,
+                      symbols=sizes.symbols(*found))
         out.append(found.pop() if found else 1)
     return tuple(out)
 

@@ -68,7 +68,8 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             for i, j in pairs:
                 if lhs.shape[i] != rhs.shape[j]:
                     self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
-                                f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115")
+                                f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115",
+                                symbols=sizes.symbols(lhs.shape[i], rhs.shape[j]))
         if self.order is not None and (block := terms_of_mma(self.order)) is not None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
             if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:

@@ -28,6 +28,7 @@ from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.reduce import ReduceSum
 from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
 from mlc.dialects.tensor.window import Windows, window_count
+from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim, divide, modulo, product
 from mlc.ir.types import TensorType
@@ -75,13 +76,14 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                 self.refuse(f"{name} {list(self.attrs[name])} is not positive", "MLC0116")
         if self.groups < 1 or x.shape[1] != w.shape[1] * self.groups or w.shape[0] % self.groups != 0:
             self.refuse(f"weights of shape {shape_text(w.shape)} do not fit {x.shape[1]} channels in {self.groups} "
-                        "groups", "MLC0115")
+                        "groups", "MLC0115", symbols=sizes.symbols(x.shape[1], *w.shape[:2]))
         out = list[Dim]()
         for n, k, axis in zip(x.shape[2:], w.shape[2:], self.axes()):
             padded = axis.low + (n - 1) * axis.spread + 1 + axis.high
             out.append(window_count(padded, k, axis.stride, axis.dilation))
             if less(k, 1) or less(out[-1], 0):
-                self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115")
+                self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115",
+                            symbols=sizes.symbols(k, out[-1]))
         return x.with_shape((x.shape[0], w.shape[0], *out))
 
     def axes(self) -> list[Axis]:

@@ -26,6 +26,7 @@ from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.dialects.tensor.traits import Cost
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -46,7 +47,8 @@ class _Dynamic(CopyOp):
             self.refuse(f"{x.rank} dimensions need as many starts and sizes, found {len(starts)} and {len(piece)}",
                         "MLC0117")
         if any(less(n, d) for n, d in zip(x.shape, piece)):
-            self.refuse(f"a piece of {shape_text(piece)} does not fit in {shape_text(x.shape)}", "MLC0115")
+            self.refuse(f"a piece of {shape_text(piece)} does not fit in {shape_text(x.shape)}", "MLC0115",
+                        symbols=sizes.symbols(*(n - d for n, d in zip(x.shape, piece) if less(n, d))))
 
 
 def room(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:

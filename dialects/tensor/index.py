@@ -21,6 +21,7 @@ from mlc.dialects.tensor.base import (
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
@@ -103,7 +104,9 @@ class TakeAlong(_Pick, name="tensor.take_along"):
         if x.rank != indices.rank or any(
                 d != e for a, (d, e) in enumerate(zip(x.shape, indices.shape)) if a != self.axis):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
-                        f"{self.axis}", "MLC0115")
+                        f"{self.axis}", "MLC0115",
+                        symbols=sizes.differing(x.shape[: self.axis], indices.shape[: self.axis])
+                                or sizes.differing(x.shape[self.axis + 1:], indices.shape[self.axis + 1:]))
         return x.with_shape(indices.shape)
 
     def picks_in_slice(self, domain: IterationDomain) -> bool:

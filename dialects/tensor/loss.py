@@ -90,7 +90,8 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
         shape = tuple(d for a, d in enumerate(x.shape) if a != self.axis)
         if labels.shape != shape:
             self.refuse(f"labels of shape {shape_text(labels.shape)} do not fit logits of shape "
-                        f"{shape_text(x.shape)} without axis {self.axis}", "MLC0115")
+                        f"{shape_text(x.shape)} without axis {self.axis}", "MLC0115",
+                        symbols=sizes.differing(labels.shape, shape))
         return self.reduced(x.with_shape(shape), self.reduction)
 
     def ref(self, x: Any, labels: Any) -> Array:

@@ -30,6 +30,7 @@ from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
@@ -155,7 +156,8 @@ class Scatter(Scattering, name="tensor.scatter"):
         x, indices, updates = self.operand_types()
         wanted = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
         if updates.shape != wanted:
-            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115")
+            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115",
+                        symbols=sizes.differing(updates.shape, wanted))
         return x
 
     def ref(self, x: Any, indices: Any, updates: Any) -> Array:
@@ -195,7 +197,8 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
         x, indices, updates = self.operand_types()
         if indices.shape != updates.shape:
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit updates of shape "
-                        f"{shape_text(updates.shape)}", "MLC0115")
+                        f"{shape_text(updates.shape)}", "MLC0115",
+                        symbols=sizes.differing(indices.shape, updates.shape))
         if x.rank != indices.rank or any(less(d, 0) for d, _ in self.conditions()):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
                         f"{self.axis}", "MLC0115")

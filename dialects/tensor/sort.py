@@ -27,6 +27,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.source import Iota, size
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f64, i64, index
@@ -154,7 +155,8 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
             self.refuse(f"element types differ: {ordered.dtype} and {values.dtype}", "MLC0112")
         if ordered.rank == 0 or (ordered.rank > 1 and ordered.shape[:-1] != values.shape[:-1]):
             self.refuse(f"values of shape {shape_text(values.shape)} do not fit what is sorted, "
-                        f"{shape_text(ordered.shape)}", "MLC0115")
+                        f"{shape_text(ordered.shape)}", "MLC0115",
+                        symbols=sizes.differing(ordered.shape[:-1], values.shape[:-1]))
         return values.with_dtype(i64)
 
     def ref(self, ordered: Any, values: Any) -> Array:

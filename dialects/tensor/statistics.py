@@ -122,7 +122,7 @@ class _Norm(Composite):
         for p in parameters:
             if p.shape != shape:
                 self.refuse(f"weight or bias of shape {shape_text(p.shape)} does not fit the normalised axes "
-                            f"{shape_text(shape)}", "MLC0115")
+                            f"{shape_text(shape)}", "MLC0115", symbols=sizes.differing(p.shape, shape))
         return x
 
     def lifted(self, parameter: Value, x: Value, axes: Sequence[int]) -> Value:

@@ -45,7 +45,7 @@ def _need(*wanted: tuple[Tracer, int]) -> None:
 
 def _inner(a: Any, b: Any) -> None:
     if a != b:
-        raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367")
+        raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367", symbols=sizes.symbols(a, b))
 
 
 @operation()
@@ -84,7 +84,8 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
     a, b = factors(input, mat2)
     _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
-        raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
+        raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367",
+                        symbols=sizes.symbols(a.shape[0], b.shape[0]))
     return matmul(a, b)
 
 
@@ -133,7 +134,7 @@ def _weighted(input: Operand, product: Operand, beta: float, alpha: float) -> Te
     x, y = together(input, product if alpha == 1 else E.mul(product, alpha))
     if broadcast_shapes(x.shape, y.shape) != y.shape:
         raise UserError(f"the input of shape {_listed(x.shape)} does not broadcast to the product's "
-                        f"{_listed(y.shape)}", code="MLC0111")
+                        f"{_listed(y.shape)}", code="MLC0111", symbols=sizes.differing(x.shape, y.shape, stretch=True))
     return y if beta == 0 else E.add(x if beta == 1 else E.mul(x, beta), y)
 
 
@@ -239,7 +240,8 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
     if not a.ndim:
         raise UserError("0-d tensors have no vector product", code="MLC0364")
     if a.shape[at] != 3:
-        raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367")
+        raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367",
+                        symbols=sizes.symbols(a.shape[at]))
     from mlc.frontend.functions.shape import roll
     return roll(a, -1, at) * roll(b, -2, at) - roll(a, -2, at) * roll(b, -1, at)
 
@@ -384,7 +386,7 @@ def _pair(a: Tracer, left: list[str], b: Tracer, right: list[str], needed: set[s
     for c in stretched:                                     # a size of 1 stands for any
         m, n = a.shape[left.index(c)], b.shape[right.index(c)]
         if m != 1 and n != 1:
-            raise UserError(f"sizes of {c!r} differ: {m} and {n}", code="MLC0367")
+            raise UserError(f"sizes of {c!r} differ: {m} and {n}", code="MLC0367", symbols=sizes.symbols(m, n))
         a = broadcast_to(a, [n if k == c and m == 1 else d for k, d in zip(left, a.shape)])
         b = broadcast_to(b, [m if k == c and n == 1 else d for k, d in zip(right, b.shape)])
     batch = [c for c in shared if c in needed]

@@ -63,7 +63,8 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     if x.ndim:
         return take(x, i, at)
     if i.shape != (1,):
-        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367")
+        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367",
+                        symbols=sizes.symbols(*i.shape))
     return reshape(take(reshape(x, [1]), i, 0), [])
 
 
@@ -176,7 +177,8 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
     x = tracer(movedim(x, (dim1, dim2), (-2, -1)))
     rows, columns = x.shape[-2], x.shape[-1]
     if isinstance(rows, Size) or isinstance(columns, Size):
-        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365")
+        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365",
+                        symbols=sizes.symbols(rows, columns))
     down, right = max(0, -offset), max(0, offset)
     length = max(0, min(rows - down, columns - right))
     flat = reshape(x, [*x.shape[:-2], rows * columns])

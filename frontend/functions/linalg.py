@@ -31,6 +31,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import f32, f64, i32, i64
 
@@ -98,7 +99,7 @@ def _square(input: Operand) -> Tracer:
     x = _matrix(input)
     if x.shape[-1] != x.shape[-2]:
         raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*x.shape[-2:]))
     return x
 
 
@@ -127,13 +128,13 @@ def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
     b = reshape(b, [*b.shape, 1]) if vector else b
     if b.ndim < 2 or b.shape[-2] != a.shape[-2]:
         raise UserError(f"right-hand sides of shape [{', '.join(map(str, b.shape))}] do not fit {a.shape[-2]} rows",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*b.shape[-2:-1], a.shape[-2]))
     return b, vector
 
 
 def _known(n: Any, what: str) -> int:
     if not isinstance(n, int):
-        raise UserError(f"{what} must be known, found {n}", code="MLC0365")
+        raise UserError(f"{what} must be known, found {n}", code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 
@@ -253,7 +254,7 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
     b, at = _matrix(B), cast(tracer(pivots), i64)
     if at.shape[-1:] != a.shape[-1:]:
         raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*at.shape[-1:], a.shape[-1]))
     if not left:
         return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
     order = emit(_order, at)
@@ -288,7 +289,7 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
         b = _mt(b)
     if b.shape[-2] != a.shape[-1]:
         raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(a.shape[-1], b.shape[-2]))
     a, b = _together(a, b)
     out = _solve(a, b, bool(upper), not left, bool(unitriangular))
     return out if left else _mt(out)

@@ -14,6 +14,7 @@ from mlc.frontend.operands import cast, floating, integer, need, plain_int, resh
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, i64
 
@@ -34,6 +35,7 @@ def _same_shape(a: Operand, b: Operand) -> list[Tracer]:
     if xs[0].shape != xs[1].shape:
         shapes = " and ".join("[" + ", ".join(map(str, x.shape)) + "]" for x in xs)
         raise UserError(f"the input and the target have shapes {shapes}", code="MLC0367",
+                        symbols=sizes.differing(xs[0].shape, xs[1].shape),
                         hint="broadcast one of them first, if that is what is meant")
     return xs
 
@@ -78,7 +80,8 @@ def _classes(x: Tracer, target: Tracer, name: str) -> int:
     rest = x.shape[:at] + x.shape[at + 1:]
     if not x.ndim or target.shape != rest:
         raise UserError(f"the target has shape [{', '.join(map(str, target.shape))}], expected "
-                        f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367")
+                        f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367",
+                        symbols=sizes.differing(target.shape, rest))
     return at
 
 
@@ -100,7 +103,8 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         return hard
     scale = label_smoothing / max(1, x.shape[at]) if isinstance(x.shape[at], int) else None
     if scale is None:
-        raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365")
+        raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365",
+                        symbols=sizes.symbols(x.shape[at]))
     weighted = logs if weight is None else logs * _per_class(weight, x, at)
     valid = t != ignore_index
     smooth = E.where(valid, -R.sum(weighted, at), 0.0)
@@ -125,7 +129,7 @@ def _weights(weight: Operand, x: Tracer, at: int) -> Tracer:
     w = cast(tracer(weight), x.type.dtype)
     if w.shape != (x.shape[at],):
         raise UserError(f"the weight has shape [{', '.join(map(str, w.shape))}], expected [{x.shape[at]}]: one number "
-                        "for each class", code="MLC0367")
+                        "for each class", code="MLC0367", symbols=sizes.symbols(*w.shape, x.shape[at]))
     return w
 
 
@@ -309,7 +313,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
     x, t = floating(input), integer(target, "the target")
     if x.ndim not in (1, 2) or x.shape != t.shape:
         raise UserError(f"the input has shape {list(x.shape)}, the target {list(t.shape)}, expected one of them twice: "
-                        "[classes] or [n, classes]", code="MLC0367")
+                        "[classes] or [n, classes]", code="MLC0367", symbols=sizes.differing(x.shape, t.shape))
     n = plain_int(x.shape[-1], "the number of classes")
     t = cast(t, i64)
     # A target is a label as long as none before it is negative.

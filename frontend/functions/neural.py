@@ -32,6 +32,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f64
@@ -65,7 +66,7 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or (w.ndim and w.shape[0] not in (1, channels)):
         raise UserError(f"a weight of shape {list(w.shape)} for {channels} channels, expected one, or one for each",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*w.shape, channels))
     if w.ndim:
         w = reshape(w, [w.shape[0] if i == 1 else 1 for i in range(x.ndim)])
     return E.where(x > 0, x, x * w)
@@ -190,7 +191,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if n % 2 != 0:
-        raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")
+        raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358", symbols=sizes.symbols(n))
     return rounded_once(lambda a, b: a * E.sigmoid(b), S.sliced(x, at, 0, n // 2), S.sliced(x, at, n // 2, n))
 
 
@@ -228,7 +229,8 @@ def _last_dimensions(input: Operand, normalized_shape: Sequence[Dim]) -> tuple[T
     x = floating(input)
     shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
     if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
-        raise UserError(f"normalized_shape {list(shape)} is not the end of shape {list(x.shape)}", code="MLC0367")
+        raise UserError(f"normalized_shape {list(shape)} is not the end of shape {list(x.shape)}", code="MLC0367",
+                        symbols=sizes.differing(shape, x.shape))
     return x, shape
 
 
@@ -251,7 +253,8 @@ def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Trace
     """A parameter of the dimensions that are normalised, in the element type of x; None of None."""
     out = None if p is None else parameter(p, x, name)
     if out is not None and out.shape != shape:
-        raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367")
+        raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367",
+                        symbols=sizes.differing(out.shape, shape))
     return out
 
 
@@ -269,7 +272,7 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
         raise UserError(f"the weight has {w.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     if x.shape[-1] != w.shape[-1]:
         raise UserError(f"inner sizes differ: the input has {x.shape[-1]} features, the weight takes {w.shape[-1]}",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(x.shape[-1], w.shape[-1]))
     out = C.dot_general(x, w, (), ((x.ndim - 1, w.ndim - 1),))
     return out if bias is None else out + tracer(bias)
 
@@ -280,7 +283,8 @@ def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = 
     a, b, w = factors(input1, input2, weight)
     if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
         raise UserError(f"the inputs have shapes {list(a.shape)} and {list(b.shape)}, the weight {list(w.shape)}: "
-                        "expected [..., m], [..., n] and [k, m, n]", code="MLC0367")
+                        "expected [..., m], [..., n] and [k, m, n]", code="MLC0367",
+                        symbols=sizes.differing((*a.shape, *b.shape[-1:]), (*b.shape[:-1], *w.shape[1:])))
     half = C.dot_general(a, w, (), ((a.ndim - 1, 1),))                     # [..., k, n]
     out = R.sum(half * reshape(b, [*b.shape[:-1], 1, b.shape[-1]]), -1)
     return out if bias is None else out + tracer(bias)

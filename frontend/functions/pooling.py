@@ -46,7 +46,8 @@ class _Geometry:
         if not self.ceil_mode:
             return p
         if not isinstance(n, int):
-            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365")
+            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365",
+                            symbols=sizes.symbols(n))
         count = -(-(n + 2 * p - (k - 1) * d - 1) // s) + 1
         count -= (count - 1) * s >= n + p
         return max(p, (count - 1) * s + (k - 1) * d + 1 - n - p)
@@ -221,7 +222,8 @@ def _divided(x: Tracer, out: Sequence[Dim], fill: float | int) -> tuple[Tracer, 
             x, lengths = _uneven(x, at, n, o, fill)
             total = total * reshape(lengths, [o if a == i else 1 for a in range(len(out))])
         else:
-            raise UserError(f"{o} windows of a size that is not known: {n}", code="MLC0365")
+            raise UserError(f"{o} windows of a size that is not known: {n}", code="MLC0365",
+                            symbols=sizes.symbols(*(d for d in (n, o) if not isinstance(d, int))))
     return x, total
 
 

@@ -50,7 +50,7 @@ def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
     wanted = resolved(shape_of(shape), sizes.product(x.shape))
     if sizes.product(wanted) != sizes.product(x.shape):
         raise UserError(f"{sizes.product(x.shape)} elements do not fit shape [{', '.join(map(str, wanted))}]",
-                        code="MLC0358")
+                        code="MLC0358", symbols=sizes.symbols(sizes.product(wanted) - sizes.product(x.shape)))
     return to_shape(x, wanted)
 
 
@@ -140,7 +140,8 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
     x, wanted = tracer(input), shape_of(size)
     if len(wanted) < x.ndim or broadcast_shapes(x.shape, wanted) != wanted:
         raise UserError(f"shape [{', '.join(map(str, x.shape))}] does not broadcast to "
-                        f"[{', '.join(map(str, wanted))}]", code="MLC0111")
+                        f"[{', '.join(map(str, wanted))}]", code="MLC0111",
+                        symbols=sizes.differing(x.shape, wanted, stretch=True))
     return to_size(x, wanted)
 
 
@@ -178,7 +179,7 @@ def stack(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     for x in xs:
         if x.shape != xs[0].shape:
             raise UserError(f"shapes [{', '.join(map(str, xs[0].shape))}] and [{', '.join(map(str, x.shape))}] differ",
-                            code="MLC0111")
+                            code="MLC0111", symbols=sizes.differing(xs[0].shape, x.shape))
     return emit(T.Concat, tuple(tracer(unsqueeze(x, at)) for x in xs), at)  # type: ignore[no-any-return]
 
 
@@ -211,7 +212,7 @@ def _known(x: Tracer, at: int, name: str) -> int:
     n = x.shape[at]
     if not isinstance(n, int):
         raise UserError(f"{name} needs a size that is known, found {n}: it decides how many tensors there are",
-                        code="MLC0365")
+                        code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 
@@ -225,7 +226,8 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
         for length in split_size_or_sections:
             bounds.append(bounds[-1] + size(length))
         if bounds[-1] != x.shape[at]:
-            raise UserError(f"the pieces add up to {bounds[-1]}, the dimension has {x.shape[at]}", code="MLC0358")
+            raise UserError(f"the pieces add up to {bounds[-1]}, the dimension has {x.shape[at]}", code="MLC0358",
+                            symbols=sizes.symbols(bounds[-1], x.shape[at]))
         return _cut(x, at, bounds)
     n, length = _known(x, at, "split"), plain_int(split_size_or_sections, "split_size")
     if length <= 0 and (length or n):
@@ -381,7 +383,8 @@ def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
         low, high = max(0, low), max(0, high)
     n = x.shape[at]
     if not isinstance(n, int):
-        raise UserError(f"mode = {mode!r} needs a size that is known, found {n}", code="MLC0365")
+        raise UserError(f"mode = {mode!r} needs a size that is known, found {n}", code="MLC0365",
+                        symbols=sizes.symbols(n))
     place: Tracer = emit(T.Iota, (max(0, low + n + high),), 0, i64)
     source, most = PLACES[mode](place - low, n)
     if max(low, high) > most or low + n + high < 1 or not n:

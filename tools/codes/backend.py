@@ -45,14 +45,14 @@ fix: this text was not made by mlc; it is not read.
 MLC0511 LLVM refuses the text that was made for it.
 example python:
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     compile_object("define nonsense", host())
 fix: report it, with the module at the llvm level (mlc compile --emit=llvm).
 
 MLC0512 LLVM cannot generate code for the target.
 example python:
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     compile_object("", host(), opt_level=9)
 fix: choose another --target, or an --opt-level from 0 to 3.
 
@@ -82,7 +82,7 @@ MLC0524 Two objects define the same name.
 example python:
     from mlc.backends.link import link
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     obj = compile_object("@twice = global i32 1", host())
     link([obj, obj], ["twice"])
 fix: report it, with the module at the llvm level.

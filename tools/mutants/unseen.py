@@ -175,8 +175,8 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- cache keys -----------------------------------------------------------------------------------------------
     # one function compiled first as it is and then with checked=True
-    cache("backends/cpu/toolchain.py", 'return str(pipeline.order("cpu", self.checked)), repr(self.target)',
-          'return str(pipeline.order("cpu")), repr(self.target)'),
+    cache("backends/cpu/toolchain.py", "str(pipeline.order(self.target.machine, self.checked)), repr(self.target)",
+          "str(pipeline.order(self.target.machine)), repr(self.target)"),
     # one function compiled with donate=0 and with donate=1
     cache("backends/canonical.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
           '_MESSAGES_ONLY = frozenset({"arg_names", "donate"})'),

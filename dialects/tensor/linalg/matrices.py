@@ -56,7 +56,8 @@ class MatrixOp(Composite):
         """The type of the first operand, a batch of square matrices."""
         x = self.matrices()[0]
         if x.shape[-1] != x.shape[-2]:
-            self.refuse(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal", "MLC0115")
+            self.refuse(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal", "MLC0115",
+                        symbols=sizes.symbols(*x.shape[-2:]))
         return x
 
     def ref(self, *xs: Any) -> Any:
