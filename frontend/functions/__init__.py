@@ -60,7 +60,7 @@ NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that PyTorch has as no methods."""
 for _module in (elementwise, trigonometry, reduce, scan):
     for _name, _f in PUBLIC.items():
-        if _f.__module__ == _module.__name__ and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
+        if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):
             setattr(Methods, _name, _f)                    # a method without a line in methods.py, which types it
 for _class in (Methods, Tensor):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from mlc.dialects import tensor as T
-from mlc.frontend.functions.elementwise import _one, _two, abs, where
+from mlc.frontend.functions.elementwise.apply import binary, unary
+from mlc.frontend.functions.elementwise.selection import where
+from mlc.frontend.functions.elementwise.sign import abs
 from mlc.frontend.operands import cast, floating, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -15,13 +17,13 @@ from mlc.ir.types import bf16, f16, f32
 @operation()
 def sin(input: Operand) -> Tensor:
     """The sine."""
-    return _one(T.Sin, floating(input))
+    return unary(T.Sin, floating(input))
 
 
 @operation()
 def cos(input: Operand) -> Tensor:
     """The cosine."""
-    return _one(T.Cos, floating(input))
+    return unary(T.Cos, floating(input))
 
 
 @operation()
@@ -39,73 +41,73 @@ def sinc(input: Operand) -> Tensor:
 @operation()
 def tan(input: Operand) -> Tensor:
     """The tangent, sin / cos."""
-    return _one(T.Tan, floating(input))
+    return unary(T.Tan, floating(input))
 
 
 @operation()
 def sinh(input: Operand) -> Tensor:
     """The hyperbolic sine, (e ** x - e ** -x) / 2."""
-    return _one(T.Sinh, floating(input))
+    return unary(T.Sinh, floating(input))
 
 
 @operation()
 def cosh(input: Operand) -> Tensor:
     """The hyperbolic cosine, (e ** x + e ** -x) / 2."""
-    return _one(T.Cosh, floating(input))
+    return unary(T.Cosh, floating(input))
 
 
 @operation()
 def asinh(input: Operand) -> Tensor:
     """The inverse of sinh: log(x + sqrt(x ** 2 + 1))."""
-    return _one(T.Asinh, floating(input))
+    return unary(T.Asinh, floating(input))
 
 
 @operation()
 def acosh(input: Operand) -> Tensor:
     """The inverse of cosh from 0 on: log(x + sqrt(x ** 2 - 1)); NaN below 1."""
-    return _one(T.Acosh, floating(input))
+    return unary(T.Acosh, floating(input))
 
 
 @operation()
 def atanh(input: Operand) -> Tensor:
     """The inverse of tanh: log((1 + x) / (1 - x)) / 2; NaN where |x| > 1."""
-    return _one(T.Atanh, floating(input))
+    return unary(T.Atanh, floating(input))
 
 
 @operation()
 def tanh(input: Operand) -> Tensor:
     """(e ** x - e ** -x) / (e ** x + e ** -x)"""
-    return _one(T.Tanh, floating(input))
+    return unary(T.Tanh, floating(input))
 
 
 @operation()
 def asin(input: Operand) -> Tensor:
     """The arc sine, in [-pi/2, pi/2]; NaN where |x| > 1."""
-    return _one(T.Asin, floating(input))
+    return unary(T.Asin, floating(input))
 
 
 @operation()
 def acos(input: Operand) -> Tensor:
     """The arc cosine, in [0, pi]; NaN where |x| > 1."""
-    return _one(T.Acos, floating(input))
+    return unary(T.Acos, floating(input))
 
 
 @operation()
 def atan(input: Operand) -> Tensor:
     """The arc tangent."""
-    return _one(T.Atan, floating(input))
+    return unary(T.Atan, floating(input))
 
 
 @operation()
 def atan2(input: Operand, other: Operand) -> Tensor:
     """The angle of the point (other, input), in [-pi, pi]; zeros count by their sign."""
-    return _two(T.Atan2, input, other, floating=True)
+    return binary(T.Atan2, input, other, floating=True)
 
 
 @operation()
 def hypot(input: Operand, other: Operand) -> Tensor:
     """sqrt(input ** 2 + other ** 2), without overflow on the way; inf if either is infinite."""
-    return _two(T.Hypot, input, other, floating=True)
+    return binary(T.Hypot, input, other, floating=True)
 
 
 @operation()
