@@ -50,7 +50,26 @@ def _inner(a: Any, b: Any) -> None:
 
 @operation()
 def matmul(input: Operand, other: Operand) -> Tensor:
-    """result[..., i, j] = sum_k input[..., i, k] * other[..., k, j]; a vector is a row or a column"""
+    """The matrix product over the last dimensions: sum_k input[..., i, k] * other[..., k, j].
+
+    Sums of float16 and bfloat16 are kept in float32. Floats of two dtypes are refused, as in PyTorch; integers take on
+    the dtype of floats.
+
+    Args:
+        input: Tensor; a 1-D one is a row, and its dimension is gone in the result.
+        other: Tensor; a 1-D one is a column, likewise. The dimensions before the last two broadcast.
+
+    Returns:
+        Tensor of shape (..., i, j) in the promoted dtype.
+
+    Raises:
+        UserError: inner sizes differ (MLC0367), a tensor has no dimensions (MLC0364), or the operands have different
+            float dtypes (MLC0420).
+
+    Example:
+        >>> mlc.matmul(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), mlc.tensor([1.0, 1.0]))
+        tensor([3., 7.], dtype=mlc.float32)
+    """
     a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
@@ -72,7 +91,23 @@ def matmul(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def mm(input: Operand, mat2: Operand) -> Tensor:
-    """result[i, j] = sum_k input[i, k] * mat2[k, j]"""
+    """The product of two matrices: result[i, j] = sum_k input[i, k] * mat2[k, j].
+
+    Args:
+        input: Tensor of shape (n, k).
+        mat2: Tensor of shape (k, m).
+
+    Returns:
+        Tensor of shape (n, m) in the promoted dtype.
+
+    Raises:
+        UserError: one is no matrix (MLC0364), inner sizes differ (MLC0367), or the operands have different float dtypes
+            (MLC0420).
+
+    Example:
+        >>> mlc.mm(mlc.tensor([[1.0, 2.0]]), mlc.tensor([[3.0], [4.0]]))
+        tensor([[11.]], dtype=mlc.float32)
+    """
     a, b = factors(input, mat2)
     _need((a, 2), (b, 2))
     return matmul(a, b)
@@ -80,7 +115,25 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
 
 @operation()
 def bmm(input: Operand, mat2: Operand) -> Tensor:
-    """result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j]"""
+    """The products of matrices in a batch: result[b, i, j] = sum_k input[b, i, k] * mat2[b, k, j].
+
+    Args:
+        input: Tensor of shape (batch, n, k).
+        mat2: Tensor of shape (batch, k, m).
+
+    Returns:
+        Tensor of shape (batch, n, m) in the promoted dtype.
+
+    Raises:
+        UserError: one has not 3 dimensions (MLC0364), sizes differ (MLC0367), or the operands have different float
+            dtypes (MLC0420).
+
+    Example:
+        >>> mlc.bmm(mlc.ones(2, 1, 3), mlc.ones(2, 3, 1))
+        tensor([[[3.]],
+        <BLANKLINE>
+                [[3.]]], dtype=mlc.float32)
+    """
     a, b = factors(input, mat2)
     _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
@@ -90,7 +143,23 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
 
 @operation()
 def mv(input: Operand, vec: Operand) -> Tensor:
-    """result[i] = sum_k input[i, k] * vec[k]"""
+    """The product of a matrix and a vector: result[i] = sum_k input[i, k] * vec[k].
+
+    Args:
+        input: Tensor of shape (n, k).
+        vec: Tensor of shape (k,).
+
+    Returns:
+        Tensor of shape (n,) in the promoted dtype.
+
+    Raises:
+        UserError: the numbers of dimensions are not 2 and 1 (MLC0364), inner sizes differ (MLC0367), or the operands
+            have different float dtypes (MLC0420).
+
+    Example:
+        >>> mlc.mv(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), mlc.tensor([1.0, 1.0]))
+        tensor([3., 7.], dtype=mlc.float32)
+    """
     a, b = factors(input, vec)
     _need((a, 2), (b, 1))
     return matmul(a, b)
@@ -98,7 +167,23 @@ def mv(input: Operand, vec: Operand) -> Tensor:
 
 @operation()
 def dot(input: Operand, tensor: Operand) -> Tensor:
-    """sum_i input[i] * tensor[i]"""
+    """sum_i input[i] * tensor[i], the dot product of two vectors.
+
+    Args:
+        input: Tensor of shape (n,).
+        tensor: Tensor of shape (n,).
+
+    Returns:
+        0-d tensor of the promoted dtype.
+
+    Raises:
+        UserError: one is no vector (MLC0364), sizes differ (MLC0367), or the operands have different float dtypes
+            (MLC0420).
+
+    Example:
+        >>> mlc.dot(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]))
+        tensor(11., dtype=mlc.float32)
+    """
     a, b = factors(input, tensor)
     _need((a, 1), (b, 1))
     return matmul(a, b)
@@ -106,13 +191,46 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
 
 @operation()
 def vdot(input: Operand, other: Operand) -> Tensor:
-    """sum_i input[i] * other[i]: as dot, since there are no complex numbers to conjugate"""
+    """sum_i input[i] * other[i], the dot product of two vectors.
+
+    It is `dot`: there are no complex numbers to conjugate.
+
+    Args:
+        input: Tensor of shape (n,).
+        other: Tensor of shape (n,).
+
+    Returns:
+        0-d tensor of the promoted dtype.
+
+    Raises:
+        UserError: one is no vector (MLC0364), sizes differ (MLC0367), or the operands have different float dtypes
+            (MLC0420).
+
+    Example:
+        >>> mlc.vdot(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]))
+        tensor(11., dtype=mlc.float32)
+    """
     return dot(input, other)
 
 
 @operation()
 def inner(input: Operand, other: Operand) -> Tensor:
-    """result[i..., j...] = sum_k input[i..., k] * other[j..., k]"""
+    """Products summed over the last dimensions: sum_k input[i..., k] * other[j..., k].
+
+    Args:
+        input: Tensor of shape (i..., k), or a number.
+        other: Tensor of shape (j..., k), or a number, by which elements are multiplied.
+
+    Returns:
+        Tensor of shape (i..., j...) in the promoted dtype.
+
+    Raises:
+        UserError: the last sizes differ (MLC0367), or the operands have different float dtypes (MLC0420).
+
+    Example:
+        >>> mlc.inner(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), mlc.tensor([1.0, 1.0]))
+        tensor([3., 7.], dtype=mlc.float32)
+    """
     a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
@@ -122,7 +240,23 @@ def inner(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def outer(input: Operand, vec2: Operand) -> Tensor:
-    """result[i, j] = input[i] * vec2[j]"""
+    """The outer product of two vectors: result[i, j] = input[i] * vec2[j].
+
+    Args:
+        input: Tensor of shape (n,).
+        vec2: Tensor of shape (m,).
+
+    Returns:
+        Tensor of shape (n, m) in the promoted dtype.
+
+    Raises:
+        UserError: one is no vector (MLC0364).
+
+    Example:
+        >>> mlc.outer(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]], dtype=mlc.float32)
+    """
     a, b = together(input, vec2)
     _need((a, 1), (b, 1))
     return E.mul(reshape(a, [a.shape[0], 1]), b)
@@ -143,21 +277,85 @@ def _listed(shape: Sequence[Dim]) -> str:
 
 @operation()
 def addmm(input: Operand, mat1: Operand, mat2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2)"""
+    """beta * input + alpha * mat1 @ mat2.
+
+    With `beta` 0, NaN and infinities of `input` do not count.
+
+    Args:
+        input: Tensor or number whose shape broadcasts to (n, m).
+        mat1: Tensor of shape (n, k).
+        mat2: Tensor of shape (k, m).
+        beta: Factor of `input`.
+        alpha: Factor of the product.
+
+    Returns:
+        Tensor of shape (n, m) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
+            does not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.addmm(mlc.ones(2), mlc.eye(2), mlc.eye(2), alpha=0.5)
+        tensor([[1.5, 1. ],
+                [1. , 1.5]], dtype=mlc.float32)
+    """
     return _weighted(input, mm(mat1, mat2), beta, alpha)
 
 
 @operation()
 def baddbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * (batch1 @ batch2)"""
+    """beta * input + alpha * batch1 @ batch2.
+
+    With `beta` 0, NaN and infinities of `input` do not count.
+
+    Args:
+        input: Tensor or number whose shape broadcasts to (batch, n, m).
+        batch1: Tensor of shape (batch, n, k).
+        batch2: Tensor of shape (batch, k, m).
+        beta: Factor of `input`.
+        alpha: Factor of the product.
+
+    Returns:
+        Tensor of shape (batch, n, m) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
+            does not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.baddbmm(mlc.ones(1), mlc.ones(2, 1, 3), mlc.ones(2, 3, 1), alpha=0.5)
+        tensor([[[2.5]],
+        <BLANKLINE>
+                [[2.5]]], dtype=mlc.float32)
+    """
     return _weighted(input, bmm(batch1, batch2), beta, alpha)
 
 
 @operation()
 def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
-    """Products summed over the last `dims` dimensions of a and the first of b, or over two lists of dimensions.
+    """Products of elements, summed over pairs of dimensions.
 
-    The result has the other dimensions of a, then those of b."""
+    A dimension of size 1 stands for any size.
+
+    Args:
+        a: Tensor.
+        b: Tensor.
+        dims: Number of dimensions, the last of `a` and the first of `b`, or two lists that name them in pairs.
+
+    Returns:
+        Tensor with the other dimensions of `a`, then those of `b`, in the promoted dtype.
+
+    Raises:
+        UserError: sizes of a pair differ (MLC0367), a dimension is out of range (MLC0356), the lists are not of one
+            length (MLC0357), or the operands have different float dtypes (MLC0420).
+
+    Example:
+        >>> mlc.tensordot(mlc.ones(2, 3), mlc.ones(3, 4), 1).shape
+        (2, 4)
+        >>> mlc.tensordot(mlc.tensor([[1.0, 2.0]]), mlc.tensor([[3.0, 4.0]]), ((0, 1), (0, 1)))
+        tensor(11., dtype=mlc.float32)
+    """
     x, y = factors(a, b)
     if not isinstance(dims, tuple | list):
         dims = plain_int(dims, "dims")
@@ -181,7 +379,23 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
 
 @operation()
 def kron(input: Operand, other: Operand) -> Tensor:
-    """result[i * m + k, j * n + l] = input[i, j] * other[k, l] for an other of shape (m, n); so for any dimensions"""
+    """The Kronecker product: result[i * m + k, j * n + l] = input[i, j] * other[k, l], for (m, n) the shape of other.
+
+    Args:
+        input: Tensor or number of any shape.
+        other: Tensor or number; leading dimensions that one lacks are 1.
+
+    Returns:
+        Tensor whose sizes are the products of both, in the promoted dtype.
+
+    Raises:
+        UserError: dtypes have no common one (MLC0341).
+
+    Example:
+        >>> mlc.kron(mlc.eye(2), mlc.tensor([[1.0, 2.0]]))
+        tensor([[1., 2., 0., 0.],
+                [0., 0., 1., 2.]], dtype=mlc.float32)
+    """
     a, b = together(input, other)
     rank = max(a.ndim, b.ndim)
     left, right = [1] * (rank - a.ndim) + list(a.shape), [1] * (rank - b.ndim) + list(b.shape)
@@ -191,7 +405,21 @@ def kron(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def trace(input: Operand) -> Tensor:
-    """sum_i input[i, i]"""
+    """sum_i x[i, i], the trace of a matrix.
+
+    Args:
+        input: Tensor of shape (n, m).
+
+    Returns:
+        0-d tensor; integers are summed as int64.
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364).
+
+    Example:
+        >>> mlc.trace(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(5., dtype=mlc.float32)
+    """
     x = tracer(input)
     _need((x, 2))
     from mlc.frontend.functions.shape import coordinates
@@ -200,19 +428,82 @@ def trace(input: Operand) -> Tensor:
 
 @operation()
 def addmv(input: Operand, mat: Operand, vec: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * (mat @ vec)"""
+    """beta * input + alpha * mat @ vec.
+
+    With `beta` 0, NaN and infinities of `input` do not count.
+
+    Args:
+        input: Tensor or number whose shape broadcasts to (n,).
+        mat: Tensor of shape (n, k).
+        vec: Tensor of shape (k,).
+        beta: Factor of `input`.
+        alpha: Factor of the product.
+
+    Returns:
+        Tensor of shape (n,) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
+            does not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.addmv(mlc.ones(2), mlc.eye(2), mlc.tensor([3.0, 4.0]), alpha=0.5)
+        tensor([2.5, 3. ], dtype=mlc.float32)
+    """
     return _weighted(input, mv(mat, vec), beta, alpha)
 
 
 @operation()
 def addr(input: Operand, vec1: Operand, vec2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2)"""
+    """beta * input + alpha * outer(vec1, vec2).
+
+    With `beta` 0, NaN and infinities of `input` do not count.
+
+    Args:
+        input: Tensor or number whose shape broadcasts to (n, m).
+        vec1: Tensor of shape (n,).
+        vec2: Tensor of shape (m,).
+        beta: Factor of `input`.
+        alpha: Factor of the product.
+
+    Returns:
+        Tensor of shape (n, m) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has the wrong number of dimensions (MLC0364), or `input` does not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.addr(mlc.zeros(2, 2), mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]), alpha=0.5)
+        tensor([[1.5, 2. ],
+                [3. , 4. ]], dtype=mlc.float32)
+    """
     return _weighted(input, outer(vec1, vec2), beta, alpha)
 
 
 @operation()
 def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """beta * input + alpha * the sum over the batch of batch1 @ batch2"""
+    """beta * input + alpha * sum_b batch1[b] @ batch2[b].
+
+    With `beta` 0, NaN and infinities of `input` do not count.
+
+    Args:
+        input: Tensor or number whose shape broadcasts to (n, m).
+        batch1: Tensor of shape (batch, n, k).
+        batch2: Tensor of shape (batch, k, m).
+        beta: Factor of `input`.
+        alpha: Factor of the product.
+
+    Returns:
+        Tensor of shape (n, m) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has the wrong number of dimensions (MLC0364), inner sizes differ (MLC0367), or `input`
+            does not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.addbmm(mlc.ones(1), mlc.ones(2, 1, 3), mlc.ones(2, 3, 1), alpha=0.5)
+        tensor([[4.]], dtype=mlc.float32)
+    """
     a, b = factors(batch1, batch2)
     _need((a, 3), (b, 3))
     for i, j in ((0, 0), (2, 1)):
@@ -222,7 +513,24 @@ def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1,
 
 @operation()
 def chain_matmul(*matrices: Operand) -> Tensor:
-    """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications"""
+    """matrices[0] @ matrices[1] @ ..., in the order that takes the fewest multiplications.
+
+    The order is found by dynamic programming, as in `mlc.linalg.multi_dot`.
+
+    Args:
+        matrices: Tensors of shapes (n0, n1), (n1, n2) and so on.
+
+    Returns:
+        Tensor of shape (n0, n_last) in the promoted dtype.
+
+    Raises:
+        UserError: there is no matrix (MLC0353), or inner sizes differ (MLC0367).
+
+    Example:
+        >>> mlc.chain_matmul(mlc.ones(2, 3), mlc.ones(3, 4), mlc.ones(4, 1))
+        tensor([[12.],
+                [12.]], dtype=mlc.float32)
+    """
     from mlc.frontend.functions.linalg import multi_dot
     if not matrices:
         raise UserTypeError("expected a matrix, found none", code="MLC0353")
@@ -231,7 +539,24 @@ def chain_matmul(*matrices: Operand) -> Tensor:
 
 @operation()
 def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
-    """The vector product along a dimension of size 3: `dim`, or the first that has it."""
+    """The vector product of vectors in space, elementwise over the other dimensions.
+
+    Args:
+        input: Tensor that has 3 elements along `dim`.
+        other: Tensor whose shape broadcasts with that of `input`.
+        dim: Dimension of the vectors; by default the first of size 3. `mlc.linalg.cross` of PyTorch takes the last.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: the vectors have not 3 elements (MLC0367), `dim` is out of range (MLC0356), or there are no
+            dimensions (MLC0364).
+
+    Example:
+        >>> mlc.cross(mlc.tensor([1.0, 0.0, 0.0]), mlc.tensor([0.0, 1.0, 0.0]))
+        tensor([0., 0., 1.], dtype=mlc.float32)
+    """
     a, b = together(input, other)
     shape = broadcast_shapes(a.shape, b.shape)
     a, b = broadcast_to(a, shape), broadcast_to(b, shape)
@@ -246,7 +571,26 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
 
 @operation()
 def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
-    """result[i, j] = the distance of row i of x1 from row j of x2, (sum |x1 - x2| ** p) ** (1 / p)"""
+    """Distances of all pairs of points: result[..., i, j] = (sum_k |x1[..., i, k] - x2[..., j, k]| ** p) ** (1 / p).
+
+    The derivative at a distance of 0 is 0.
+
+    Args:
+        x1: Tensor of floats of shape (..., n, k).
+        x2: Tensor of shape (..., m, k); the dimensions before broadcast.
+        p: Exponent of the norm, as in `mlc.norm`.
+
+    Returns:
+        Tensor of shape (..., n, m) in the promoted dtype.
+
+    Raises:
+        UserError: an operand has fewer than 2 dimensions (MLC0364), the points have different sizes (MLC0367), or
+            elements are no floats (MLC0359).
+
+    Example:
+        >>> mlc.cdist(mlc.tensor([[0.0, 0.0]]), mlc.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]], dtype=mlc.float32)
+    """
     a, b = together(x1, x2)
     if a.ndim < 2 or b.ndim < 2:
         raise UserError("cdist takes matrices of points", code="MLC0364")
@@ -261,7 +605,28 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
 
 @operation()
 def cov(input: Operand, *, correction: float = 1, fweights: Operand = None, aweights: Operand = None) -> Tensor:
-    """The covariances of variables, one a row, from observations, one a column, repeated or weighted by the weights"""
+    """The covariance matrix of variables, one a row, from observations, one a column.
+
+    result[i, j] = sum_k w[k] (x[i, k] - m[i]) (x[j, k] - m[j]) / N, with m the weighted means. Without `aweights` N is
+    sum(w) - correction, with it sum(w) - correction * sum(w * a) / sum(w), as in numpy.
+
+    Args:
+        input: Tensor of shape (variables, observations), or (observations,) of one variable; integers become float32.
+        correction: Bessel's correction.
+        fweights: How often each observation occurs, integers of shape (observations,); 1 by default.
+        aweights: Weight of each observation, of shape (observations,); 1 by default.
+
+    Returns:
+        Tensor of shape (variables, variables), 0-d for one variable.
+
+    Raises:
+        UserError: `input` has more than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.cov(mlc.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]], dtype=mlc.float32)
+    """
     x = tracer(input)
     if x.ndim > 2:
         raise UserError(f"cov takes at most 2 dimensions, found {x.ndim}", code="MLC0364")
@@ -290,7 +655,24 @@ def _covariances(x: Tracer, correction: float, fweights: Operand, aweights: Oper
 
 @operation()
 def corrcoef(input: Operand) -> Tensor:
-    """The correlations of variables, one a row, from observations, one a column, within [-1, 1]"""
+    """Pearson's correlation coefficients of variables, one a row, from observations, one a column.
+
+    result[i, j] = c[i, j] / sqrt(c[i, i] c[j, j]) for the covariances c, limited to [-1, 1].
+
+    Args:
+        input: Tensor of shape (variables, observations), or (observations,); integers become float32.
+
+    Returns:
+        Tensor of shape (variables, variables), 0-d for one variable; NaN for a variable that does not vary.
+
+    Raises:
+        UserError: `input` has more than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.corrcoef(mlc.tensor([[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]], dtype=mlc.float32)
+    """
     c = tracer(cov(input))
     from mlc.frontend.functions.index import diagonal
     if not c.ndim:
@@ -303,7 +685,29 @@ def corrcoef(input: Operand) -> Tensor:
 # -- einsum -----------------------------------------------------------------------------------------------------------
 @operation()
 def einsum(equation: str, *operands: Operand) -> Tensor:
-    """Products of elements, summed over every letter that the result does not have: "bij,bjk->bik"."""
+    """Products of elements, summed over every letter that the result does not have (Einstein's convention).
+
+    Each letter names a dimension; one that an operand repeats takes its diagonal, and "..." stands for dimensions that
+    broadcast. Without "->" the result has the letters that occur once, in alphabetical order. A size of 1 stands for
+    any size. Operands are contracted in pairs, the cheapest first.
+
+    Args:
+        equation: The letters of each operand, separated by commas, and of the result: "bij,bjk->bik".
+        operands: Tensors, as separate arguments or as one list.
+
+    Returns:
+        Tensor of the dimensions that the equation names, in the promoted dtype.
+
+    Raises:
+        UserError: the equation does not fit the operands (MLC0368), sizes of a letter differ (MLC0367), there is no
+            operand (MLC0421), or they have different float dtypes (MLC0420).
+
+    Example:
+        >>> mlc.einsum("ij,jk->ik", mlc.tensor([[1.0, 2.0]]), mlc.tensor([[3.0], [4.0]]))
+        tensor([[11.]], dtype=mlc.float32)
+        >>> mlc.einsum("ii->i", mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([1., 4.], dtype=mlc.float32)
+    """
     if not operands or not isinstance(equation, str):
         raise UserTypeError(f"the equation is {equation!r}, for {len(operands)} operands"[:200], code="MLC0421",
                             hint='as in mlc.einsum("ij,jk->ik", a, b)')

@@ -120,25 +120,97 @@ def _of(value: Any) -> DType:
 
 @creation
 def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
-    """result[i] = 0"""
+    """A tensor of zeros.
+
+    Args:
+        size: Sizes, as separate arguments or as one sequence.
+        dtype: Dtype of the result; float32 by default.
+        device: Device of the result, "cpu" or "cuda"; the CPU by default.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: a size is negative (MLC0358) or no integer (MLC0355), or the shape is beyond all memory (MLC0328).
+
+    Example:
+        >>> mlc.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]], dtype=mlc.float32)
+    """
     return _filled(_sizes(size), 0, as_ir(dtype))
 
 
 @creation
 def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
-    """result[i] = 1"""
+    """A tensor of ones.
+
+    Args:
+        size: Sizes, as separate arguments or as one sequence.
+        dtype: Dtype of the result; float32 by default.
+        device: Device of the result, "cpu" or "cuda"; the CPU by default.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: a size is negative (MLC0358) or no integer (MLC0355), or the shape is beyond all memory (MLC0328).
+
+    Example:
+        >>> mlc.ones(2, 3)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]], dtype=mlc.float32)
+    """
     return _filled(_sizes(size), 1, as_ir(dtype))
 
 
 @creation
 def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
-    """A tensor of this shape whose elements are to be replaced: result[i] = 0"""
+    """A tensor whose elements are to be replaced; here they are 0.
+
+    Unlike PyTorch's, the elements are defined.
+
+    Args:
+        size: Sizes, as separate arguments or as one sequence.
+        dtype: Dtype of the result; float32 by default.
+        device: Device of the result, "cpu" or "cuda"; the CPU by default.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: a size is negative (MLC0358) or no integer (MLC0355), or the shape is beyond all memory (MLC0328).
+
+    Example:
+        >>> mlc.empty(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]], dtype=mlc.float32)
+    """
     return _filled(_sizes(size), 0, as_ir(dtype))
 
 
 @creation
 def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-    """result[i] = fill_value"""
+    """A tensor filled with one number.
+
+    Args:
+        size: Sequence of sizes.
+        fill_value: Number or tensor of one element. Within a compiled function a tensor may have more and is broadcast.
+        dtype: Dtype of the result; by default that of a tensor, and of a number bool, int64 or float32.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: a size is negative (MLC0358), or `fill_value` is an integer that the dtype does not hold (MLC0348) or
+            no number (MLC0421).
+
+    Example:
+        >>> mlc.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]], dtype=mlc.int64)
+    """
     shape = _sizes((tuple(size),))
     if isinstance(fill_value, Tensor):
         if isinstance(fill_value, Tracer):
@@ -154,32 +226,120 @@ def _like(input: Operand, value: Number, dtype: DTypeLike) -> Tensor:
 
 @creation
 def zeros_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-    """Zeros of the shape and element type of input."""
+    """A tensor of zeros, shaped as another one.
+
+    Args:
+        input: Tensor or number that tells the shape.
+        dtype: Dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `input` is no array (MLC0345).
+
+    Example:
+        >>> mlc.zeros_like(mlc.tensor([[5, 6]]))
+        tensor([[0, 0]], dtype=mlc.int64)
+    """
     return _like(input, 0, dtype)
 
 
 @creation
 def ones_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-    """Ones of the shape and element type of input."""
+    """A tensor of ones, shaped as another one.
+
+    Args:
+        input: Tensor or number that tells the shape.
+        dtype: Dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `input` is no array (MLC0345).
+
+    Example:
+        >>> mlc.ones_like(mlc.tensor([[5, 6]]))
+        tensor([[1, 1]], dtype=mlc.int64)
+    """
     return _like(input, 1, dtype)
 
 
 @creation
 def empty_like(input: Operand, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-    """As `empty`, of the shape and element type of input."""
+    """A tensor of elements that are to be replaced; here they are 0, shaped as another one.
+
+    Args:
+        input: Tensor or number that tells the shape.
+        dtype: Dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `input` is no array (MLC0345).
+
+    Example:
+        >>> mlc.empty_like(mlc.tensor([[5, 6]]))
+        tensor([[0, 0]], dtype=mlc.int64)
+    """
     return _like(input, 0, dtype)
 
 
 @creation
 def full_like(input: Operand, fill_value: Number, *, dtype: DTypeLike = None, device: Any = None) -> Tensor:
-    """`fill_value` in the shape and element type of input."""
+    """A tensor filled with one number, shaped as another one.
+
+    Args:
+        input: Tensor or number that tells the shape.
+        fill_value: Number.
+        dtype: Dtype of the result; that of `input` by default.
+        device: Device of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `fill_value` is an integer that the dtype does not hold (MLC0348).
+
+    Example:
+        >>> mlc.full_like(mlc.ones(3), 0.5)
+        tensor([0.5, 0.5, 0.5], dtype=mlc.float32)
+    """
     return _like(input, fill_value, dtype)
 
 
 @creation
 def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None,
            device: Any = None) -> Tensor:
-    """result[i] = start + i * step, below end; arange(n) counts from 0"""
+    """Equally spaced numbers from start on, below end: result[i] = start + i * step.
+
+    There are ceil((end - start) / step) of them. With one argument, it is `end`, and counting begins with 0. Floats are
+    computed in float64 and rounded once. Within a compiled function `end` may be a symbolic size.
+
+    Args:
+        start: First number; 0 if it is left out.
+        end: Limit, which is not included.
+        step: Distance between neighbours; it may be negative.
+        dtype: Dtype of the result; by default int64 if all arguments are integers, else float32.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        1-D tensor.
+
+    Raises:
+        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 (MLC0360).
+
+    Example:
+        >>> mlc.arange(3)
+        tensor([0, 1, 2], dtype=mlc.int64)
+        >>> mlc.arange(1, 2, 0.25)
+        tensor([1.  , 1.25, 1.5 , 1.75], dtype=mlc.float32)
+    """
     first, last = (0, start) if end is None else (0 if start is None else start, end)
     if last is None:
         raise UserTypeError("there is no end", code="MLC0321")
@@ -204,7 +364,27 @@ def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DType
 
 @creation
 def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
-    """`steps` numbers from start to end, both included"""
+    """Numbers equally spaced from start to end, both included.
+
+    They are computed in float64 and rounded once. With one step the result is `start` alone.
+
+    Args:
+        start: First number.
+        end: Last number.
+        steps: How many numbers there are.
+        dtype: Dtype of the result; float32 by default. Integers are truncated.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        1-D tensor of `steps` elements.
+
+    Raises:
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355).
+
+    Example:
+        >>> mlc.linspace(0, 1, 5)
+        tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=mlc.float32)
+    """
     try:
         first, last = 1.0 * start, 1.0 * end               # numpy has no integers of more than 64 bits
     except OverflowError:
@@ -214,7 +394,25 @@ def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32
 
 @creation
 def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
-    """The matrix of n rows and m columns with ones on the diagonal, result[i, j] = (i == j)."""
+    """The identity matrix, or its first rows and columns: result[i, j] = (i == j).
+
+    Args:
+        n: Number of rows.
+        m: Number of columns; `n` by default.
+        dtype: Dtype of the result; float32 by default.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        Tensor of shape (n, m).
+
+    Raises:
+        UserError: a size is negative (MLC0358) or no integer (MLC0355).
+
+    Example:
+        >>> mlc.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]], dtype=mlc.float32)
+    """
     rows, columns = _sizes((n, n if m is None else m))
     return _known(np.eye(count_of(rows, "n"), count_of(columns, "m"), dtype=to_numpy(as_ir(dtype))))
 
@@ -228,7 +426,29 @@ def _known(array: Array) -> Tensor:
 
 @creation
 def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
-    """A tensor with a copy of the data: nested lists, numbers, arrays. Python floats are float32."""
+    """A tensor with a copy of the data.
+
+    Python's bools, integers and floats become bool, int64 and float32; arrays keep their dtype, so those of numpy are
+    mostly float64. Within a compiled function nested lists may hold tensors of one shape, which are joined.
+
+    Args:
+        data: Number, nested lists of equal lengths, numpy array, tensor, or anything with `__dlpack__`.
+        dtype: Dtype of the result; floats are truncated on the way to integers.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        Tensor of the shape of `data`.
+
+    Raises:
+        UserError: `data` is no array (MLC0345), or an integer does not fit in the dtype (MLC0348).
+
+    Example:
+        >>> mlc.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
+        >>> mlc.tensor([1, 0.5])
+        tensor([1. , 0.5], dtype=mlc.float32)
+    """
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
     if isinstance(data, list | tuple) and state.trace is not None:
@@ -262,7 +482,26 @@ def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
 
 @creation
 def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
-    """As `tensor`, sharing the memory of what is an array already."""
+    """A tensor of the data, without a copy where possible.
+
+    It shares the memory of an array that has the dtype already; do not write to that array. Everything else is as in
+    `tensor`.
+
+    Args:
+        data: Number, nested lists, numpy array, tensor, or anything with `__dlpack__`.
+        dtype: Dtype of the result; that of the data by default.
+        device: Device of the result.
+
+    Returns:
+        Tensor of the shape of `data`.
+
+    Raises:
+        UserError: `data` is no array (MLC0345), or an integer does not fit in the dtype (MLC0348).
+
+    Example:
+        >>> mlc.asarray(np.arange(3, dtype=np.int32))
+        tensor([0, 1, 2], dtype=mlc.int32)
+    """
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
     if dtype is None and is_operand(data):
@@ -272,7 +511,20 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor
 
 @creation
 def clone(input: Operand) -> Tensor:
-    """input, in memory of its own"""
+    """A copy of the tensor, in memory of its own.
+
+    Within a compiled function it is the tensor itself, which never changes.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape, dtype, device and elements of `input`.
+
+    Example:
+        >>> mlc.clone(mlc.tensor([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     if isinstance(input, Tracer):
         return input
     held = as_held(input)
@@ -281,7 +533,19 @@ def clone(input: Operand) -> Tensor:
 
 @creation
 def contiguous(input: Operand) -> Tensor:
-    """input, copied if its elements do not lie in row-major order"""
+    """The tensor, copied if its elements do not lie in memory in row-major order.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape, dtype and elements of `input`.
+
+    Example:
+        >>> mlc.contiguous(mlc.asarray(np.ones((2, 2), np.float32).T))
+        tensor([[1., 1.],
+                [1., 1.]], dtype=mlc.float32)
+    """
     if isinstance(input, Tracer):
         return input
     held = as_held(input)
@@ -292,7 +556,23 @@ def contiguous(input: Operand) -> Tensor:
 
 @creation
 def from_numpy(array: Array) -> Tensor:
-    """A tensor of the shape and element type of a numpy array, which shares its memory."""
+    """A tensor that shares the memory of a numpy array.
+
+    Do not write to the array as long as the tensor is in use.
+
+    Args:
+        array: Numpy array of bools, integers or floats.
+
+    Returns:
+        Tensor of the shape and dtype of `array`.
+
+    Raises:
+        UserError: `array` is no numpy array, or its dtype is none of mlc's (MLC0345).
+
+    Example:
+        >>> mlc.from_numpy(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float64)
+    """
     if not isinstance(array, np.ndarray):
         raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
     return wrap(as_array(array))
@@ -300,7 +580,21 @@ def from_numpy(array: Array) -> Tensor:
 
 @creation
 def from_dlpack(x: Any) -> Tensor:
-    """A tensor that shares the memory of another library's."""
+    """A tensor that shares the memory of another library's, by the DLPack protocol.
+
+    Args:
+        x: Array with `__dlpack__` and `__dlpack_device__`, in the CPU's memory or that of an NVIDIA GPU.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        UserError: `x` has no `__dlpack__` (MLC0345).
+
+    Example:
+        >>> mlc.from_dlpack(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float64)
+    """
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
     return wrap(as_held(x))

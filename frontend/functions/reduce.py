@@ -54,7 +54,25 @@ def _not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
 
 @operation()
 def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """The sum over `dim`; integers are summed as int64."""
+    """The sum of the elements over `dim`; 0 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype in which elements are summed and the result is given; by default that of floats, and int64 for
+            others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.sum(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([3., 7.], dtype=mlc.float32)
+    """
     x = tracer(input)
     x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
     return _reduce(T.ReduceSum, x, dim, keepdim)
@@ -62,7 +80,25 @@ def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DType
 
 @operation()
 def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """The product over `dim`; integers are multiplied as int64."""
+    """The product of the elements over `dim`; 1 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype in which elements are multiplied and the result is given; by default that of floats, and int64 for
+            others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.prod(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([ 2., 12.], dtype=mlc.float32)
+    """
     x = tracer(input)
     x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
     return _reduce(T.ReduceProd, x, dim, keepdim)
@@ -70,7 +106,26 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
 
 @operation()
 def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The greatest element over `dim`, result[i] = max_j input[i, j]; equal ones share the derivative."""
+    """The greatest element over `dim`; NaN if one is NaN.
+
+    Elements that are equally great share the derivative.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or there are no elements
+            (MLC0363).
+
+    Example:
+        >>> mlc.amax(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([5., 7.], dtype=mlc.float32)
+    """
     x = tracer(input)
     _not_empty(x, axes(dim, x.ndim), "maximum")
     if x.type.dtype.is_bool:
@@ -80,7 +135,26 @@ def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
 
 @operation()
 def amin(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """The smallest element over `dim`, result[i] = min_j input[i, j]; equal ones share the derivative."""
+    """The least element over `dim`; NaN if one is NaN.
+
+    Elements that are equally small share the derivative.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or there are no elements
+            (MLC0363).
+
+    Example:
+        >>> mlc.amin(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     x = tracer(input)
     _not_empty(x, axes(dim, x.ndim), "minimum")
     if x.type.dtype.is_bool:
@@ -124,14 +198,58 @@ def _no_tensor(dim: Any, name: str) -> None:
 
 @operation()
 def max(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The greatest element; with `dim`, (values, indices) along it."""
+    """The greatest element; with `dim`, the greatest one along it and its index.
+
+    NaN counts as the greatest of all. Of equal elements the first one is taken, and has the derivative; without `dim`
+    they share it, as in `amax`. For two tensors element by element, use `mlc.maximum`.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.max(mlc.tensor([1.0, 5.0, 3.0]))
+        tensor(5., dtype=mlc.float32)
+        >>> mlc.max(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+        tensor([1, 0], dtype=mlc.int64)
+    """
     _no_tensor(dim, "maximum")
     return amax(input) if dim is None else _best(T.ReduceMax, input, dim, keepdim, "maximum")
 
 
 @operation()
 def min(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The smallest element; with `dim`, (values, indices) along it."""
+    """The least element; with `dim`, the least one along it and its index.
+
+    NaN counts as the least of all. Of equal elements the first one is taken, and has the derivative; without `dim` they
+    share it, as in `amin`. For two tensors element by element, use `mlc.minimum`.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.min(mlc.tensor([1.0, 5.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
+        >>> mlc.min(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+        tensor([0, 1], dtype=mlc.int64)
+    """
     _no_tensor(dim, "minimum")
     return amin(input) if dim is None else _best(T.ReduceMin, input, dim, keepdim, "minimum")
 
@@ -147,19 +265,71 @@ def _arg(cls: Any, input: Operand, dim: int | None, keepdim: bool, name: str) ->
 
 @operation()
 def argmax(input: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the greatest element stands first: along `dim`, or in the flattened tensor."""
+    """The index of the greatest element along `dim`, or in the flattened tensor.
+
+    Of equal elements it is the first; NaN counts as the greatest of all.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. None for the flattened tensor.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of int64 without the dimension.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.argmax(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1, 0], dtype=mlc.int64)
+    """
     return _arg(T.ReduceMax, input, dim, keepdim, "maximum")
 
 
 @operation()
 def argmin(input: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Where the smallest element stands first: along `dim`, or in the flattened tensor."""
+    """The index of the least element along `dim`, or in the flattened tensor.
+
+    Of equal elements it is the first; NaN counts as the least of all.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. None for the flattened tensor.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of int64 without the dimension.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.argmin(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([0, 1], dtype=mlc.int64)
+    """
     return _arg(T.ReduceMin, input, dim, keepdim, "minimum")
 
 
 @operation()
 def aminmax(input: Operand, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """(amin, amax)"""
+    """The least and the greatest element, as `amin` and `amax` give them.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Pair (minimum, maximum) of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.aminmax(mlc.tensor([3.0, 1.0, 2.0]))
+        (tensor(1., dtype=mlc.float32), tensor(3., dtype=mlc.float32))
+    """
     return amin(input, dim, keepdim), amax(input, dim, keepdim)
 
 
@@ -172,7 +342,25 @@ def float_only(x: Tracer, name: str) -> Tracer:
 
 @operation()
 def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """sum_i input[i] / n over the n elements of `dim`"""
+    """sum_i x[i] / n, the mean over the n elements of `dim`; NaN where there are none.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Float dtype that elements are cast to first; that of `input` by default.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.mean(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+        tensor([2., 3.], dtype=mlc.float32)
+    """
     x = tracer(input)
     x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
     return _reduce(T.Mean, x, dim, keepdim)
@@ -180,13 +368,48 @@ def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
 
 @operation()
 def nansum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """sum_i input[i] over `dim`, where input[i] is not NaN"""
+    """The sum over `dim` of the elements that are not NaN; 0 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype of the sum; by default that of floats, and int64 for others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.nansum(mlc.tensor([1.0, float("nan"), 2.0]))
+        tensor(3., dtype=mlc.float32)
+    """
     return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
 @operation()
 def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
-    """The sum over `dim` of the elements that are not NaN, divided by their number."""
+    """The mean over `dim` of the elements that are not NaN; NaN where there are none.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Float dtype that elements are cast to first; that of `input` by default.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.nanmean(mlc.tensor([1.0, float("nan"), 2.0]))
+        tensor(1.5, dtype=mlc.float32)
+    """
     x = tracer(input)
     x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
     return nansum(x, dim, keepdim) / cast(tracer(sum(E.logical_not(E.isnan(x)), dim, keepdim)), x.type.dtype)
@@ -194,7 +417,25 @@ def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: D
 
 @operation()
 def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
-    """sum (x - mean) ** 2 / (n - correction) over `dim`"""
+    """sum_i (x[i] - mean) ** 2 / (n - correction), the variance over the n elements of `dim`.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction: 1 for the unbiased estimate from a sample, 0 for the variance of the elements.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`; NaN for too few elements.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.var(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor(1.6666666, dtype=mlc.float32)
+    """
     x = float_only(tracer(input), "var")
     over = axes(dim, x.ndim)
     return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
@@ -202,7 +443,27 @@ def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool 
 
 @operation()
 def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
-    """sqrt(var)"""
+    """sqrt(sum_i (x[i] - mean) ** 2 / (n - correction)), the standard deviation over the n elements of `dim`.
+
+    The derivative is 0 where all elements are equal.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction: 1 for an estimate from a sample, 0 for the deviation of the elements.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`; NaN for too few elements.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.std(mlc.tensor([1.0, 2.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
+    """
     return rounded_once(lambda x: _root(var(x, dim, correction=correction, keepdim=keepdim)), tracer(input))
 
 
@@ -214,14 +475,50 @@ def _root(x: Tensor, power: float = 0.5) -> Tensor:
 
 @operation()
 def var_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """(var, mean)"""
+    """The variance and the mean over `dim`, as `var` and `mean` give them.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction, as in `var`.
+
+    Returns:
+        Pair (variance, mean) of tensors without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.var_mean(mlc.tensor([1.0, 2.0, 3.0]))
+        (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
+    """
     x = tracer(input)
     return var(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
 
 
 @operation()
 def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """(std, mean)"""
+    """The standard deviation and the mean over `dim`, as `std` and `mean` give them.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction, as in `var`.
+
+    Returns:
+        Pair (deviation, mean) of tensors without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.std_mean(mlc.tensor([1.0, 2.0, 3.0]))
+        (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
+    """
     x = tracer(input)
     return std(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
 
@@ -232,25 +529,90 @@ def _no_axis(dim: Dims) -> bool:
 
 @operation()
 def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether an element over `dim` is not zero: a bool, of the shape without `dim`. () reduces nothing."""
+    """Whether some element over `dim` is not 0; False where there are none.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default, none for ().
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of bools without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.any(mlc.tensor([[0, 1], [0, 0]]), dim=1)
+        tensor([ True, False], dtype=mlc.bool)
+    """
     return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAny, boolean(input), dim, keepdim)
 
 
 @operation()
 def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether no element over `dim` is zero: a bool, of the shape without `dim`. () reduces nothing."""
+    """Whether every element over `dim` is not 0; True where there are none.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default, none for ().
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of bools without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.all(mlc.tensor([[0, 1], [2, 3]]), dim=1)
+        tensor([False,  True], dtype=mlc.bool)
+    """
     return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAll, boolean(input), dim, keepdim)
 
 
 @operation()
 def count_nonzero(input: Operand, dim: Dims = None) -> Tensor:
-    """How many elements over `dim` are not zero, as int64."""
+    """The number of elements over `dim` that are not 0.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+
+    Returns:
+        Tensor of int64 without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.count_nonzero(mlc.tensor([[0, 1], [2, 3]]), dim=1)
+        tensor([1, 2], dtype=mlc.int64)
+    """
     return sum(boolean(input), dim)
 
 
 @operation()
 def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
-    """log(sum(e ** input)) over `dim`, without overflow on the way"""
+    """ln(sum_i e ** x[i]) over `dim`, without overflow; -inf where there are no elements.
+
+    The maximum is subtracted first and added at the end.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        dim: Dimension, or several, that are reduced; negative ones count from the last.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.logsumexp(mlc.tensor([1000.0, 1000.0]), dim=0)
+        tensor(1000.6932, dtype=mlc.float32)
+    """
     x = floating(input)
     over = axes(dim, x.ndim)
     if len(over) == 1:
@@ -265,7 +627,30 @@ def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
 
 @operation()
 def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """(sum |input| ** p) ** (1 / p); p = inf and -inf are the greatest and smallest |input|"""
+    """(sum_i |x[i]| ** p) ** (1 / p), the vector norm of the elements over `dim`.
+
+    p = inf and -inf give the greatest and the least |x[i]|, and p = 0 the number of elements that are not 0. The
+    derivative at a norm of 0 is 0.
+
+    Args:
+        input: Tensor of floats.
+        p: The exponent, or "fro" for 2.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), `p` is no number (MLC0360), or
+            elements are no floats (MLC0359).
+
+    Example:
+        >>> mlc.norm(mlc.tensor([3.0, 4.0]))
+        tensor(5., dtype=mlc.float32)
+        >>> mlc.norm(mlc.tensor([3.0, 4.0]), p=1)
+        tensor(7., dtype=mlc.float32)
+    """
     x = float_only(tracer(input), "norm")
     p = 2 if p == "fro" else p
     if isinstance(p, bool) or not isinstance(p, int | float):
@@ -290,7 +675,23 @@ def _norm(x: Tracer, p: float, dim: Dims, keepdim: bool) -> Tensor:
 
 @operation()
 def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
-    """norm(input - other, p)"""
+    """norm(input - other, p), the distance of two tensors taken as vectors.
+
+    Args:
+        input: Tensor of floats.
+        other: Tensor whose shape broadcasts with that of `input`.
+        p: The exponent, as in `mlc.norm`.
+
+    Returns:
+        0-d tensor.
+
+    Raises:
+        UserError: neither is of floats (MLC0359).
+
+    Example:
+        >>> mlc.dist(mlc.tensor([1.0, 2.0]), mlc.tensor([4.0, 6.0]))
+        tensor(5., dtype=mlc.float32)
+    """
     return norm(E.sub(input, other), p)
 
 
