@@ -31,7 +31,24 @@ def _list(tensors: Sequence[Any]) -> list[Tracer]:
 # -- grids ------------------------------------------------------------------------------------------------------------
 @operation()
 def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Vectors repeated to the grid they span: result k varies along dimension k; "xy" exchanges the first two"""
+    """The grid that vectors span: result k varies along dimension k as vector k.
+
+    Args:
+        tensors: Vectors or numbers, as separate arguments or as one list.
+        indexing: "ij" for that order of dimensions, "xy" to exchange the first two.
+
+    Returns:
+        Tuple of tensors of one shape.
+
+    Raises:
+        UserError: a tensor has more than one dimension (MLC0364), or `indexing` is another string (MLC0360).
+
+    Example:
+        >>> mlc.meshgrid(mlc.tensor([1, 2]), mlc.tensor([3, 4]))
+        (tensor([[1, 1],
+                [2, 2]], dtype=mlc.int64), tensor([[3, 4],
+                [3, 4]], dtype=mlc.int64))
+    """
     xs = _list(tensors)
     if indexing not in ("ij", "xy"):
         raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"')
@@ -48,7 +65,24 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 @operation()
 def cartesian_prod(*tensors: Operand) -> Tensor:
-    """Every combination of elements of vectors, as rows; the last varies fastest"""
+    """All combinations of elements of vectors, as rows; the last one varies fastest.
+
+    Args:
+        tensors: Vectors, as separate arguments or as one list.
+
+    Returns:
+        Tensor of shape (product of lengths, number of vectors); one vector alone stays as it is.
+
+    Raises:
+        UserError: a tensor has more than one dimension (MLC0364).
+
+    Example:
+        >>> mlc.cartesian_prod(mlc.tensor([1, 2]), mlc.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
     xs = _list(tensors)
     if len(xs) == 1:
         return xs[0]
@@ -57,7 +91,25 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
 
 @operation()
 def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """Every choice of r elements of a vector, in its order, as rows"""
+    """All choices of r elements of a vector, in its order, as rows.
+
+    Args:
+        input: 1-D tensor of a size that is known.
+        r: How many elements are chosen.
+        with_replacement: Whether an element may be chosen several times.
+
+    Returns:
+        Tensor of shape (number of choices, r) and the dtype of `input`.
+
+    Raises:
+        UserError: `input` is no vector of known size (MLC0364), or `r` is negative (MLC0358).
+
+    Example:
+        >>> mlc.combinations(mlc.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]], dtype=mlc.int64)
+    """
     x = tracer(input)
     if x.ndim != 1 or not isinstance(x.shape[0], int):
         raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364")
@@ -81,19 +133,70 @@ def _indices(row: int, column: int, offset: int, upper: bool) -> Tensor:
 
 @creation
 def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
-    """Rows and columns of the elements on and below a diagonal, as two rows."""
+    """Rows and columns of the elements on and below a diagonal of a matrix.
+
+    Args:
+        row: Number of rows.
+        col: Number of columns.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of int64 of shape (2, number of elements), in row-major order.
+
+    Raises:
+        UserError: a size is negative (MLC0358).
+
+    Example:
+        >>> mlc.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]], dtype=mlc.int64)
+    """
     return _indices(row, col, plain_int(offset, "offset"), False)
 
 
 @creation
 def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
-    """Rows and columns of the elements on and above a diagonal, as two rows."""
+    """Rows and columns of the elements on and above a diagonal of a matrix.
+
+    Args:
+        row: Number of rows.
+        col: Number of columns.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of int64 of shape (2, number of elements), in row-major order.
+
+    Raises:
+        UserError: a size is negative (MLC0358).
+
+    Example:
+        >>> mlc.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]], dtype=mlc.int64)
+    """
     return _indices(row, col, plain_int(offset, "offset"), True)
 
 
 @operation()
 def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """The coordinates of positions in a flattened tensor of the shape."""
+    """The coordinates that positions in the flattened tensor of a shape stand for.
+
+    Positions are not checked against the shape; PyTorch refuses those beyond it.
+
+    Args:
+        indices: Tensor of integers.
+        shape: The shape, in Python integers.
+
+    Returns:
+        Tuple of a tensor for each dimension, of the shape of `indices`.
+
+    Raises:
+        UserError: a size is no integer (MLC0355).
+
+    Example:
+        >>> mlc.unravel_index(mlc.tensor([5, 2]), (2, 3))
+        (tensor([1, 0], dtype=mlc.int64), tensor([2, 2], dtype=mlc.int64))
+    """
     rest: Tensor = tracer(indices)
     out: list[Tensor] = []
     for n in reversed([plain_int(d, "shape") for d in shape]):
@@ -104,7 +207,25 @@ def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
 
 @operation()
 def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor:
-    """result[i, j] = x[i] ** (N - 1 - j), or x[i] ** j if `increasing`"""
+    """The Vandermonde matrix of a vector: result[i, j] = x[i] ** (N - 1 - j).
+
+    Args:
+        x: 1-D tensor.
+        N: Number of columns; the size of `x` by default.
+        increasing: Whether powers increase: result[i, j] = x[i] ** j.
+
+    Returns:
+        Tensor of shape (size of x, N) and the dtype of `x`.
+
+    Raises:
+        UserError: `x` is no vector (MLC0364), or `N` is too great (MLC0358) or not known (MLC0365).
+
+    Example:
+        >>> mlc.vander(mlc.tensor([1, 2, 3]), increasing=True)
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]], dtype=mlc.int64)
+    """
     base = tracer(x)
     if base.ndim != 1:
         raise UserError(f"vander takes a vector, found {base.type}", code="MLC0364")
@@ -124,7 +245,26 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor
 # -- diagonals --------------------------------------------------------------------------------------------------------
 @operation()
 def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices in the dimensions dim1 and dim2 with the last dimension of input on a diagonal"""
+    """Matrices with the last dimension of a tensor on a diagonal, and 0 elsewhere.
+
+    Args:
+        input: Tensor of at least one dimension.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+        dim1: Dimension of the rows in the result; negative ones count from the last.
+        dim2: Dimension of the columns.
+
+    Returns:
+        Tensor of the dtype of `input`, with one dimension more; bools become int64.
+
+    Raises:
+        UserError: `input` has no dimension (MLC0364), or a dimension is out of range (MLC0356) or named twice
+            (MLC0357).
+
+    Example:
+        >>> mlc.diag_embed(mlc.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]], dtype=mlc.int64)
+    """
     x = tracer(input)
     by = plain_int(offset, "offset")
     n = x.shape[axis(-1, x.ndim, scalar=False)] + abs(by)
@@ -142,14 +282,46 @@ def diag_embed(input: Operand, offset: int = 0, dim1: int = -2, dim2: int = -1) 
 
 @operation()
 def diagflat(input: Operand, offset: int = 0) -> Tensor:
-    """A matrix with all elements of input on a diagonal."""
+    """The matrix with all elements of a tensor on a diagonal, and 0 elsewhere.
+
+    Args:
+        input: Tensor or number.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Square matrix of the dtype of `input`; bools become int64.
+
+    Raises:
+        UserError: `offset` is no integer (MLC0355).
+
+    Example:
+        >>> mlc.diagflat(mlc.tensor([[1, 2]]))
+        tensor([[1, 0],
+                [0, 2]], dtype=mlc.int64)
+    """
     x = tracer(input)
     return diag_embed(reshape(x, [sizes.product(x.shape)]), offset)
 
 
 @operation()
 def block_diag(*tensors: Operand) -> Tensor:
-    """A matrix with matrices along its diagonal and zeros elsewhere; vectors are rows"""
+    """The block-diagonal matrix: matrices along the diagonal, and 0 elsewhere.
+
+    Args:
+        tensors: Matrices, vectors as rows, or numbers, as separate arguments or as one list.
+
+    Returns:
+        Matrix of the promoted dtype; its sizes are the sums of theirs.
+
+    Raises:
+        UserError: a tensor has more than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.block_diag(mlc.tensor([[1, 2]]), mlc.tensor([[3], [4]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3],
+                [0, 0, 4]], dtype=mlc.int64)
+    """
     given = _list(tensors) or [emit(T.Full, 0.0, (1, 0), f32)]
     for i, x in enumerate(given):
         if x.ndim > 2:
@@ -188,38 +360,120 @@ def _each(tensors: Sequence[Any], rank: int) -> Any:
 
 @operation()
 def atleast_1d(*tensors: Operand) -> Any:
-    """Numbers as vectors of one element."""
+    """Tensors with at least one dimension: numbers become vectors of one element.
+
+    Args:
+        tensors: Tensors or numbers, as separate arguments or as one list.
+
+    Returns:
+        The tensor, or a tuple of several.
+
+    Example:
+        >>> mlc.atleast_1d(mlc.tensor(5.0))
+        tensor([5.], dtype=mlc.float32)
+    """
     return _each(tensors, 1)
 
 
 @operation()
 def atleast_2d(*tensors: Operand) -> Any:
-    """Numbers and vectors as matrices of one row."""
+    """Tensors with at least two dimensions: numbers and vectors become matrices of one row.
+
+    Args:
+        tensors: Tensors or numbers, as separate arguments or as one list.
+
+    Returns:
+        The tensor, or a tuple of several.
+
+    Example:
+        >>> mlc.atleast_2d(mlc.tensor([1.0, 2.0])).shape
+        (1, 2)
+    """
     return _each(tensors, 2)
 
 
 @operation()
 def atleast_3d(*tensors: Operand) -> Any:
-    """What has fewer than three dimensions with further ones of size 1."""
+    """Tensors with at least three dimensions: (n,) becomes (1, n, 1), and (m, n) becomes (m, n, 1).
+
+    Args:
+        tensors: Tensors or numbers, as separate arguments or as one list.
+
+    Returns:
+        The tensor, or a tuple of several.
+
+    Example:
+        >>> mlc.atleast_3d(mlc.tensor([1.0, 2.0])).shape
+        (1, 2, 1)
+    """
     return _each(tensors, 3)
 
 
 @operation()
 def column_stack(tensors: Sequence[Operand]) -> Tensor:
-    """Vectors as columns, and matrices, side by side"""
+    """Tensors side by side: vectors as columns, matrices as they are.
+
+    Args:
+        tensors: Tensors with as many rows.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), or the numbers of rows differ (MLC0115).
+
+    Example:
+        >>> mlc.column_stack([mlc.tensor([1, 2]), mlc.tensor([3, 4])])
+        tensor([[1, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
     return cat([reshape(x, [*x.shape, *[1] * (2 - x.ndim)][:2]) if x.ndim == 1 else _at_least(x, 2)
                 for x in _list([tensors])], 1)
 
 
 @operation()
 def dstack(tensors: Sequence[Operand]) -> Tensor:
-    """Tensors one behind the other: along dimension 2."""
+    """Tensors one behind the other: joined along dimension 2, after `atleast_3d`.
+
+    Args:
+        tensors: Tensors of equal sizes in the other dimensions.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), or other sizes differ (MLC0115).
+
+    Example:
+        >>> mlc.dstack([mlc.tensor([1, 2]), mlc.tensor([3, 4])]).shape
+        (1, 2, 2)
+    """
     return cat([_at_least(x, 3) for x in _list([tensors])], 2)
 
 
 @operation()
 def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces along `dim`: that many, of sizes that differ by at most 1, or cut at the indices of a list"""
+    """The tensor in pieces along a dimension: so many of about equal size, or cut at given indices.
+
+    Args:
+        input: Tensor of at least one dimension.
+        indices_or_sections: Number of pieces, of which the first may have one element more; or the indices at which a
+            new piece begins.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the number is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
+            (MLC0365).
+
+    Example:
+        >>> mlc.tensor_split(mlc.arange(5), 2)
+        (tensor([0, 1, 2], dtype=mlc.int64), tensor([3, 4], dtype=mlc.int64))
+        >>> mlc.tensor_split(mlc.arange(5), (1, 4))
+        (tensor([0], dtype=mlc.int64), tensor([1, 2, 3], dtype=mlc.int64), tensor([4], dtype=mlc.int64))
+    """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
@@ -246,21 +500,68 @@ def _even(x: Tracer, sections: Any, at: int) -> tuple[Tensor, ...]:
 
 @operation()
 def hsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Pieces along dimension 1, of a vector along 0."""
+    """The tensor in pieces along dimension 1, a vector along dimension 0.
+
+    Args:
+        input: Tensor of at least one dimension.
+        indices_or_sections: Number of equal pieces, or the indices at which a new piece begins.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the size is not a multiple of the number (MLC0358), or there is no such dimension (MLC0356).
+
+    Example:
+        >>> mlc.hsplit(mlc.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1],
+                [3]], dtype=mlc.int64), tensor([[2],
+                [4]], dtype=mlc.int64))
+    """
     x = tracer(input)
     return _even(x, indices_or_sections, 0 if x.ndim == 1 else axis(1, x.ndim))
 
 
 @operation()
 def vsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Pieces along dimension 0 of a matrix."""
+    """The tensor in pieces along dimension 0.
+
+    Args:
+        input: Tensor of at least one dimension; PyTorch refuses vectors.
+        indices_or_sections: Number of equal pieces, or the indices at which a new piece begins.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the size is not a multiple of the number (MLC0358), or there are no dimensions (MLC0364).
+
+    Example:
+        >>> mlc.vsplit(mlc.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1, 2]], dtype=mlc.int64), tensor([[3, 4]], dtype=mlc.int64))
+    """
     x = tracer(input)
     return _even(x, indices_or_sections, axis(0, x.ndim, scalar=False))
 
 
 @operation()
 def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Pieces along dimension 2."""
+    """The tensor in pieces along dimension 2.
+
+    Args:
+        input: Tensor of at least three dimensions.
+        indices_or_sections: Number of equal pieces, or the indices at which a new piece begins.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: the size is not a multiple of the number (MLC0358), or there is no such dimension (MLC0356).
+
+    Example:
+        >>> [x.shape for x in mlc.dsplit(mlc.ones(2, 3, 4), 2)]
+        [(2, 3, 2), (2, 3, 2)]
+    """
     x = tracer(input)
     return _even(x, indices_or_sections, axis(2, x.ndim))
 
@@ -268,19 +569,63 @@ def dsplit(input: Operand, indices_or_sections: int | Sequence[int]) -> tuple[Te
 # -- turns ------------------------------------------------------------------------------------------------------------
 @operation()
 def fliplr(input: Operand) -> Tensor:
-    """The order along dimension 1 reversed."""
+    """The columns in reverse order: dimension 1 flipped.
+
+    Args:
+        input: Tensor of at least two dimensions.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: there are fewer dimensions (MLC0356).
+
+    Example:
+        >>> mlc.fliplr(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]], dtype=mlc.int64)
+    """
     return flip(input, (1,))
 
 
 @operation()
 def flipud(input: Operand) -> Tensor:
-    """The order along dimension 0 reversed."""
+    """The rows in reverse order: dimension 0 flipped.
+
+    Args:
+        input: Tensor.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Example:
+        >>> mlc.flipud(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]], dtype=mlc.int64)
+    """
     return flip(input, (0,))
 
 
 @operation()
 def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """Turned k times by 90 degrees, from the first of two dimensions towards the second."""
+    """The tensor rotated by 90 degrees, k times, from the first of two dimensions towards the second.
+
+    Args:
+        input: Tensor of at least two dimensions.
+        k: Number of rotations; negative ones turn the other way.
+        dims: The two dimensions; negative ones count from the last.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `dims` are not two dimensions (MLC0357), or one is out of range (MLC0356).
+
+    Example:
+        >>> mlc.rot90(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]], dtype=mlc.int64)
+    """
     x = tracer(input)
     if len(dims) != 2 or (a := axis(dims[0], x.ndim, "dims")) == (b := axis(dims[1], x.ndim, "dims")):
         raise UserError(f"dims = {tuple(dims)} are not two dimensions", code="MLC0357")
@@ -295,20 +640,65 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 @operation()
 def swapaxes(input: Operand, axis0: int, axis1: int) -> Tensor:
-    """Two dimensions swapped."""
+    """Two dimensions swapped, as `transpose` does it.
+
+    Args:
+        input: Tensor.
+        axis0: A dimension; negative ones count from the last.
+        axis1: The other dimension.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.swapaxes(mlc.ones(2, 3, 4), 0, 2).shape
+        (4, 3, 2)
+    """
     return transpose(input, axis0, axis1)
 
 
 @operation()
 def ravel(input: Operand) -> Tensor:
-    """All elements in row-major order, as a vector."""
+    """All elements in row-major order, as a vector.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        1-D tensor of the dtype of `input`.
+
+    Example:
+        >>> mlc.ravel(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4], dtype=mlc.int64)
+    """
     x = tracer(input)
     return reshape(x, [sizes.product(x.shape)])
 
 
 @operation()
 def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral along `dim` of what is linear between points: sum (y[i + 1] + y[i]) / 2 * (x[i + 1] - x[i])"""
+    """The trapezoidal rule along a dimension: sum_i (y[i + 1] + y[i]) / 2 * (x[i + 1] - x[i]).
+
+    Args:
+        y: Tensor of values, of at least one dimension.
+        x: Tensor of places, a vector or of the dimensions of `y`; None for equal distances.
+        dx: The distance of places, without `x`.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tensor of floats without the dimension; 0 where there are fewer than two points.
+
+    Raises:
+        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), or `dim` is out of range
+            (MLC0356).
+
+    Example:
+        >>> mlc.trapezoid(mlc.tensor([1.0, 2.0, 3.0]), mlc.tensor([0.0, 1.0, 3.0]))
+        tensor(6.5, dtype=mlc.float32)
+    """
     values = tracer(y)
     at = axis(dim, values.ndim, scalar=False)
     count = values.shape[at]

@@ -55,7 +55,26 @@ def take(x: Tracer, index: Operand, at: int, what: str = "index") -> Tracer:
 
 @operation()
 def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
-    """The slices of `dim` at the indices of a vector: result[i, j] = input[index[i], j]."""
+    """The slices of a dimension at given indices: result[i, j] = input[index[i], j] for dim = 0.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: 1-D tensor of integers; negative ones count from the end.
+
+    Returns:
+        Tensor of the dtype of `input`, with the length of `index` in dimension `dim`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364), or out of range (MLC0340, an IndexError), or
+            `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.index_select(mlc.tensor([[1, 2], [3, 4]]), 0, mlc.tensor([1, 1, 0]))
+        tensor([[3, 4],
+                [3, 4],
+                [1, 2]], dtype=mlc.int64)
+    """
     x, i = tracer(input), tracer(index)
     if i.ndim > 1:
         raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
@@ -69,7 +88,26 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
 
 @operation()
 def gather(input: Operand, dim: int, index: Operand) -> Tensor:
-    """result[i, j] = input[index[i, j], j] for dim = 0, and so on; index may be smaller in the other dimensions"""
+    """Elements picked along a dimension: result[i, j] = input[index[i, j], j] for dim = 0.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: Tensor of integers of as many dimensions; it may be smaller than `input` in the others. Negative indices
+            count from the end, which PyTorch refuses.
+
+    Returns:
+        Tensor of the shape of `index` and the dtype of `input`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354), of other dimensions (MLC0364), too great in another dimension
+            (MLC0367), or out of range (MLC0340, an IndexError), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.gather(mlc.tensor([[1, 2], [3, 4]]), 1, mlc.tensor([[0], [1]]))
+        tensor([[1],
+                [4]], dtype=mlc.int64)
+    """
     x, i = tracer(input), integer(index, "index")
     if not x.ndim or not i.ndim:                           # a number is a vector of one element
         line, rows = (v if v.ndim else reshape(v, [1]) for v in (x, i))
@@ -87,7 +125,24 @@ def gather(input: Operand, dim: int, index: Operand) -> Tensor:
 
 @operation()
 def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> Tensor:
-    """result[i, j] = input[indices[i, j], j] for dim = 0, with broadcasting in the other dimensions"""
+    """Elements picked along a dimension, with broadcasting in the others: result[i, j] = input[indices[i, j], j].
+
+    Args:
+        input: Tensor.
+        indices: Tensor of integers of as many dimensions; negative indices count from the end.
+        dim: The dimension; None to pick from the flattened tensor.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `indices` is not of integers (MLC0354), of other dimensions (MLC0364), does not broadcast (MLC0111),
+            or is out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> mlc.take_along_dim(mlc.tensor([[1, 2], [3, 4]]), mlc.tensor([[1]]), 0)
+        tensor([[3, 4]], dtype=mlc.int64)
+    """
     x, i = tracer(input), integer(indices, "indices")
     if dim is None:
         x, i, dim = reshape(x, [sizes.product(x.shape)]), reshape(i, [sizes.product(i.shape)]), 0
@@ -105,7 +160,22 @@ def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> 
 
 @operation(name="take")
 def take_flat(input: Operand, index: Operand) -> Tensor:
-    """The elements of the flattened input at the indices, result[i] = input.flatten()[index[i]], in their shape."""
+    """The elements of the flattened tensor at given indices.
+
+    Args:
+        input: Tensor.
+        index: Tensor of integers; negative ones count from the end.
+
+    Returns:
+        Tensor of the shape of `index` and the dtype of `input`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354), or out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> mlc.take(mlc.tensor([[1, 2], [3, 4]]), mlc.tensor([3, 0]))
+        tensor([4, 1], dtype=mlc.int64)
+    """
     x = tracer(input)
     return take(reshape(x, [sizes.product(x.shape)]), index, 0)
 
@@ -133,13 +203,24 @@ def _one_hot(tensor: Operand, n: int) -> Tensor:
 
 @creation
 def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """result[..., k] = 1 where tensor[...] == k, else 0, as int64; IndexError where tensor[...] is no class
+    """One-hot vectors: result[..., k] = 1 where tensor[...] == k, and 0 elsewhere.
 
-    tensor       integers of any shape, from 0 to num_classes - 1
-    num_classes  the size of the last dimension of the result. -1: one more than the greatest element, which must be
-                 known: not of an argument of a function that is being recorded
+    Args:
+        tensor: Tensor of integers from 0 to num_classes - 1.
+        num_classes: Size of the last dimension of the result. -1 stands for one more than the greatest element, which
+            is not known within a compiled function.
 
-        one_hot(tensor([0, 2]), 3) == [[1, 0, 0], [0, 0, 1]]
+    Returns:
+        Tensor of int64 of shape (*tensor.shape, num_classes).
+
+    Raises:
+        UserError: elements are no integers (MLC0354), one is no class (MLC0340, an IndexError), or `num_classes` is
+            needed (MLC0365).
+
+    Example:
+        >>> nn.functional.one_hot(mlc.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]], dtype=mlc.int64)
     """
     n = plain_int(num_classes, "num_classes")
     if n < 0 and (known := known_integers(tensor)) is not None and known.size:
@@ -154,7 +235,25 @@ def rows_of(table: Tracer, index: Operand) -> Tracer:
 
 @operation()
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
-    """result[i, j] = weight[input[i], j]: rows of weight. The row padding_idx has no gradient."""
+    """Rows of a table: result[..., j] = weight[input[...], j].
+
+    Args:
+        input: Tensor of integers from 0 to n - 1.
+        weight: Tensor of shape (n, features).
+        padding_idx: A row that gets no gradient; a negative one counts from the end.
+
+    Returns:
+        Tensor of shape (*input.shape, features) and the dtype of `weight`.
+
+    Raises:
+        UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), `weight` is no matrix
+            (MLC0364), or `padding_idx` is no row of a table of known size (MLC0356).
+
+    Example:
+        >>> nn.functional.embedding(mlc.tensor([2, 0]), mlc.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        tensor([[5., 6.],
+                [1., 2.]], dtype=mlc.float32)
+    """
     table = tracer(weight)
     if table.ndim != 2:
         raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
@@ -170,7 +269,26 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
 
 @operation()
 def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements where index dim2 = index dim1 + offset, as a last dimension."""
+    """The elements of a diagonal of two dimensions, as a new last dimension.
+
+    Args:
+        input: Tensor of at least 2 dimensions.
+        offset: The diagonal: index in `dim2` less index in `dim1`.
+        dim1: First of the dimensions; negative ones count from the last.
+        dim2: Second of them.
+
+    Returns:
+        Tensor of the dtype of `input`, without `dim1` and `dim2`, with the diagonal as its last dimension.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356), both are the same (MLC0357), or a size is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.diagonal(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4], dtype=mlc.int64)
+        >>> mlc.diagonal(mlc.tensor([[1, 2], [3, 4]]), 1)
+        tensor([2], dtype=mlc.int64)
+    """
     from mlc.frontend.functions.shape import movedim
     x = tracer(input)
     x = tracer(movedim(x, (dim1, dim2), (-2, -1)))
@@ -187,7 +305,25 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
 
 @operation()
 def diag(input: Operand, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, result[i] = input[i, i], or the matrix that has a vector as its diagonal."""
+    """The diagonal of a matrix, or the matrix that has a vector as its diagonal.
+
+    Args:
+        input: Tensor of 1 or 2 dimensions.
+        diagonal: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `input` is no vector or matrix (MLC0364).
+
+    Example:
+        >>> mlc.diag(mlc.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]], dtype=mlc.int64)
+        >>> mlc.diag(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4], dtype=mlc.int64)
+    """
     x = tracer(input)
     if x.ndim == 2:
         return _diagonal(x, diagonal)

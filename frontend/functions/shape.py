@@ -45,7 +45,23 @@ def sliced(x: Tracer, at: int, start: Any, stop: Any, step: int = 1) -> Tracer:
 
 @operation()
 def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
-    """The same elements in row-major order under another shape; one size may be -1."""
+    """The same elements, in row-major order, under another shape.
+
+    Args:
+        input: Tensor.
+        shape: Sizes; one may be -1, which stands for what the others leave.
+
+    Returns:
+        Tensor of shape `shape` and the dtype of `input`.
+
+    Raises:
+        UserError: the shape does not hold as many elements (MLC0358).
+
+    Example:
+        >>> mlc.reshape(mlc.arange(6), (2, -1))
+        tensor([[0, 1, 2],
+                [3, 4, 5]], dtype=mlc.int64)
+    """
     x = tracer(input)
     wanted = resolved(shape_of(shape), sizes.product(x.shape))
     if sizes.product(wanted) != sizes.product(x.shape):
@@ -56,7 +72,22 @@ def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
 
 @operation()
 def permute(input: Operand, dims: Sequence[int]) -> Tensor:
-    """result[i_dims[0], i_dims[1], ...] = input[i_0, i_1, ...]"""
+    """The dimensions in another order: dimension k of the result is dimension dims[k] of the input.
+
+    Args:
+        input: Tensor.
+        dims: Every dimension once; negative ones count from the last.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `dims` is no permutation (MLC0357), or out of range (MLC0356).
+
+    Example:
+        >>> mlc.permute(mlc.ones(2, 3, 4), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
     x = tracer(input)
     order = tuple(axis(d, x.ndim, "dims") for d in dims)
     if sorted(order) != list(range(x.ndim)):
@@ -66,7 +97,24 @@ def permute(input: Operand, dims: Sequence[int]) -> Tensor:
 
 @operation()
 def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions swapped."""
+    """Two dimensions swapped.
+
+    Args:
+        input: Tensor.
+        dim0: A dimension; negative ones count from the last.
+        dim1: The other dimension.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.transpose(mlc.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([[1, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
     x = tracer(input)
     order = list(range(x.ndim))
     a, b = axis(dim0, x.ndim, "dim0"), axis(dim1, x.ndim, "dim1")
@@ -77,7 +125,22 @@ def transpose(input: Operand, dim0: int, dim1: int) -> Tensor:
 
 @operation()
 def t(input: Operand) -> Tensor:
-    """result[i, j] = input[j, i]; a vector or number as it is"""
+    """The transposed matrix: result[i, j] = input[j, i]; a vector or number as it is.
+
+    Args:
+        input: Tensor of at most 2 dimensions.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: there are more than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.t(mlc.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
     x = tracer(input)
     if x.ndim > 2:
         raise UserError(f"t needs at most 2 dimensions, found {x.ndim}", code="MLC0364", hint="use x.mT")
@@ -86,7 +149,23 @@ def t(input: Operand) -> Tensor:
 
 @operation()
 def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
-    """Dimensions moved to other places; the rest keep their order."""
+    """Dimensions moved to other places; the others keep their order.
+
+    Args:
+        input: Tensor.
+        source: A dimension, or several; negative ones count from the last.
+        destination: Where each of them goes.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: both do not name as many dimensions, each once (MLC0357), or one is out of range (MLC0356).
+
+    Example:
+        >>> mlc.movedim(mlc.ones(2, 3, 4), 0, 2).shape
+        (3, 4, 2)
+    """
     x = tracer(input)
     a = [axis(d, x.ndim, "source") for d in (source if isinstance(source, tuple | list) else (source,))]
     b = [axis(d, x.ndim, "destination") for d in
@@ -100,7 +179,22 @@ def movedim(input: Operand, source: Dims, destination: Dims) -> Tensor:
 
 @operation()
 def squeeze(input: Operand, dim: Dims = None) -> Tensor:
-    """Without the dimensions of size 1, or those among `dim`."""
+    """The tensor without dimensions of size 1.
+
+    Args:
+        input: Tensor.
+        dim: Dimensions that are dropped if their size is 1; None for all.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.squeeze(mlc.ones(2, 1, 3, 1)).shape
+        (2, 3)
+    """
     x = tracer(input)
     chosen = range(x.ndim) if dim is None else [
         axis(d, x.ndim) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
@@ -109,7 +203,22 @@ def squeeze(input: Operand, dim: Dims = None) -> Tensor:
 
 @operation()
 def unsqueeze(input: Operand, dim: int) -> Tensor:
-    """With a dimension of size 1 before `dim`."""
+    """The tensor with a new dimension of size 1.
+
+    Args:
+        input: Tensor.
+        dim: Place of the new dimension in the result; -1 puts it last.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.unsqueeze(mlc.ones(2, 3), 1).shape
+        (2, 1, 3)
+    """
     x = tracer(input)
     shape = list(x.shape)
     shape.insert(axis(dim, x.ndim + 1), 1)
@@ -118,7 +227,23 @@ def unsqueeze(input: Operand, dim: int) -> Tensor:
 
 @operation()
 def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dimensions from start_dim to end_dim made one: (a, b, c) becomes (a * b, c) for 0 and 1."""
+    """The dimensions from start_dim to end_dim made one.
+
+    Args:
+        input: Tensor; a 0-d one becomes a vector.
+        start_dim: First of the dimensions; negative ones count from the last.
+        end_dim: Last of them.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range, or `start_dim` comes after `end_dim` (MLC0356).
+
+    Example:
+        >>> mlc.flatten(mlc.ones(2, 3, 4), 1).shape
+        (2, 12)
+    """
     x = tracer(input)
     a, b = axis(start_dim, x.ndim, "start_dim"), axis(end_dim, x.ndim, "end_dim")
     if a > b:
@@ -128,7 +253,23 @@ def flatten(input: Operand, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @operation()
 def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
-    """One dimension made several; one size may be -1."""
+    """One dimension made several.
+
+    Args:
+        input: Tensor of at least one dimension.
+        dim: The dimension; negative ones count from the last.
+        sizes: Sizes of the new dimensions; one may be -1.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the sizes do not multiply to that of `dim` (MLC0358), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.unflatten(mlc.ones(2, 12), 1, (3, -1)).shape
+        (2, 3, 4)
+    """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     return reshape(x, [*x.shape[:at], *resolved(shape_of(sizes), x.shape[at]), *x.shape[at + 1:]])
@@ -136,7 +277,23 @@ def unflatten(input: Operand, dim: int, sizes: Sequence[Dim]) -> Tensor:
 
 @operation()
 def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
-    """input repeated to the shape `size`"""
+    """The tensor repeated to another shape, by the rules of broadcasting.
+
+    Args:
+        input: Tensor.
+        size: The shape.
+
+    Returns:
+        Tensor of shape `size` and the dtype of `input`.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.broadcast_to(mlc.tensor([1, 2]), (2, 2))
+        tensor([[1, 2],
+                [1, 2]], dtype=mlc.int64)
+    """
     x, wanted = tracer(input), shape_of(size)
     if len(wanted) < x.ndim or broadcast_shapes(x.shape, wanted) != wanted:
         raise UserError(f"shape [{', '.join(map(str, x.shape))}] does not broadcast to "
@@ -146,7 +303,22 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
 
 @operation()
 def expand(input: Operand, sizes: Sequence[Dim]) -> Tensor:
-    """input repeated to the shape `sizes`, where -1 keeps a size"""
+    """The tensor repeated to another shape, as `broadcast_to`, where -1 keeps a size.
+
+    Args:
+        input: Tensor.
+        sizes: The shape.
+
+    Returns:
+        Tensor of that shape and the dtype of `input`.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.expand(mlc.ones(3, 1), (-1, 4)).shape
+        (3, 4)
+    """
     x, wanted = tracer(input), shape_of(sizes)
     lead = len(wanted) - x.ndim
     kept = tuple(x.shape[i - lead] if d == -1 and i >= lead else d for i, d in enumerate(wanted))
@@ -155,7 +327,21 @@ def expand(input: Operand, sizes: Sequence[Dim]) -> Tensor:
 
 @operation()
 def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
-    """Tensors repeated to the shape they share."""
+    """The tensors repeated to the one shape that they broadcast to.
+
+    Args:
+        tensors: Tensors or numbers.
+
+    Returns:
+        Tuple of tensors of one shape, each of its own dtype.
+
+    Raises:
+        UserError: the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> [x.shape for x in mlc.broadcast_tensors(mlc.ones(3, 1), mlc.ones(4))]
+        [(3, 4), (3, 4)]
+    """
     xs = [tracer(x) for x in tensors]
     shape = broadcast_shapes(*(x.shape for x in xs))
     return tuple(to_size(x, shape) for x in xs)
@@ -163,7 +349,25 @@ def broadcast_tensors(*tensors: Operand) -> tuple[Tensor, ...]:
 
 @operation()
 def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
-    """Tensors one after the other along `dim`: their sizes there add up, all others are equal."""
+    """Tensors joined along a dimension: their sizes there add up, all others are equal.
+
+    Args:
+        tensors: Tensors of as many dimensions, at least one.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), one is 0-d (MLC0364), `dim` is out of range (MLC0356), or other sizes
+            differ (MLC0115).
+
+    Example:
+        >>> mlc.cat([mlc.tensor([[1, 2]]), mlc.tensor([[3, 4], [5, 6]])])
+        tensor([[1, 2],
+                [3, 4],
+                [5, 6]], dtype=mlc.int64)
+    """
     xs = _several(tensors, "cat")
     if any(x.ndim == 0 for x in xs):
         raise UserError("0-d tensors cannot be joined", code="MLC0364", hint="use mlc.stack")
@@ -172,7 +376,23 @@ def cat(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
 
 @operation()
 def stack(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
-    """Tensors of one shape along a new dimension."""
+    """Tensors of one shape joined along a new dimension.
+
+    Args:
+        tensors: Tensors or numbers of one shape.
+        dim: Place of the new dimension in the result; negative ones count from its last.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), `dim` is out of range (MLC0356), or shapes differ (MLC0111).
+
+    Example:
+        >>> mlc.stack([mlc.tensor([1, 2]), mlc.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
     xs = _several(tensors, "stack")
     at = axis(dim, xs[0].ndim + 1)
     for x in xs:
@@ -190,7 +410,21 @@ def _several(tensors: Any, name: str) -> list[Tracer]:
 
 @operation()
 def hstack(tensors: Sequence[Operand]) -> Tensor:
-    """Tensors side by side: along dimension 1, vectors along 0."""
+    """Tensors side by side: joined along dimension 1, vectors along dimension 0.
+
+    Args:
+        tensors: Tensors; numbers are vectors of one element.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), or other sizes differ (MLC0115).
+
+    Example:
+        >>> mlc.hstack([mlc.tensor([1, 2]), mlc.tensor([3])])
+        tensor([1, 2, 3], dtype=mlc.int64)
+    """
     xs = [tracer(x) for x in tensors]
     xs = [to_shape(x, [1]) if not x.ndim else x for x in xs]
     return cat(xs, 0 if xs and xs[0].ndim == 1 else 1)
@@ -198,7 +432,22 @@ def hstack(tensors: Sequence[Operand]) -> Tensor:
 
 @operation()
 def vstack(tensors: Sequence[Operand]) -> Tensor:
-    """Tensors one above the other: along dimension 0, vectors as rows."""
+    """Tensors one below the other: joined along dimension 0, vectors as rows.
+
+    Args:
+        tensors: Tensors; numbers and vectors are matrices of one row.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there is no tensor (MLC0353), or other sizes differ (MLC0115).
+
+    Example:
+        >>> mlc.vstack([mlc.tensor([1, 2]), mlc.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
+    """
     xs = [tracer(x) for x in tensors]
     return cat([to_shape(x, [1, *(x.shape or (1,))]) if x.ndim < 2 else x for x in xs], 0)
 
@@ -217,7 +466,25 @@ def _known(x: Tracer, at: int, name: str) -> int:
 
 @operation()
 def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces along `dim`, result[k][i] = input[k * size + i]: of one size but for the last, or of those in a list."""
+    """The tensor in pieces along a dimension, of one size or of given sizes.
+
+    Args:
+        tensor: Tensor of at least one dimension.
+        split_size_or_sections: Size of all pieces but the last, which is smaller if need be; or the size of each piece.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of tensors of the dtype of `tensor`.
+
+    Raises:
+        UserError: the sizes do not add up to that of `dim` (MLC0358) or one is negative (MLC0116), pieces of 0 elements
+            are asked for (MLC0358), `dim` is out of range (MLC0356), or a symbolic size leaves the number of pieces
+            open (MLC0365).
+
+    Example:
+        >>> mlc.split(mlc.arange(5), 2)
+        (tensor([0, 1], dtype=mlc.int64), tensor([2, 3], dtype=mlc.int64), tensor([4], dtype=mlc.int64))
+    """
     x = tracer(tensor)
     at = axis(dim, x.ndim, scalar=False)
     if isinstance(split_size_or_sections, tuple | list):
@@ -235,7 +502,26 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
 
 @operation()
 def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most `chunks` pieces along `dim`, equal but for the last."""
+    """The tensor in at most `chunks` pieces along a dimension, of equal size but for the last.
+
+    The size is rounded up, so there may be fewer pieces; `tensor_split` gives as many as asked for.
+
+    Args:
+        input: Tensor of at least one dimension.
+        chunks: How many pieces there are at most.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: `chunks` is not positive (MLC0358), `dim` is out of range (MLC0356), or the size is symbolic
+            (MLC0365).
+
+    Example:
+        >>> mlc.chunk(mlc.arange(5), 3)
+        (tensor([0, 1], dtype=mlc.int64), tensor([2, 3], dtype=mlc.int64), tensor([4], dtype=mlc.int64))
+    """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     if plain_int(chunks, "chunks") <= 0:
@@ -246,7 +532,23 @@ def chunk(input: Operand, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation()
 def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
-    """The slices along a dimension, without it: n tensors, result[k][i] = input[k, i]."""
+    """The slices along a dimension, without it: result[k] = input[k] for dim = 0.
+
+    Args:
+        input: Tensor of at least one dimension.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tuple of as many tensors as the dimension has elements.
+
+    Raises:
+        UserError: there are no dimensions (MLC0364), `dim` is out of range (MLC0356), or the size is symbolic
+            (MLC0365).
+
+    Example:
+        >>> mlc.unbind(mlc.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2], dtype=mlc.int64), tensor([3, 4], dtype=mlc.int64))
+    """
     x = tracer(input)
     if not x.ndim:
         raise UserError("a 0-d tensor has no slices", code="MLC0364")
@@ -256,7 +558,23 @@ def unbind(input: Operand, dim: int = 0) -> tuple[Tensor, ...]:
 
 @operation()
 def select(input: Operand, dim: int, index: int) -> Tensor:
-    """The slice at one index of a dimension, without it: result[i] = input[index, i]."""
+    """The slice at one index of a dimension, without it.
+
+    Args:
+        input: Tensor of at least one dimension.
+        dim: The dimension; negative ones count from the last.
+        index: Python integer; negative ones count from the end.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the index is out of range (MLC0366), or `dim` is (MLC0356).
+
+    Example:
+        >>> mlc.select(mlc.tensor([[1, 2], [3, 4]]), 1, -1)
+        tensor([2, 4], dtype=mlc.int64)
+    """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     n, i = x.shape[at], size(index, "index")
@@ -270,7 +588,24 @@ def select(input: Operand, dim: int, index: int) -> Tensor:
 
 @operation()
 def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
-    """input[start : start + length] along `dim`"""
+    """input[start : start + length] along a dimension.
+
+    Args:
+        input: Tensor of at least one dimension.
+        dim: The dimension; negative ones count from the last.
+        start: Index of the first element; a negative one counts from the end.
+        length: Number of elements.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: the piece is not within the dimension (MLC0366), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.narrow(mlc.arange(5), 0, 1, 3)
+        tensor([1, 2, 3], dtype=mlc.int64)
+    """
     x = tracer(input)
     at = axis(dim, x.ndim, scalar=False)
     n, first, count = x.shape[at], size(start, "start"), size(length, "length")
@@ -284,7 +619,22 @@ def narrow(input: Operand, dim: int, start: int, length: int) -> Tensor:
 
 @operation()
 def flip(input: Operand, dims: Dims) -> Tensor:
-    """The order along `dims` reversed: result[i] = input[n - 1 - i]."""
+    """The order along dimensions reversed: result[i] = input[n - 1 - i].
+
+    Args:
+        input: Tensor.
+        dims: A dimension, or several; negative ones count from the last.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356) or named twice (MLC0357).
+
+    Example:
+        >>> mlc.flip(mlc.arange(3), 0)
+        tensor([2, 1, 0], dtype=mlc.int64)
+    """
     x = tracer(input)
     over = () if isinstance(dims, tuple | list) and not dims else axes(dims, x.ndim)
     return emit(T.Reverse, x, over) if over else x
@@ -292,7 +642,23 @@ def flip(input: Operand, dims: Dims) -> Tensor:
 
 @operation()
 def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tensor:
-    """result[i] = input[(i - shifts) mod n] along `dims`; without `dims`, in the flattened tensor."""
+    """Elements shifted along dimensions, cyclically: result[i] = input[(i - shifts) mod n].
+
+    Args:
+        input: Tensor.
+        shifts: How far elements move, an integer for each dimension; negative ones move to the front.
+        dims: The dimensions; None to shift the flattened tensor.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `shifts` and `dims` differ in length (MLC0357), or a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.roll(mlc.arange(5), 2)
+        tensor([3, 4, 0, 1, 2], dtype=mlc.int64)
+    """
     x = tracer(input)
     if dims is None:
         return to_shape(tracer(roll(to_shape(x, [sizes.product(x.shape)]), shifts, 0)), x.shape)
@@ -312,7 +678,23 @@ def roll(input: Operand, shifts: int | Sequence[int], dims: Dims = None) -> Tens
 
 @operation()
 def tile(input: Operand, dims: Sequence[int]) -> Tensor:
-    """input repeated dims[i] times along each dimension"""
+    """The tensor repeated as a whole along its dimensions.
+
+    Args:
+        input: Tensor.
+        dims: How often it is repeated along each dimension; they are aligned from the last.
+
+    Returns:
+        Tensor of the dtype of `input`, with sizes dims[i] times as great.
+
+    Raises:
+        UserError: a number of repetitions is no integer (MLC0355) or negative (MLC0116).
+
+    Example:
+        >>> mlc.tile(mlc.tensor([1, 2]), (2, 2))
+        tensor([[1, 2, 1, 2],
+                [1, 2, 1, 2]], dtype=mlc.int64)
+    """
     x = tracer(input)
     times = [plain_int(d, "dims") for d in dims]
     times = [1] * (x.ndim - len(times)) + times
@@ -324,7 +706,24 @@ def tile(input: Operand, dims: Sequence[int]) -> Tensor:
 
 @operation()
 def repeat_interleave(input: Operand, repeats: Any, dim: int | None = None) -> Tensor:
-    """Each element `repeats` times in a row along `dim`, or in the flattened tensor: result[i] = input[i // repeats]"""
+    """Each element repeated in place: result[i] = input[i // repeats].
+
+    Args:
+        input: Tensor.
+        repeats: How often, a Python integer. A tensor of several numbers is refused: the size would depend on them.
+        dim: The dimension; None to repeat the elements of the flattened tensor.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `repeats` is negative (MLC0360) or a tensor of several numbers (MLC0365), or `dim` is out of range
+            (MLC0356).
+
+    Example:
+        >>> mlc.repeat_interleave(mlc.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2], dtype=mlc.int64)
+    """
     if is_tensor(repeats) and repeats.ndim:
         raise UserError("repeats is a tensor: how long the result is would depend on its elements", code="MLC0365",
                         hint="use mlc.index_select with an index that names each element as often as it occurs")
@@ -356,13 +755,47 @@ def _triangle(input: Operand, diagonal: int, lower: bool, name: str) -> Tensor:
 
 @operation()
 def tril(input: Operand, diagonal: int = 0) -> Tensor:
-    """input on and below a diagonal, 0 above it"""
+    """The lower triangle of matrices: elements on and below a diagonal, 0 above it.
+
+    Args:
+        input: Tensor of shape (..., m, n).
+        diagonal: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: there are fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.tril(mlc.ones(3, 3))
+        tensor([[1., 0., 0.],
+                [1., 1., 0.],
+                [1., 1., 1.]], dtype=mlc.float32)
+    """
     return _triangle(input, diagonal, True, "tril")
 
 
 @operation()
 def triu(input: Operand, diagonal: int = 0) -> Tensor:
-    """input on and above a diagonal, 0 below it"""
+    """The upper triangle of matrices: elements on and above a diagonal, 0 below it.
+
+    Args:
+        input: Tensor of shape (..., m, n).
+        diagonal: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: there are fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> mlc.triu(mlc.ones(3, 3))
+        tensor([[1., 1., 1.],
+                [0., 1., 1.],
+                [0., 0., 1.]], dtype=mlc.float32)
+    """
     return _triangle(input, diagonal, False, "triu")
 
 
@@ -392,10 +825,27 @@ def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
 
 @operation(literal=("value",), stored={"value": "input"})
 def pad(input: Operand, pad: Sequence[int], mode: str = "constant", value: Operand = None) -> Tensor:
-    """input with more around it; (left, right) of the last dimension first, negative amounts cut off
+    """The tensor with more elements around it.
 
-    mode   what stands there: "constant" is `value`, "replicate" the elements at the edge, "reflect" those inside it in
-           reverse order, "circular" those at the other end
+    Args:
+        input: Tensor.
+        pad: Pairs (before, after), of the last dimension first; negative amounts cut off.
+        mode: What is added: "constant" adds `value`, "replicate" the elements at the edge, "reflect" those inside it in
+            reverse order, and "circular" those of the other end.
+        value: Number or 0-d tensor of mode "constant"; 0 by default.
+
+    Returns:
+        Tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `mode` is another string, or more is asked for than the mode has (MLC0360), `pad` is not in pairs or
+            too long (MLC0357), or an integer `value` is beyond the dtype (MLC0348).
+
+    Example:
+        >>> nn.functional.pad(mlc.tensor([1.0, 2.0, 3.0]), (1, 2))
+        tensor([0., 1., 2., 3., 0., 0.], dtype=mlc.float32)
+        >>> nn.functional.pad(mlc.tensor([1.0, 2.0, 3.0]), (2, 1), mode="reflect")
+        tensor([3., 2., 1., 2., 3., 2.], dtype=mlc.float32)
     """
     x = tracer(input)
     if mode not in ("constant", *PLACES):

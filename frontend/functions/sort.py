@@ -39,7 +39,26 @@ def _line(x: Tracer, dim: int) -> tuple[Tracer, int]:
 
 @operation()
 def sort(input: Operand, dim: int = -1, descending: bool = False, stable: bool = False) -> ValuesAndIndices:
-    """(values, indices): the elements along `dim` in order, and where they were; equal elements keep their order"""
+    """The elements along a dimension in order, and where they were.
+
+    The sort is stable whether asked for or not. NaN counts as the greatest of all.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+        descending: Whether the greatest comes first.
+        stable: Accepted for PyTorch's sake: equal elements always keep their order.
+
+    Returns:
+        Named tuple of `values`, of the shape and dtype of `input`, and `indices`, of int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.sort(mlc.tensor([3.0, 1.0, 2.0]))
+        ValuesAndIndices(values=tensor([1., 2., 3.], dtype=mlc.float32), indices=tensor([1, 2, 0], dtype=mlc.int64))
+    """
     x, at = _line(tracer(input), dim)
     return _like(_picked(x, _order(x, at, descending), at), input)
 
@@ -51,19 +70,69 @@ def _like(found: ValuesAndIndices, input: Operand) -> ValuesAndIndices:
 
 @operation()
 def argsort(input: Operand, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The positions of the elements along `dim` in order, input[result[i]] <= input[result[i + 1]]; it is stable"""
+    """The indices that sort a dimension: input[result[i]] <= input[result[i + 1]].
+
+    The sort is stable whether asked for or not. NaN counts as the greatest of all.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+        descending: Whether the greatest comes first.
+        stable: Accepted for PyTorch's sake: equal elements always keep their order.
+
+    Returns:
+        Tensor of int64 of the shape of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.argsort(mlc.tensor([3.0, 1.0, 2.0]))
+        tensor([1, 2, 0], dtype=mlc.int64)
+    """
     return sort(input, dim, descending).indices
 
 
 @operation()
 def msort(input: Operand) -> Tensor:
-    """The elements in order along the first dimension."""
+    """The elements in ascending order along the first dimension.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Example:
+        >>> mlc.msort(mlc.tensor([3.0, 1.0, 2.0]))
+        tensor([1., 2., 3.], dtype=mlc.float32)
+    """
     return sort(input, 0).values
 
 
 @operation()
 def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
-    """(values, indices) of the k greatest elements along `dim`, or the smallest; always in order"""
+    """The k greatest elements along a dimension, or the k least, and where they are.
+
+    NaN counts as the greatest of all. Of equal elements the first ones are taken.
+
+    Args:
+        input: Tensor or number.
+        k: How many elements.
+        dim: The dimension; negative ones count from the last.
+        largest: False for the least elements.
+        sorted: Accepted for PyTorch's sake: the result is always in order, the best first.
+
+    Returns:
+        Named tuple of `values`, of the dtype of `input`, and `indices`, of int64, with k elements along `dim`.
+
+    Raises:
+        UserError: `k` is negative or greater than the size (MLC0360), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.topk(mlc.tensor([3.0, 1.0, 2.0]), 2)
+        ValuesAndIndices(values=tensor([3., 2.], dtype=mlc.float32), indices=tensor([0, 2], dtype=mlc.int64))
+    """
     x, at = _line(tracer(input), dim)
     count = plain_int(k, "k")
     if count < 0 or (isinstance(x.shape[at], int) and count > x.shape[at]):
@@ -87,7 +156,26 @@ def _one(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> Val
 
 @operation()
 def kthvalue(input: Operand, k: int, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
-    """(values, indices) of the k-th smallest element along `dim`, counted from 1"""
+    """The k-th least element along a dimension, counted from 1, and its index.
+
+    NaN counts as the greatest of all.
+
+    Args:
+        input: Tensor or number.
+        k: The rank, from 1 to the size.
+        dim: The dimension; negative ones count from the last.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Named tuple of `values`, of the dtype of `input`, and `indices`, of int64.
+
+    Raises:
+        UserError: `k` is no rank (MLC0360), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.kthvalue(mlc.tensor([3.0, 1.0, 2.0]), 2)
+        ValuesAndIndices(values=tensor(2., dtype=mlc.float32), indices=tensor(2, dtype=mlc.int64))
+    """
     x, at = _line(tracer(input), dim)
     rank = plain_int(k, "k")
     if rank < 1 or (isinstance(x.shape[at], int) and rank > x.shape[at]):
@@ -123,13 +211,53 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
 
 @operation()
 def median(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The middle element in order, of two the smaller, NaN if there is one; with `dim`, (values, indices) along it"""
+    """The median: the middle element in order, of two the lesser; with `dim`, along it, and its index.
+
+    NaN if there is one. Unlike `quantile`, it takes no mean of two.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last. None for the median of all elements.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: there are no elements along `dim` (MLC0363), or it is out of range (MLC0356).
+
+    Example:
+        >>> mlc.median(mlc.tensor([3.0, 1.0, 2.0, 4.0]))
+        tensor(2., dtype=mlc.float32)
+        >>> mlc.median(mlc.tensor([[3.0, 1.0, 2.0]]), 1)
+        ValuesAndIndices(values=tensor([2.], dtype=mlc.float32), indices=tensor([2], dtype=mlc.int64))
+    """
     return _median(input, dim, keepdim, False)
 
 
 @operation()
 def nanmedian(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
-    """As median, of the elements that are not NaN."""
+    """The median of the elements that are not NaN; with `dim`, along it, and its index.
+
+    NaN where there is no other element.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last. None for the median of all elements.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: there are no elements along `dim` (MLC0363), or it is out of range (MLC0356).
+
+    Example:
+        >>> mlc.nanmedian(mlc.tensor([3.0, float("nan"), 2.0, 4.0]))
+        tensor(3., dtype=mlc.float32)
+    """
     return _median(input, dim, keepdim, True)
 
 
@@ -178,22 +306,77 @@ def _between(place: Tracer, how: str) -> tuple[Tensor, Tensor]:
 @operation()
 def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Tensor:
-    """The value below which the part q of the elements along `dim` lies; several q are the first dimension."""
+    """The value below which the part q of the elements lies.
+
+    It stands at place q * (n - 1) in order, and between two elements is interpolated (definition 7 of Hyndman and Fan
+    1996). NaN if there is one. A part below 0 counts as 0.
+
+    Args:
+        input: Tensor of floats.
+        q: Number or 1-D tensor of parts from 0 to 1.
+        dim: The dimension; negative ones count from the last. None for all elements.
+        keepdim: Whether the dimension stays, with size 1.
+        interpolation: Between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Returns:
+        Tensor of the dtype of `input`; a 1-D `q` gives a first dimension.
+
+    Raises:
+        UserError: `interpolation` is another string (MLC0360), elements are no floats (MLC0359), there are none
+            (MLC0363), `q` has more dimensions (MLC0364) or is above 1 (MLC0340), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.quantile(mlc.tensor([1.0, 2.0, 3.0, 4.0]), mlc.tensor([0.5, 0.9]))
+        tensor([2.5      , 3.6999998], dtype=mlc.float32)
+    """
     return _quantile(input, q, dim, keepdim, interpolation, False)
 
 
 @operation()
 def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Tensor:
-    """As quantile, of the elements that are not NaN."""
+    """The quantile of the elements that are not NaN; NaN where there is no other element.
+
+    Args:
+        input: Tensor of floats.
+        q: Number or 1-D tensor of parts from 0 to 1.
+        dim: The dimension; negative ones count from the last. None for all elements.
+        keepdim: Whether the dimension stays, with size 1.
+        interpolation: Between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+
+    Returns:
+        Tensor of the dtype of `input`; a 1-D `q` gives a first dimension.
+
+    Raises:
+        UserError: as `quantile` (MLC0340, MLC0356, MLC0359, MLC0360, MLC0363, MLC0364).
+
+    Example:
+        >>> mlc.nanquantile(mlc.tensor([1.0, float("nan"), 3.0]), 0.5)
+        tensor(2., dtype=mlc.float32)
+    """
     return _quantile(input, q, dim, keepdim, interpolation, True)
 
 
 @operation()
 def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndices:
-    """(values, indices) of the most frequent element along `dim`, or the smallest of them; the last index it has
+    """The most frequent element along a dimension, of several the least, and the last index that it has.
 
     All NaN are one element, and greater than any other.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Named tuple of `values`, of the dtype of `input`, and `indices`, of int64.
+
+    Raises:
+        UserError: there are no elements along `dim` (MLC0363), or it is out of range (MLC0356).
+
+    Example:
+        >>> mlc.mode(mlc.tensor([3.0, 1.0, 3.0, 2.0]))
+        ValuesAndIndices(values=tensor(3., dtype=mlc.float32), indices=tensor(2, dtype=mlc.int64))
     """
     x, at = _line(tracer(input), dim)
     need(x.shape[at] - 1, "the mode of no elements is not defined")
@@ -213,7 +396,27 @@ def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndic
 @operation()
 def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None) -> Tensor:
-    """Where elements would go in an ascending last dimension: before equal ones, or behind them with side="right"."""
+    """Where elements would go in an ascending sequence, so that it stays in order.
+
+    The result i has sequence[i - 1] < x <= sequence[i], or with `right` sequence[i - 1] <= x < sequence[i].
+
+    Args:
+        sorted_sequence: Vector in ascending order, or tensor of which each slice along the last dimension is.
+        input: Tensor or number; the dimensions before the last are those of a `sorted_sequence` that is no vector.
+        out_int32: Whether the result is of int32.
+        right: Whether elements go behind equal ones.
+        side: "left" or "right", another way to say `right`.
+
+    Returns:
+        Tensor of int64, or int32, of the shape of `input`.
+
+    Raises:
+        UserError: `side` is another string (MLC0360).
+
+    Example:
+        >>> mlc.searchsorted(mlc.tensor([1.0, 3.0, 5.0]), mlc.tensor([3.0, 4.0]))
+        tensor([1, 2], dtype=mlc.int64)
+    """
     if side not in (None, "left", "right"):
         raise UserError(f"side = {side!r}", code="MLC0360", hint='use "left" or "right"')
     ordered, values = together(sorted_sequence, input)
@@ -226,13 +429,45 @@ def searchsorted(sorted_sequence: Operand, input: Operand, *, out_int32: bool = 
 
 @operation()
 def bucketize(input: Operand, boundaries: Operand, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The number of boundaries below each element, or with `right` not above it."""
+    """The index of the interval between boundaries that each element lies in.
+
+    It is `searchsorted` with the arguments exchanged: the number of boundaries below an element.
+
+    Args:
+        input: Tensor or number.
+        boundaries: Vector in ascending order.
+        out_int32: Whether the result is of int32.
+        right: Whether an interval includes its left boundary instead of its right one.
+
+    Returns:
+        Tensor of int64, or int32, of the shape of `input`.
+
+    Example:
+        >>> mlc.bucketize(mlc.tensor([0.0, 3.0, 9.0]), mlc.tensor([1.0, 3.0, 5.0]))
+        tensor([0, 1, 3], dtype=mlc.int64)
+    """
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
 @operation()
 def isin(elements: Operand, test_elements: Operand, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Whether each element is one of test_elements; NaN is not."""
+    """Whether each element is among the test elements; NaN never is.
+
+    Every element is compared with every other one: the work is the product of both sizes.
+
+    Args:
+        elements: Tensor or number.
+        test_elements: Tensor or number.
+        assume_unique: Accepted for PyTorch's sake; the result is the same.
+        invert: Whether to tell which elements are not among them.
+
+    Returns:
+        Tensor of bools of the shape of `elements`.
+
+    Example:
+        >>> mlc.isin(mlc.tensor([1, 2, 3]), mlc.tensor([2, 5]))
+        tensor([False,  True, False], dtype=mlc.bool)
+    """
     x, table = together(elements, test_elements)
     flat = reshape(table, [sizes.product(table.shape)])
     found = R.any(reshape(x, [*x.shape, 1]) == flat, -1)
@@ -241,7 +476,27 @@ def isin(elements: Operand, test_elements: Operand, *, assume_unique: bool = Fal
 
 @operation()
 def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements lie in each of `bins` equal intervals from min to max; of the extrema if both are equal"""
+    """The histogram of the elements over equal intervals from min to max.
+
+    Each interval includes its left end, the last one both. Elements outside do not count, nor does NaN; where the ends
+    are those of the elements, NaN makes all counts 0.
+
+    Args:
+        input: Tensor of floats.
+        bins: Number of intervals.
+        min: Left end of the first; if it equals `max`, the least and the greatest element are taken.
+        max: Right end of the last.
+
+    Returns:
+        1-D tensor of `bins` counts, of the dtype of `input`; it has no derivative.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), or `bins` is not positive or `max` below `min` (MLC0360).
+
+    Example:
+        >>> mlc.histc(mlc.tensor([1.0, 2.0, 2.5, 4.0]), bins=3, min=1, max=4)
+        tensor([1., 2., 1.], dtype=mlc.float32)
+    """
     x = float_only(tracer(input), "histc")
     count = plain_int(bins, "bins")
     if count < 1 or max < min:
