@@ -1,31 +1,25 @@
 """Public names whose documentation is not whole yet. It may only shrink: tests/test_documentation.py sees to it."""
 
 UNDOCUMENTED = frozenset("""
-    Compiled DType Error Tensor UserError bartlett_window blackman_window celu checkpoint compile cond
-    cosine_similarity cuda.device_count cuda.empty_cache cuda.get_device_capability cuda.get_device_name
-    cuda.is_available cuda.max_memory_allocated cuda.memory_allocated cuda.memory_reserved cuda.synchronize
-    cuda.why_not custom_jvp custom_vjp det detect_anomaly erfinv fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift
-    fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2
-    fft.rfftfreq fft.rfftn fori_loop get_num_threads grad gradcheck gradgradcheck hamming_window hann_window hessian
-    hvp inverse jacfwd jacrev jvp layer_norm linalg.cholesky linalg.cond linalg.eigh linalg.eigvalsh linalg.lstsq
-    linalg.lu linalg.lu_factor linalg.lu_solve linalg.matrix_norm linalg.matrix_rank linalg.multi_dot linalg.norm
-    linalg.pinv linalg.qr linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.vector_norm
-    linearize load log_softmax logdet lower manual_seed map matrix_exp matrix_power native_entries
-    nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d nn.AdaptiveMaxPool1d nn.AdaptiveMaxPool2d
-    nn.AdaptiveMaxPool3d nn.AlphaDropout nn.AvgPool1d nn.AvgPool2d nn.AvgPool3d nn.BCELoss nn.BCEWithLogitsLoss
-    nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.Bilinear nn.CELU nn.ChannelShuffle nn.Conv1d nn.Conv2d nn.Conv3d
-    nn.ConvTranspose1d nn.ConvTranspose2d nn.ConvTranspose3d nn.CosineEmbeddingLoss nn.CrossEntropyLoss nn.Dropout
-    nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.ELU nn.Embedding nn.EmbeddingBag nn.Flatten nn.Fold nn.GELU nn.GLU
-    nn.GaussianNLLLoss nn.GroupNorm nn.Hardshrink nn.Hardsigmoid nn.Hardswish nn.Hardtanh nn.HingeEmbeddingLoss
-    nn.HuberLoss nn.Identity nn.InstanceNorm1d nn.InstanceNorm2d nn.InstanceNorm3d nn.KLDivLoss nn.L1Loss
-    nn.LPPool1d nn.LPPool2d nn.LPPool3d nn.LayerNorm nn.LeakyReLU nn.Linear nn.LocalResponseNorm nn.LogSigmoid
-    nn.LogSoftmax nn.MSELoss nn.MarginRankingLoss nn.MaxPool1d nn.MaxPool2d nn.MaxPool3d nn.Mish nn.Module
-    nn.ModuleDict nn.ModuleList nn.MultiLabelMarginLoss nn.MultiLabelSoftMarginLoss nn.MultiMarginLoss
-    nn.MultiheadAttention nn.NLLLoss nn.PReLU nn.Parameter nn.ParameterList nn.PixelShuffle nn.PixelUnshuffle
-    nn.PoissonNLLLoss nn.RMSNorm nn.ReLU nn.ReLU6 nn.SELU nn.Sequential nn.SiLU nn.Sigmoid nn.SmoothL1Loss
-    nn.SoftMarginLoss nn.Softmax nn.Softmax2d nn.Softmin nn.Softplus nn.Softshrink nn.Softsign nn.Tanh nn.Tanhshrink
-    nn.Threshold nn.Transformer nn.TransformerDecoder nn.TransformerDecoderLayer nn.TransformerEncoder
-    nn.TransformerEncoderLayer nn.TripletMarginLoss nn.Unflatten nn.Unfold nn.Upsample
+    Compiled DType Error Tensor UserError celu checkpoint compile cond cosine_similarity cuda.device_count
+    cuda.empty_cache cuda.get_device_capability cuda.get_device_name cuda.is_available cuda.max_memory_allocated
+    cuda.memory_allocated cuda.memory_reserved cuda.synchronize cuda.why_not custom_jvp custom_vjp detect_anomaly
+    fori_loop get_num_threads grad gradcheck gradgradcheck hessian hvp jacfwd jacrev jvp layer_norm linearize load
+    log_softmax lower manual_seed map native_entries nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d
+    nn.AdaptiveMaxPool1d nn.AdaptiveMaxPool2d nn.AdaptiveMaxPool3d nn.AlphaDropout nn.AvgPool1d nn.AvgPool2d
+    nn.AvgPool3d nn.BCELoss nn.BCEWithLogitsLoss nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.Bilinear nn.CELU
+    nn.ChannelShuffle nn.Conv1d nn.Conv2d nn.Conv3d nn.ConvTranspose1d nn.ConvTranspose2d nn.ConvTranspose3d
+    nn.CosineEmbeddingLoss nn.CrossEntropyLoss nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.ELU nn.Embedding
+    nn.EmbeddingBag nn.Flatten nn.Fold nn.GELU nn.GLU nn.GaussianNLLLoss nn.GroupNorm nn.Hardshrink nn.Hardsigmoid
+    nn.Hardswish nn.Hardtanh nn.HingeEmbeddingLoss nn.HuberLoss nn.Identity nn.InstanceNorm1d nn.InstanceNorm2d
+    nn.InstanceNorm3d nn.KLDivLoss nn.L1Loss nn.LPPool1d nn.LPPool2d nn.LPPool3d nn.LayerNorm nn.LeakyReLU nn.Linear
+    nn.LocalResponseNorm nn.LogSigmoid nn.LogSoftmax nn.MSELoss nn.MarginRankingLoss nn.MaxPool1d nn.MaxPool2d
+    nn.MaxPool3d nn.Mish nn.Module nn.ModuleDict nn.ModuleList nn.MultiLabelMarginLoss nn.MultiLabelSoftMarginLoss
+    nn.MultiMarginLoss nn.MultiheadAttention nn.NLLLoss nn.PReLU nn.Parameter nn.ParameterList nn.PixelShuffle
+    nn.PixelUnshuffle nn.PoissonNLLLoss nn.RMSNorm nn.ReLU nn.ReLU6 nn.SELU nn.Sequential nn.SiLU nn.Sigmoid
+    nn.SmoothL1Loss nn.SoftMarginLoss nn.Softmax nn.Softmax2d nn.Softmin nn.Softplus nn.Softshrink nn.Softsign
+    nn.Tanh nn.Tanhshrink nn.Threshold nn.Transformer nn.TransformerDecoder nn.TransformerDecoderLayer
+    nn.TransformerEncoder nn.TransformerEncoderLayer nn.TripletMarginLoss nn.Unflatten nn.Unfold nn.Upsample
     nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d
     nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
     nn.functional.alpha_dropout nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
@@ -52,10 +46,6 @@ UNDOCUMENTED = frozenset("""
     nn.init.uniform nn.init.xavier_normal nn.init.xavier_uniform nn.init.zeros nn.load_safetensors
     nn.save_safetensors optim.Accumulated optim.Adadelta optim.Adagrad optim.Adam optim.AdamW optim.Adamax
     optim.Lion optim.MovingAverage optim.NAdam optim.Optimizer optim.RAdam optim.RMSprop optim.SGD
-    optim.clip_by_global_norm optim.clip_by_value optim.global_norm pairwise_distance prelu random.bernoulli
-    random.bits random.categorical random.cauchy random.choice random.dropout random.exponential random.fold_in
-    random.gumbel random.key random.laplace random.normal random.permutation random.rademacher random.rand
-    random.rand_like random.randint random.randn random.randn_like random.randperm random.split
-    random.truncated_normal random.uniform relu rms_norm save saved_bytes scan selu set_num_threads slogdet softmax
-    spec threshold value_and_grad vjp vmap while_loop
+    optim.clip_by_global_norm optim.clip_by_value optim.global_norm pairwise_distance prelu relu rms_norm save
+    saved_bytes scan selu set_num_threads softmax spec threshold value_and_grad vjp vmap while_loop
 """.split())

@@ -92,19 +92,86 @@ def _one(input: Operand, n: int | None, dim: int, norm: str | None, inverse: boo
 
 @operation(name="fft.fft")
 def fft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """result[k] = sum over j of input[j] * e^(-2 pi i j k / n), complex to complex"""
+    """sum_j x[j] e^(-2 pi i j k / n), the discrete Fourier transform along a dimension.
+
+    Args:
+        input: Complex tensor: floats of shape (..., n, 2).
+        n: Number of points; the input is cut or followed by zeros. Its size by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor of shape (..., n, 2).
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.fft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]))
+        tensor([[10.,  0.],
+                [-2.,  2.],
+                [-2.,  0.],
+                [-2., -2.]], dtype=mlc.float32)
+    """
     return _one(input, n, dim, norm, False)
 
 
 @operation(name="fft.ifft")
 def ifft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """result[j] = sum over k of input[k] * e^(2 pi i j k / n) / n, complex to complex"""
+    """sum_k x[k] e^(2 pi i j k / n) / n, the inverse discrete Fourier transform along a dimension.
+
+    Args:
+        input: Complex tensor: floats of shape (..., n, 2).
+        n: Number of points; the input is cut or followed by zeros. Its size by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor of shape (..., n, 2).
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.ifft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0], [4.0, 0.0]]))
+        tensor([[ 2.5,  0. ],
+                [-0.5, -0.5],
+                [-0.5,  0. ],
+                [-0.5,  0.5]], dtype=mlc.float32)
+    """
     return _one(input, n, dim, norm, True)
 
 
 @operation(name="fft.rfft")
 def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The first n // 2 + 1 elements of the transform of real input; the others are their conjugates."""
+    """The discrete Fourier transform of real numbers along a dimension: its first n // 2 + 1 elements.
+
+    The others are complex conjugates of these.
+
+    Args:
+        input: Real tensor of shape (..., n).
+        n: Number of points; the input is cut or followed by zeros. Its size by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor of shape (..., n // 2 + 1, 2).
+
+    Raises:
+        UserError: `input` has no dimension (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([[10.,  0.],
+                [-2.,  2.],
+                [-2.,  0.]], dtype=mlc.float32)
+    """
     x = _real(input)
     at = axis(dim, x.ndim, scalar=False)
     count = _points(x, n, at)
@@ -133,7 +200,26 @@ def _double(x: Tracer, n: int | None, at: int) -> int:
 
 @operation(name="fft.irfft")
 def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The real numbers whose transform starts with input; n is 2 * (size - 1) unless given"""
+    """The inverse of `rfft` along a dimension: real numbers from the first n // 2 + 1 elements of their transform.
+
+    Args:
+        input: Complex tensor: floats of shape (..., n // 2 + 1, 2).
+        n: Number of points of the result; 2 * (size - 1) by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Real tensor of shape (..., n).
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.irfft(mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0])))
+        tensor([1., 2., 3., 4.], dtype=mlc.float32)
+    """
     x = _complex(input)
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
@@ -142,7 +228,26 @@ def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
 
 @operation(name="fft.hfft")
 def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The transform, which is real, of what input is the first half of."""
+    """The discrete Fourier transform, which is real, of a Hermitian sequence that is given by its first half.
+
+    Args:
+        input: Complex tensor: floats of shape (..., n // 2 + 1, 2).
+        n: Number of points of the result; 2 * (size - 1) by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Real tensor of shape (..., n).
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.hfft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
+        tensor([ 8., -2.,  0., -2.], dtype=mlc.float32)
+    """
     x = _complex(input)
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
@@ -151,7 +256,28 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
 
 @operation(name="fft.ihfft")
 def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The first half of the inverse transform of real input."""
+    """The inverse of `hfft` along a dimension: the first n // 2 + 1 elements of the inverse transform of real numbers.
+
+    Args:
+        input: Real tensor of shape (..., n).
+        n: Number of points; the input is cut or followed by zeros. Its size by default.
+        dim: The dimension, not counting the one of real and imaginary parts; negative ones count from the last.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor of shape (..., n // 2 + 1, 2).
+
+    Raises:
+        UserError: `input` has no dimension (MLC0364), `dim` is out of range (MLC0356), there are no points or `norm` is
+            another string (MLC0360), or their number is symbolic (MLC0365).
+
+    Example:
+        >>> mlc.fft.ihfft(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([[ 2.5,  0. ],
+                [-0.5, -0.5],
+                [-0.5,  0. ]], dtype=mlc.float32)
+    """
     x = _real(input)
     at = axis(dim, x.ndim, scalar=False)
     count = _points(x, n, at)
@@ -180,31 +306,151 @@ def _all(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> T
 
 @operation(name="fft.fftn")
 def fftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """fft along several dimensions, all by default."""
+    """The discrete Fourier transform along several dimensions.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
+            `s` is given.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.fftn(mlc.ones(2, 2, 2))
+        tensor([[[4., 4.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     return _all(input, s, dim, norm, False)
 
 
 @operation(name="fft.ifftn")
 def ifftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """ifft along several dimensions, all by default."""
+    """The inverse discrete Fourier transform along several dimensions.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
+            `s` is given.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.ifftn(mlc.ones(2, 2, 2))
+        tensor([[[1., 1.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     return _all(input, s, dim, norm, True)
 
 
 @operation(name="fft.fft2")
 def fft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """fft along two dimensions."""
+    """The discrete Fourier transform along two dimensions.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.fft2(mlc.ones(2, 2, 2))
+        tensor([[[4., 4.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     return _all(input, s, dim, norm, False)
 
 
 @operation(name="fft.ifft2")
 def ifft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """ifft along two dimensions."""
+    """The inverse discrete Fourier transform along two dimensions.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.ifft2(mlc.ones(2, 2, 2))
+        tensor([[[1., 1.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     return _all(input, s, dim, norm, True)
 
 
 @operation(name="fft.rfftn")
 def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """rfft along the last of several dimensions, then fft along the others."""
+    """The discrete Fourier transform of real numbers along several dimensions.
+
+    It is `rfft` along the last of them, then `fft` along the others.
+
+    Args:
+        input: Real tensor.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
+            `s` is given.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor, with n // 2 + 1 elements along the last of the dimensions.
+
+    Raises:
+        UserError: there is no dimension to transform (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do
+            not name as many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.rfftn(mlc.ones(2, 2))
+        tensor([[[4., 0.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     x = _real(input)
     over, counts = _several(x, x.ndim, s, dim)
     if not over:
@@ -216,7 +462,28 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
 
 @operation(name="fft.irfftn")
 def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm: str | None = None) -> Tensor:
-    """ifft along several dimensions but the last, then irfft along that."""
+    """The inverse of `rfftn`: real numbers from one half of their transform.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
+        dim: The dimensions, not counting the one of real and imaginary parts; all by default, or the last of them if
+            `s` is given.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.irfftn(mlc.fft.rfftn(mlc.ones(2, 2)))
+        tensor([[1., 1.],
+                [1., 1.]], dtype=mlc.float32)
+    """
     x = _complex(input)
     over, counts = _several(x, x.ndim - 1, s, dim)
     if not over:
@@ -228,13 +495,56 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
 
 @operation(name="fft.rfft2")
 def rfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """rfftn along two dimensions."""
+    """The discrete Fourier transform of real numbers along two dimensions, as `rfftn`.
+
+    Args:
+        input: Real tensor.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default.
+        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Complex tensor, with n // 2 + 1 elements along the last of the dimensions.
+
+    Raises:
+        UserError: there is no dimension to transform (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do
+            not name as many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.rfft2(mlc.ones(2, 2))
+        tensor([[[4., 0.],
+                 [0., 0.]],
+        <BLANKLINE>
+                [[0., 0.],
+                 [0., 0.]]], dtype=mlc.float32)
+    """
     return rfftn(input, s, dim, norm)
 
 
 @operation(name="fft.irfft2")
 def irfft2(input: Operand, s: Sequence[int] | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """irfftn along two dimensions."""
+    """The inverse of `rfft2`: real numbers from one half of their transform.
+
+    Args:
+        input: Complex tensor: floats with a last dimension of size 2.
+        s: Number of points of each dimension; -1 keeps a size. The sizes by default, and 2 * (size - 1) for the last.
+        dim: The dimensions, not counting the one of real and imaginary parts; the last two by default.
+        norm: "backward" (the default) scales the inverse transform by 1 / n, "forward" the transform itself, "ortho"
+            both by 1 / sqrt(n).
+
+    Returns:
+        Real tensor.
+
+    Raises:
+        UserError: `input` is not complex (MLC0364), a dimension is out of range (MLC0356), `s` and `dim` do not name as
+            many, each once (MLC0357), or `norm` is another string (MLC0360).
+
+    Example:
+        >>> mlc.fft.irfft2(mlc.fft.rfft2(mlc.ones(2, 2)))
+        tensor([[1., 1.],
+                [1., 1.]], dtype=mlc.float32)
+    """
     return irfftn(input, s, dim, norm)
 
 
@@ -248,13 +558,43 @@ def _shifted(input: Operand, dim: Dims, forward: bool) -> Tensor:
 
 @operation(name="fft.fftshift")
 def fftshift(input: Operand, dim: Dims = None) -> Tensor:
-    """Frequency 0 moved to the middle of each dimension in `dim`; of a complex tensor, name all but the last."""
+    """Frequency 0 moved from the front to the middle of dimensions.
+
+    Args:
+        input: Tensor. Of a complex one, name all dimensions but the last.
+        dim: The dimensions; negative ones count from the last. All by default.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.fft.fftshift(mlc.tensor([0.0, 1.0, 2.0, -2.0, -1.0]))
+        tensor([-2., -1.,  0.,  1.,  2.], dtype=mlc.float32)
+    """
     return _shifted(input, dim, True)
 
 
 @operation(name="fft.ifftshift")
 def ifftshift(input: Operand, dim: Dims = None) -> Tensor:
-    """What fftshift moved, moved back."""
+    """Frequency 0 moved back from the middle to the front of dimensions: the inverse of `fftshift`.
+
+    Args:
+        input: Tensor. Of a complex one, name all dimensions but the last.
+        dim: The dimensions; negative ones count from the last. All by default.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: a dimension is out of range (MLC0356).
+
+    Example:
+        >>> mlc.fft.ifftshift(mlc.tensor([0.0, 1.0, 2.0, -2.0, -1.0]))
+        tensor([ 2., -2., -1.,  0.,  1.], dtype=mlc.float32)
+    """
     return _shifted(input, dim, False)
 
 
@@ -274,13 +614,45 @@ def _spaced(n: int, d: float) -> int:
 
 @creation
 def fftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
-    """The frequencies of fft's result: 0, 1, ..., -2, -1 over n * d"""
+    """The frequencies of the elements of `fft`: [0, 1, ..., -2, -1] / (n * d).
+
+    Args:
+        n: Number of points.
+        d: Distance of the samples.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (n,).
+
+    Raises:
+        UserError: `n` is below 1 or `d` is 0 (MLC0360).
+
+    Example:
+        >>> mlc.fft.fftfreq(4)
+        tensor([ 0.  ,  0.25, -0.5 , -0.25], dtype=mlc.float32)
+    """
     return _known(np.fft.fftfreq(_spaced(n, d), d), dtype)
 
 
 @creation
 def rfftfreq(n: int, d: float = 1.0, *, dtype: DTypeLike = "float32") -> Tensor:
-    """The frequencies of rfft's result: 0, 1, ..., n // 2 over n * d"""
+    """The frequencies of the elements of `rfft`: [0, 1, ..., n // 2] / (n * d).
+
+    Args:
+        n: Number of points.
+        d: Distance of the samples.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (n // 2 + 1,).
+
+    Raises:
+        UserError: `n` is below 1 or `d` is 0 (MLC0360).
+
+    Example:
+        >>> mlc.fft.rfftfreq(4)
+        tensor([0.  , 0.25, 0.5 ], dtype=mlc.float32)
+    """
     return _known(np.fft.rfftfreq(_spaced(n, d), d), dtype)
 
 
@@ -295,26 +667,96 @@ def _window(length: int, periodic: bool, coefficients: Sequence[float], dtype: D
 
 @creation
 def hann_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
-    """0.5 - 0.5 * cos(2 pi i / n)"""
+    """0.5 - 0.5 cos(2 pi i / N), the Hann window.
+
+    Args:
+        window_length: Number of elements.
+        periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
+            symmetric.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (window_length,).
+
+    Raises:
+        UserError: `window_length` is negative (MLC0358).
+
+    Example:
+        >>> mlc.hann_window(4)
+        tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
+    """
     return _window(window_length, periodic, (0.5, 0.5), dtype)
 
 
 @creation
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
                    dtype: DTypeLike = "float32") -> Tensor:
-    """alpha - beta * cos(2 pi i / n)"""
+    """alpha - beta cos(2 pi i / N), the Hamming window.
+
+    Args:
+        window_length: Number of elements.
+        periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
+            symmetric.
+        alpha: The first coefficient.
+        beta: The second coefficient.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (window_length,).
+
+    Raises:
+        UserError: `window_length` is negative (MLC0358).
+
+    Example:
+        >>> mlc.hamming_window(4)
+        tensor([0.08, 0.54, 1.  , 0.54], dtype=mlc.float32)
+    """
     return _window(window_length, periodic, (alpha, beta), dtype)
 
 
 @creation
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
-    """0.42 - 0.5 * cos(2 pi i / n) + 0.08 * cos(4 pi i / n)"""
+    """0.42 - 0.5 cos(2 pi i / N) + 0.08 cos(4 pi i / N), the Blackman window.
+
+    Args:
+        window_length: Number of elements.
+        periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
+            symmetric.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (window_length,).
+
+    Raises:
+        UserError: `window_length` is negative (MLC0358).
+
+    Example:
+        >>> mlc.blackman_window(4)
+        tensor([-1.3877788e-17,  3.4000000e-01,  1.0000000e+00,  3.4000000e-01], dtype=mlc.float32)
+    """
     return _window(window_length, periodic, (0.42, 0.5, 0.08), dtype)
 
 
 @creation
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: DTypeLike = "float32") -> Tensor:
-    """A triangle: 1 - |2 i / n - 1|"""
+    """1 - |2 i / N - 1|, the Bartlett window, a triangle.
+
+    Args:
+        window_length: Number of elements.
+        periodic: Whether N is `window_length`, for use with `fft`; otherwise it is one less, and the window is
+            symmetric.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape (window_length,).
+
+    Raises:
+        UserError: `window_length` is negative (MLC0358).
+
+    Example:
+        >>> mlc.bartlett_window(4)
+        tensor([0. , 0.5, 1. , 0.5], dtype=mlc.float32)
+    """
     count = count_of(window_length, "window_length")
     span = max(1, count if periodic else count - 1)
     return _known(np.ones(1) if count == 1 else 1 - np.abs(2 * np.arange(count) / span - 1), dtype)

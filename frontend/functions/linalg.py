@@ -155,9 +155,24 @@ def _solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bo
 # -- factorisations ---------------------------------------------------------------------------------------------------
 @operation(name="linalg.cholesky")
 def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
-    """The lower triangular l with l l^T = input, or l^T; NaN where a matrix is not positive definite
+    """The Cholesky factor: the lower triangular L with input = L L^T and a positive diagonal.
 
-    Only the lower triangle of input counts, or with `upper` the upper one.
+    A matrix that is not positive definite gives NaN, where PyTorch raises an error. The derivative is symmetric.
+
+    Args:
+        input: Tensor of floats of shape (..., n, n), of which only the lower triangle counts.
+        upper: Whether to read the upper triangle and return L^T.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.cholesky(mlc.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]], dtype=mlc.float32)
     """
     out = emit(T.Cholesky, _symmetric(input, bool(upper)))
     return _mt(out) if upper else out
@@ -165,7 +180,23 @@ def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
 
 @operation(name="linalg.qr")
 def qr(A: Operand, mode: str = "reduced") -> Qr:
-    """(Q, R): A = Q R with orthonormal columns and an upper triangle; "complete" makes Q square, "r" gives R alone"""
+    """The QR factorization: A = Q R with orthonormal columns in Q and upper triangular R, by Householder reflections.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        mode: "reduced" for min(m, n) columns of Q, "complete" for m of them, "r" for R alone.
+
+    Returns:
+        Named tuple of `Q`, of shape (..., m, k), and `R`, of shape (..., k, n). Signs of rows of R are not fixed.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or `mode` is another string (MLC0360).
+
+    Example:
+        >>> mlc.linalg.qr(mlc.tensor([[3.0, 1.0], [4.0, 2.0]])).R
+        tensor([[-5.        , -2.2       ],
+                [ 0.        ,  0.39999998]], dtype=mlc.float32)
+    """
     x = _matrix(A)
     if mode not in ("reduced", "complete", "r"):
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "reduced", "complete" or "r"')
@@ -175,9 +206,24 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
 
 @operation(name="linalg.eigh")
 def eigh(A: Operand, UPLO: str = "L") -> Eigh:
-    """(eigenvalues, eigenvectors) of a symmetric matrix, ascending; eigenvectors are columns of length 1
+    """Eigenvalues, in ascending order, and eigenvectors of symmetric matrices: A = V diag(w) V^T.
 
-    Only the lower triangle of A counts, or with UPLO = "U" the upper one.
+    Derivatives of eigenvectors are infinite where eigenvalues are equal. Signs of eigenvectors are not fixed.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
+        UPLO: "L" for the lower triangle, "U" for the upper one.
+
+    Returns:
+        Named tuple of `eigenvalues`, of shape (..., n), and `eigenvectors`, orthonormal columns of a (..., n, n)
+        tensor.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367), or `UPLO` is another string (MLC0360).
+
+    Example:
+        >>> mlc.linalg.eigh(mlc.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+        tensor([1., 2.], dtype=mlc.float32)
     """
     if UPLO not in ("L", "U"):
         raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
@@ -186,15 +232,45 @@ def eigh(A: Operand, UPLO: str = "L") -> Eigh:
 
 @operation(name="linalg.eigvalsh")
 def eigvalsh(A: Operand, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of a symmetric matrix, ascending."""
+    """The eigenvalues of symmetric matrices, in ascending order.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
+        UPLO: "L" for the lower triangle, "U" for the upper one.
+
+    Returns:
+        Tensor of shape (..., n).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367), or `UPLO` is another string (MLC0360).
+
+    Example:
+        >>> mlc.linalg.eigvalsh(mlc.tensor([[2.0, 0.0], [0.0, 1.0]]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     return eigh(A, UPLO).eigenvalues
 
 
 @operation(name="linalg.svd")
 def svd(A: Operand, full_matrices: bool = True) -> Svd:
-    """(U, S, Vh): A = U diag(S) Vh with S descending; without full_matrices, U and Vh have only min(m, n) of them
+    """The singular value decomposition: A = U diag(S) Vh with orthonormal U and Vh, and S in descending order.
 
-    Derivatives reach the first min(m, n) columns of U and rows of Vh.
+    Derivatives reach the first min(m, n) columns of U and rows of Vh, and are infinite where singular values are equal.
+    Signs of singular vectors are not fixed.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        full_matrices: Whether U and Vh are square; otherwise they have min(m, n) columns and rows.
+
+    Returns:
+        Named tuple of `U`, of shape (..., m, m or k), `S`, of shape (..., k), and `Vh`, of shape (..., n or k, n).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364).
+
+    Example:
+        >>> mlc.linalg.svd(mlc.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+        tensor([4., 3.], dtype=mlc.float32)
     """
     x = _matrix(A)
     u, s, v = emit(T.Svd, x)
@@ -214,13 +290,44 @@ def _completed(u: Tracer) -> Tracer:
 
 @operation(name="linalg.svdvals")
 def svdvals(A: Operand) -> Tensor:
-    """The singular values, descending."""
+    """The singular values of matrices, in descending order.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+
+    Returns:
+        Tensor of shape (..., min(m, n)).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364).
+
+    Example:
+        >>> mlc.linalg.svdvals(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor([4., 3.], dtype=mlc.float32)
+    """
     return tracer(emit(T.Svd, _matrix(A))[1])
 
 
 @operation(name="linalg.lu_factor")
 def lu_factor(A: Operand, *, pivot: bool = True) -> LuFactor:
-    """(LU, pivots): l below the diagonal of LU and u on and above it; row i was exchanged with row pivots[i] - 1"""
+    """The LU factorization with partial pivoting, in one matrix, as LAPACK's getrf has it.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        pivot: Must be True.
+
+    Returns:
+        Named tuple of `LU`, of the shape of `A`, with the unit lower factor below the diagonal and the upper one on and
+        above it, and `pivots`, int32 of shape (..., min(m, n)): row i was exchanged with row pivots[i] - 1.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or `pivot` is False (MLC0360).
+
+    Example:
+        >>> mlc.linalg.lu_factor(mlc.tensor([[1.0, 2.0], [4.0, 4.0]]))
+        LuFactor(LU=tensor([[4.  , 4.  ],
+                [0.25, 1.  ]], dtype=mlc.float32), pivots=tensor([2, 2], dtype=mlc.int32))
+    """
     if not pivot:
         raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
     lu, pivots, _ = emit(T.Lu, _matrix(A))
@@ -236,7 +343,26 @@ def _permutation_matrix(order: Tracer, like: Tracer) -> Tracer:
 
 @operation(name="linalg.lu")
 def lu(A: Operand, *, pivot: bool = True) -> Lu:
-    """(P, L, U): A = P L U, with a permutation, ones on the diagonal of the lower L, and an upper U"""
+    """The LU factorization with partial pivoting: A = P L U.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        pivot: Must be True.
+
+    Returns:
+        Named tuple of `P`, a permutation matrix of size m, `L`, of shape (..., m, k), with ones on the diagonal, and
+        `U`, of shape (..., k, n), for k = min(m, n).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or `pivot` is False (MLC0360).
+
+    Example:
+        >>> mlc.linalg.lu(mlc.tensor([[1.0, 2.0], [4.0, 4.0]])).L
+        tensor([[1.  , 0.  ],
+                [0.25, 1.  ]], dtype=mlc.float32)
+    """
+    if not pivot:
+        raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
     x = _matrix(A)
     factors = emit(T.Lu, x)
     packed = factors[0]
@@ -248,7 +374,26 @@ def lu(A: Operand, *, pivot: bool = True) -> Lu:
 
 @operation(name="linalg.lu_solve")
 def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """The solution of A x = B, or of x A = B, or with A^T, from lu_factor(A)"""
+    """The solution X of A X = B from the LU factorization of A.
+
+    Args:
+        LU: Tensor of floats of shape (..., n, n), of `lu_factor`.
+        pivots: Tensor of integers of shape (..., n), of `lu_factor`.
+        B: Tensor of floats of shape (..., n, k), or (..., k, n) if not `left`.
+        left: Whether to solve A X = B; otherwise X A = B.
+        adjoint: Whether to take A^T in place of A.
+
+    Returns:
+        Tensor of the broadcast shape of `B`.
+
+    Raises:
+        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.lu_solve(*mlc.linalg.lu_factor(mlc.tensor([[1.0, 2.0], [4.0, 4.0]])), mlc.tensor([[3.0], [8.0]]))
+        tensor([[1.],
+                [1.]], dtype=mlc.float32)
+    """
     a = _square(LU)
     b, at = _matrix(B), cast(tracer(pivots), i64)
     if at.shape[-1:] != a.shape[-1:]:
@@ -282,7 +427,26 @@ def _taken(x: Tracer, order: Tracer) -> Tracer:
 # -- solving ----------------------------------------------------------------------------------------------------------
 @operation(name="linalg.solve_triangular")
 def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
-    """The x with A x = B, or x A = B, where only one triangle of A counts"""
+    """The solution X of A X = B for a triangular A, by substitution.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
+        B: Tensor of floats of shape (..., n, k), or (..., k, n) if not `left`.
+        upper: Whether A is the upper triangle; otherwise the lower one.
+        left: Whether to solve A X = B; otherwise X A = B.
+        unitriangular: Whether the diagonal is taken as ones.
+
+    Returns:
+        Tensor of the broadcast shape of `B`; infinite or NaN where a diagonal has a 0.
+
+    Raises:
+        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.solve_triangular(mlc.tensor([[2.0, 1.0], [0.0, 4.0]]), mlc.tensor([[4.0], [8.0]]), upper=True)
+        tensor([[1.],
+                [2.]], dtype=mlc.float32)
+    """
     a, b = _square(A), _matrix(B)
     if not left:
         b = _mt(b)
@@ -296,7 +460,26 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
 
 @operation(name="linalg.solve")
 def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
-    """The x with A x = B, or x A = B, by LU factorisation; vectors are columns"""
+    """The solution X of A X = B, by LU factorization with partial pivoting.
+
+    A singular A gives infinities or NaN, where PyTorch raises an error.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+        B: Tensor of floats of shape (..., n, k), or (..., n) for vectors: 1-D, or of the shape of `A` without its last
+            dimension.
+        left: Whether to solve A X = B; otherwise X A = B, for matrices only.
+
+    Returns:
+        Tensor of the broadcast shape of `B`.
+
+    Raises:
+        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.solve(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     a = _square(A)
     if not left:
         return _mt(solve(_mt(a), _mt(_matrix(B))))
@@ -308,14 +491,51 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
 
 @operation(name="linalg.inv")
 def inv(A: Operand) -> Tensor:
-    """The inverse."""
+    """The inverse of matrices, by LU factorization with partial pivoting.
+
+    A singular matrix gives infinities or NaN, where PyTorch raises an error.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Tensor of the shape of `A`.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.inv(mlc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5 , 0.  ],
+                [0.  , 0.25]], dtype=mlc.float32)
+    """
     a = _square(A)
     return emit(T.Solve, a, broadcast_to(_eye(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
 @operation(name="linalg.lstsq")
 def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
-    """(solution, residuals): the shortest x of those for which |A x - B| is least; residuals where m > n"""
+    """The least-squares solution X of A X = B: of those with the least |A X - B| the one with the least |X|.
+
+    It is pinv(A) @ B, for matrices of any rank. PyTorch returns rank and singular values, too.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        B: Tensor of floats of shape (..., m, k), or (..., m) for vectors.
+        rcond: Singular values up to this part of the greatest count as 0, as `rtol` of `pinv`.
+        driver: Accepted for PyTorch's sake.
+
+    Returns:
+        Named tuple of `solution`, of shape (..., n, k) or (..., n), and `residuals`, sums of squares of shape (..., k),
+        empty unless m > n.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
+        tensor([1.9999999], dtype=mlc.float32)
+    """
     b, vector = _right_sides(_matrix(A), B)
     a, b = _together(_matrix(A), b)
     m, n = a.shape[-2:]
@@ -328,9 +548,26 @@ def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = Non
 
 @operation(name="linalg.pinv")
 def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse, by singular values; those up to max(atol, rtol * the greatest) count as zero
+    """The Moore-Penrose pseudoinverse of matrices, by singular value decomposition.
 
-    rtol is max(m, n) times the element type's epsilon unless it, or an atol above 0, is given.
+    Singular values up to max(atol, rtol * the greatest) count as 0.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        atol: Absolute bound; 0 by default.
+        rtol: Relative bound; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
+        hermitian: Accepted for PyTorch's sake; the result is the same.
+
+    Returns:
+        Tensor of shape (..., n, m).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or a bound is no number (MLC0421).
+
+    Example:
+        >>> mlc.linalg.pinv(mlc.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5, 0. ],
+                [0. , 0. ]], dtype=mlc.float32)
     """
     for b in (atol, rtol):
         if not (b is None or isinstance(b, int | float)):
@@ -367,7 +604,21 @@ def _parity(order: Tracer, pivots: Tracer) -> Tensor:
 
 @operation(name="linalg.det")
 def det(A: Operand) -> Tensor:
-    """The determinant."""
+    """The determinant of matrices, by LU factorization.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Tensor of shape (...).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.det(mlc.tensor([[2.0, 1.0], [0.0, 4.0]]))
+        tensor(8., dtype=mlc.float32)
+    """
     a = _square(A)
     packed, pivots, order = emit(T.Lu, a)
     return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
@@ -375,7 +626,23 @@ def det(A: Operand) -> Tensor:
 
 @operation(name="linalg.slogdet")
 def slogdet(A: Operand) -> Slogdet:
-    """(sign, logabsdet): the sign of the determinant and the logarithm of its absolute value"""
+    """The sign of the determinant, and the natural logarithm of its absolute value.
+
+    Neither overflows where the determinant would.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Named tuple of `sign`, -1, 0 or 1, and `logabsdet`, -inf for a singular matrix, both of shape (...).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.slogdet(mlc.tensor([[0.0, 1.0], [1.0, 0.0]]))
+        Slogdet(sign=tensor(-1., dtype=mlc.float32), logabsdet=tensor(0., dtype=mlc.float32))
+    """
     a = _square(A)
     packed, pivots, order = emit(T.Lu, a)
     line = tracer(diagonal(packed, 0, -2, -1))
@@ -385,14 +652,46 @@ def slogdet(A: Operand) -> Slogdet:
 
 @operation()
 def logdet(input: Operand) -> Tensor:
-    """The logarithm of the determinant; NaN where that is negative."""
+    """The natural logarithm of the determinant: -inf where that is 0, NaN where it is negative.
+
+    Args:
+        input: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Tensor of shape (...).
+
+    Raises:
+        UserError: `input` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.logdet(mlc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor(2.0794415, dtype=mlc.float32)
+    """
     sign, size = slogdet(input)
     return E.where(sign < 0, float("nan"), size)
 
 
 @operation(name="linalg.matrix_rank")
 def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermitian: bool = False) -> Tensor:
-    """The number of singular values above max(atol, rtol * the greatest); bounds may be one for each matrix."""
+    """The rank of matrices: the number of singular values above max(atol, rtol * the greatest).
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        atol: Absolute bound, a number or a tensor of shape (...); 0 by default.
+        rtol: Relative bound, likewise; by default max(m, n) times the epsilon of the dtype, or 0 where `atol` is above
+            0.
+        hermitian: Accepted for PyTorch's sake; the result is the same.
+
+    Returns:
+        Tensor of int64 of shape (...).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364).
+
+    Example:
+        >>> mlc.linalg.matrix_rank(mlc.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1, dtype=mlc.int64)
+    """
     a = _matrix(A)
     s = tracer(emit(T.Svd, a)[1])
     return R.sum(s > _cut(a, s, atol, rtol), -1)
@@ -400,7 +699,26 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
 
 @operation(name="linalg.vector_norm")
 def vector_norm(x: Operand, ord: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """(sum |x| ** ord) ** (1 / ord) over `dim`, or over all elements"""
+    """(sum_i |x[i]| ** ord) ** (1 / ord), the vector norm of the elements over `dim`.
+
+    As `mlc.norm`, also of integers, which become float32.
+
+    Args:
+        x: Tensor or number.
+        ord: The exponent; inf and -inf give the greatest and the least |x[i]|, 0 the number of elements that are not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or `ord` is no number (MLC0360).
+
+    Example:
+        >>> mlc.linalg.vector_norm(mlc.tensor([3.0, 4.0]))
+        tensor(5., dtype=mlc.float32)
+    """
     return R.norm(floating(x), ord, dim, keepdim)
 
 
@@ -411,7 +729,27 @@ def _greatest(x: Tensor) -> Tensor:
 
 @operation(name="linalg.matrix_norm")
 def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Tensor:
-    """A norm of matrices: "fro", "nuc" (sum of singular values), 1, -1 (columns), inf, -inf (rows), 2, -2 (singular)"""
+    """A norm of matrices.
+
+    Args:
+        A: Tensor of at least two dimensions; integers become float32.
+        ord: "fro" for the Frobenius norm, "nuc" for the sum of singular values, 1 and -1 for the greatest and the least
+            sum of a column's |A[i, j]|, inf and -inf for those of a row, 2 and -2 for the greatest and the least
+            singular value.
+        dim: The two dimensions of the matrices; negative ones count from the last.
+        keepdim: Whether these dimensions stay, with size 1.
+
+    Returns:
+        Tensor of floats without the two dimensions.
+
+    Raises:
+        UserError: `dim` names no two dimensions (MLC0357), or one is out of range (MLC0356), or `ord` is none of these
+            (MLC0360).
+
+    Example:
+        >>> mlc.linalg.matrix_norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), "nuc")
+        tensor(7., dtype=mlc.float32)
+    """
     x = floating(A)
     if len(dim) != 2:
         raise UserError(f"dim = {tuple(dim)}, expected two dimensions", code="MLC0357")
@@ -441,7 +779,27 @@ def matrix_norm(A: Operand, ord: Any = "fro", dim: Sequence[int] = (-2, -1), kee
 
 @operation(name="linalg.norm")
 def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """vector_norm of one dimension, matrix_norm of two; without `ord` and `dim` the vector norm of all elements"""
+    """A vector norm, or a norm of matrices where `ord` is given for two dimensions.
+
+    Args:
+        A: Tensor; integers become float32.
+        ord: As in `vector_norm` or `matrix_norm`; None for the 2-norm of the elements.
+        dim: One dimension for vectors, two for matrices; None for all.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `ord` is given for more than two dimensions without `dim` (MLC0364) or is no norm (MLC0360), or `dim`
+            is out of range (MLC0356).
+
+    Example:
+        >>> mlc.linalg.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(5., dtype=mlc.float32)
+        >>> mlc.linalg.norm(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]), 2)
+        tensor(4., dtype=mlc.float32)
+    """
     x = floating(A)
     both = isinstance(dim, tuple | list) and len(dim) == 2
     if ord is not None and (both or (dim is None and x.ndim == 2)):
@@ -454,9 +812,24 @@ def norm(A: Operand, ord: Any = None, dim: Dims = None, keepdim: bool = False) -
 
 @operation(name="linalg.cond")
 def cond(A: Operand, p: Any = None) -> Tensor:
-    """The condition number: |A| * |inv(A)| in the norm p, or of None, 2 and -2 the quotient of singular values
+    """The condition number of matrices: |A| * |inv(A)|.
 
-    Infinite where a matrix is singular.
+    In the 2-norm it is the quotient of the greatest and the least singular value. It is inf for a singular matrix, NaN
+    for one of zeros in the 2-norm.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n); square, unless `p` is None, 2 or -2.
+        p: The norm, as in `matrix_norm`; None for 2.
+
+    Returns:
+        Tensor of shape (...).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367), or `p` is no norm (MLC0360).
+
+    Example:
+        >>> mlc.linalg.cond(mlc.tensor([[3.0, 0.0], [0.0, 6.0]]))
+        tensor(2., dtype=mlc.float32)
     """
     x = _matrix(A)
     if 0 in x.shape[-2:]:
@@ -473,7 +846,25 @@ def cond(A: Operand, p: Any = None) -> Tensor:
 # -- powers -----------------------------------------------------------------------------------------------------------
 @operation(name="linalg.matrix_power")
 def matrix_power(A: Operand, n: int) -> Tensor:
-    """The product of n equal matrices; of a negative n, of their inverses"""
+    """A @ A @ ... @ A, n times; for a negative n, the power of the inverse; for 0, the identity.
+
+    It takes about log2(n) products, by repeated squaring.
+
+    Args:
+        A: Tensor of shape (..., m, m); integers become float32.
+        n: Python integer.
+
+    Returns:
+        Tensor of the shape of `A`.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367), or `n` is no integer (MLC0355).
+
+    Example:
+        >>> mlc.linalg.matrix_power(mlc.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]], dtype=mlc.float32)
+    """
     a, power = _square(A), plain_int(n, "n")
     if power == 0:
         return broadcast_to(_eye(a.shape[-1], a), a.shape)
@@ -490,7 +881,25 @@ def matrix_power(A: Operand, n: int) -> Tensor:
 
 @operation(name="linalg.multi_dot")
 def multi_dot(tensors: Sequence[Operand]) -> Tensor:
-    """The product of several matrices in the order that takes the fewest multiplications; the ends may be vectors"""
+    """The product of several matrices, in the order that takes the fewest multiplications.
+
+    The order is found by dynamic programming (Cormen, Leiserson, Rivest and Stein, matrix-chain multiplication).
+
+    Args:
+        tensors: At least two matrices of known sizes; the first may be a row and the last a column, as vectors.
+
+    Returns:
+        Tensor of the promoted dtype.
+
+    Raises:
+        UserError: there are fewer than two (MLC0353), one is no matrix (MLC0364), a size is symbolic (MLC0365), or
+            inner sizes differ (MLC0367).
+
+    Example:
+        >>> mlc.linalg.multi_dot([mlc.ones(2, 3), mlc.ones(3, 4), mlc.ones(4, 1)])
+        tensor([[12.],
+                [12.]], dtype=mlc.float32)
+    """
     xs = [tracer(x) for x in tensors]
     if len(xs) < 2:
         raise UserError(f"multi_dot of {len(xs)} tensors, expected at least 2", code="MLC0353")
@@ -529,5 +938,20 @@ def _product(xs: Sequence[Tracer], sides: Sequence[int], split: dict[tuple[int, 
 
 @operation(name="linalg.matrix_exp")
 def matrix_exp(A: Operand) -> Tensor:
-    """1 + A + A A / 2 + A A A / 6 + ..."""
+    """The matrix exponential: 1 + A + A A / 2! + A A A / 3! + ...
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Tensor of the shape of `A`.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.matrix_exp(mlc.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]], dtype=mlc.float32)
+    """
     return emit(T.MatrixExp, _square(A))  # type: ignore[no-any-return]

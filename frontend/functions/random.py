@@ -40,7 +40,21 @@ DIGITS = {f16: 11, bf16: 8, f32: 24, f64: 53}
 
 @creation
 def key(seed: int) -> Tensor:
-    """The key of a number: its low 64 bits."""
+    """The random key of a seed.
+
+    Args:
+        seed: Python integer, of which the low 64 bits count.
+
+    Returns:
+        Tensor of two uint32.
+
+    Raises:
+        UserError: `seed` is no integer (MLC0355).
+
+    Example:
+        >>> mlc.random.key(7)
+        tensor([0, 7], dtype=mlc.uint32)
+    """
     number = plain_int(seed, "seed") & ((1 << 64) - 1)
     words = wrap(np.array([number >> 32, number & 0xFFFFFFFF], np.uint32))
     return tracer(words) if state.trace is not None else words
@@ -69,13 +83,45 @@ def _like(value: int, x: Tracer) -> Tracer:
 
 @operation(name="random.split")
 def split(key: Operand, num: int = 2) -> Tensor:
-    """`num` keys as the rows of a tensor, independent of each other and of everything drawn with other keys"""
+    """Keys that are independent of each other and of everything drawn with other keys.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        num: Number of keys.
+
+    Returns:
+        Tensor of uint32 of shape (num, 2): a key a row.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `num` is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.split(mlc.random.key(0)).shape
+        (2, 2)
+    """
     return stack(_words(_bits(key, (plain_int(num, "num"),), ui64)), -1)
 
 
 @operation(name="random.fold_in")
 def fold_in(key: Operand, data: Operand) -> Tensor:
-    """A key made of a key and an integer, such as the number of a step or layer."""
+    """A key made of a key and an integer, such as the number of a step or a layer.
+
+    It is a block of Threefry-2x32 (Salmon et al. 2011).
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        data: Integer or 0-d tensor of integers, of which the low 32 bits count.
+
+    Returns:
+        Tensor of two uint32.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `data` is no integer (MLC0354).
+
+    Example:
+        >>> mlc.random.fold_in(mlc.random.key(0), 3).shape
+        (2,)
+    """
     number = tracer(data)
     if number.shape or not isinstance(number.type.dtype, IntType) or number.type.dtype.is_bool:
         raise UserTypeError(f"a {number.type} cannot be folded into a key, only one integer", code="MLC0354")
@@ -96,7 +142,24 @@ def _folded(key: Value, word: Value) -> _Pair:
 
 @operation(name="random.bits")
 def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor:
-    """Unsigned integers, all bits random."""
+    """Unsigned integers of which all bits are random.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        dtype: uint8, uint16, uint32 or uint64.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no unsigned integer (MLC0354), or a size is negative
+            (MLC0116).
+
+    Example:
+        >>> mlc.random.bits(mlc.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
     wanted = as_ir(dtype)
     if not (isinstance(wanted, IntType) and wanted.unsigned):
         raise UserTypeError(f"random bits are unsigned integers, not {wanted}", code="MLC0354")
@@ -122,7 +185,28 @@ def _unit(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
 @operation(name="random.uniform")
 def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand = 1.0,
             dtype: DTypeLike = float32) -> Tensor:
-    """Numbers in [low, high), all equally likely; in [0, 1) multiples of 2^-24 (float32) or 2^-53 (float64)."""
+    """Numbers uniformly distributed in [low, high).
+
+    In [0, 1) they are multiples of 2^-24 in float32 and of 2^-53 in float64. Rounding may give `high` in other
+    intervals.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        low: Lower end, a number or a tensor that broadcasts.
+        high: Upper end, likewise.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`, broadcast with the ends.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.uniform(mlc.random.key(0), (2,)).shape
+        (2,)
+    """
     unit = _unit(key, shape, _float(dtype))
     if isinstance(low, int | float) and isinstance(high, int | float) and (low, high) == (0, 1):
         return unit
@@ -133,7 +217,25 @@ def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand =
 @operation(name="random.normal")
 def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 1.0,
            dtype: DTypeLike = float32) -> Tensor:
-    """Normally distributed numbers, by the inverse of the distribution: sqrt(2) * erfinv(uniform in (-1, 1))"""
+    """Numbers of the normal distribution: mean + std * sqrt(2) * erfinv(u), for u uniform in (-1, 1).
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        mean: Mean, a number or a tensor that broadcasts.
+        std: Standard deviation, likewise.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`, broadcast with mean and deviation.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.normal(mlc.random.key(0), (2, 3)).shape
+        (2, 3)
+    """
     wanted = _float(dtype)
     wide = f64 if wanted == f64 else f32
     digits = DIGITS[wide]
@@ -148,26 +250,90 @@ def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 
 
 @operation(name="random.rand")
 def rand(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
-    """uniform(key, size): numbers in [0, 1); rand(key, 2, 3) and rand(key, (2, 3)) mean the same"""
+    """Numbers uniformly distributed in [0, 1), as `uniform(key, size)`.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        size: Sizes, as separate arguments or as one sequence.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.rand(mlc.random.key(0), 2, 3).shape
+        (2, 3)
+    """
     return uniform(key, listed(size), dtype=dtype)
 
 
 @operation(name="random.randn")
 def randn(key: Operand, *size: Any, dtype: DTypeLike = float32) -> Tensor:
-    """normal(key, size): numbers of mean 0 and deviation 1; randn(key, 2, 3) and randn(key, (2, 3)) mean the same"""
+    """Numbers of the standard normal distribution, as `normal(key, size)`.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        size: Sizes, as separate arguments or as one sequence.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `size`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.randn(mlc.random.key(0), 2, 3).shape
+        (2, 3)
+    """
     return normal(key, listed(size), dtype=dtype)
 
 
 @operation(name="random.rand_like")
 def rand_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
-    """Numbers in [0, 1) in the shape and element type of input."""
+    """Numbers uniformly distributed in [0, 1), in the shape of a tensor.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        input: Tensor that tells the shape.
+        dtype: Float dtype of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or the dtype is no float (MLC0359).
+
+    Example:
+        >>> mlc.random.rand_like(mlc.random.key(0), mlc.ones(2, 3)).shape
+        (2, 3)
+    """
     x = tracer(input)
     return uniform(key, x.shape, dtype=x.dtype if dtype is None else dtype)
 
 
 @operation(name="random.randn_like")
 def randn_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tensor:
-    """Numbers of mean 0 and deviation 1 in the shape and element type of input."""
+    """Numbers of the standard normal distribution, in the shape of a tensor.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        input: Tensor that tells the shape.
+        dtype: Float dtype of the result; that of `input` by default.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or the dtype is no float (MLC0359).
+
+    Example:
+        >>> mlc.random.randn_like(mlc.random.key(0), mlc.ones(2, 3)).shape
+        (2, 3)
+    """
     x = tracer(input)
     return normal(key, x.shape, dtype=x.dtype if dtype is None else dtype)
 
@@ -175,7 +341,28 @@ def randn_like(key: Operand, input: Operand, *, dtype: DTypeLike = None) -> Tens
 @operation(name="random.truncated_normal")
 def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape = (),
                      dtype: DTypeLike = float32) -> Tensor:
-    """Normally distributed numbers, given that they lie between lower and upper."""
+    """Numbers of the standard normal distribution, given that they lie between two bounds.
+
+    They are drawn by the inverse of the distribution function: sqrt(2) * erfinv(u), for u uniform in (erf(lower /
+    sqrt(2)), erf(upper / sqrt(2))).
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        lower: Lower bound, a number or a tensor that broadcasts.
+        upper: Upper bound, likewise.
+        shape: Sizes of the result.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`, broadcast with the bounds.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.truncated_normal(mlc.random.key(0), -2.0, 2.0, (3,)).shape
+        (3,)
+    """
     wanted = _float(dtype)
     wide = f64 if wanted == f64 else f32
     a, b = (cast(floating(x), wide) for x in (lower, upper))
@@ -186,7 +373,24 @@ def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape 
 
 @operation(name="random.exponential")
 def exponential(key: Operand, shape: Shape = (), rate: Operand = 1.0, dtype: DTypeLike = float32) -> Tensor:
-    """Numbers with density rate * e^(-rate * x)"""
+    """Numbers of the exponential distribution, with density rate * e^(-rate x): -log1p(-u) / rate.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        rate: Rate, a number or a tensor that broadcasts.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`, broadcast with the rate.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.exponential(mlc.random.key(0), (2,)).shape
+        (2,)
+    """
     drawn = E.neg(E.log1p(E.neg(_unit(key, shape, _float(dtype)))))
     return cast(tracer(E.div(drawn, rate)), as_ir(dtype))
 
@@ -198,13 +402,45 @@ def _gumbel(key: Operand, shape: Shape, dtype: FloatType) -> Tensor:
 
 @operation(name="random.gumbel")
 def gumbel(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
-    """Numbers of Gumbel's distribution: -log(-log(u)), u uniform"""
+    """Numbers of the standard Gumbel distribution: -ln(-ln(u)), for u uniform in (0, 1).
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.gumbel(mlc.random.key(0), (2,)).shape
+        (2,)
+    """
     return _gumbel(key, shape, _float(dtype))
 
 
 @operation(name="random.laplace")
 def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
-    """Numbers with density e^-|x| / 2"""
+    """Numbers of the Laplace distribution, with density e^-|x| / 2.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.laplace(mlc.random.key(0), (2,)).shape
+        (2,)
+    """
     unit = _unit(key, shape, _float(dtype))
     low = unit < 0.5
     size = E.neg(E.log1p(E.neg(2 * E.where(low, unit, unit - 0.5))))
@@ -213,13 +449,45 @@ def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tens
 
 @operation(name="random.cauchy")
 def cauchy(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
-    """Numbers with density 1 / (pi * (1 + x^2)): tan(pi * (u - 1/2)), u uniform"""
+    """Numbers of the Cauchy distribution, with density 1 / (pi (1 + x^2)): tan(pi (u - 1/2)), for u uniform.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        dtype: Float dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dtype` is no float (MLC0359), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.cauchy(mlc.random.key(0), (2,)).shape
+        (2,)
+    """
     return tan((_unit(key, shape, _float(dtype)) - 0.5) * math.pi)
 
 
 @operation(name="random.bernoulli")
 def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Tensor:
-    """True with probability p; the shape is that of p unless one is given"""
+    """True with probability p, for each element.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        p: Probability, a number or a tensor; up to 0 always False, from 1 on always True.
+        shape: Sizes of the result; the shape of `p` by default.
+
+    Returns:
+        Tensor of bools.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.random.bernoulli(mlc.random.key(0), mlc.tensor([0.0, 1.0]))
+        tensor([False,  True], dtype=mlc.bool)
+    """
     chance = floating(p)
     dtype = f64 if chance.type.dtype == f64 and not chance.weak else f32
     return E.lt(_unit(key, chance.shape if shape is None else shape, dtype), cast(chance, dtype))
@@ -227,7 +495,28 @@ def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Ten
 
 @operation(name="random.randint")
 def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = int64) -> Tensor:
-    """Integers in [low, high): floor(bits * (high - low) / 2^64), which favours none by more than high - low in 2^64"""
+    """Integers in [low, high), all equally likely up to a part of (high - low) / 2^64.
+
+    They are low + floor(bits * (high - low) / 2^64), for 64 random bits.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        low: The least integer.
+        high: The integer after the greatest, at most 2^32 above `low`.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), there is no integer or there are more than 2^32 (MLC0360), or a
+            size is negative (MLC0116).
+
+    Example:
+        >>> mlc.random.randint(mlc.random.key(0), (3,), 5, 6)
+        tensor([5, 5, 5], dtype=mlc.int64)
+    """
     first, count = plain_int(low, "low"), plain_int(high, "high") - plain_int(low, "low")
     if count <= 0 or count > 1 << 32:
         raise UserError(f"{count} integers from {low} up to {high}, expected 1 to 2^32", code="MLC0360")
@@ -239,13 +528,46 @@ def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = 
 
 @operation(name="random.rademacher")
 def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tensor:
-    """1 or -1, equally likely"""
+    """1 or -1 with equal probability, for each element.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        shape: Sizes of the result.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of shape `shape`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or a size is negative (MLC0116).
+
+    Example:
+        >>> mlc.abs(mlc.random.rademacher(mlc.random.key(0), (3,)))
+        tensor([1., 1., 1.], dtype=mlc.float32)
+    """
     return cast(tracer(1 - 2 * cast(tracer(E.bitwise_and(_bits(key, shape, ui32), 1)), i32)), as_ir(dtype))
 
 
 @operation(name="random.categorical")
 def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | None = None) -> Tensor:
-    """Positions along `dim`, drawn with probabilities softmax(logits); `shape` may put dimensions before the rest"""
+    """Indices drawn along a dimension with the probabilities softmax(logits), by the Gumbel-max trick.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        logits: Tensor of floats, logarithms of probabilities up to a constant.
+        dim: The dimension; negative ones count from the last.
+        shape: Sizes of the result, which end with those of `logits` without `dim`; just these by default.
+
+    Returns:
+        Tensor of int64.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `dim` is out of range (MLC0356), or `shape` does not fit (MLC0111).
+
+    Example:
+        >>> mlc.random.categorical(mlc.random.key(0), mlc.tensor([0.0, 100.0]), shape=(3,))
+        tensor([1, 1, 1], dtype=mlc.int64)
+    """
     x = floating(logits)
     at = axis(dim, x.ndim, scalar=False)
     rest = [d for i, d in enumerate(x.shape) if i != at]
@@ -259,7 +581,23 @@ def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | Non
 
 @operation(name="random.permutation", literal=("x",))
 def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
-    """The slices of x along `dim` in random order; of an integer n, the numbers below n in random order"""
+    """The slices of a tensor along a dimension in random order, or the integers below a number.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        x: Tensor of at least one dimension, or a Python integer n for 0 to n - 1.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, or of int64 and shape (n,).
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.sort(mlc.random.permutation(mlc.random.key(0), 4)).values
+        tensor([0, 1, 2, 3], dtype=mlc.int64)
+    """
     from mlc.frontend.functions.index import index_select
     if isinstance(x, int):
         return _order(key, x)
@@ -270,7 +608,22 @@ def permutation(key: Operand, x: Operand, dim: int = 0) -> Tensor:
 
 @operation(name="random.randperm")
 def randperm(key: Operand, n: int) -> Tensor:
-    """permutation(key, n): the numbers below n in random order, int64"""
+    """The integers from 0 to n - 1 in random order.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        n: How many.
+
+    Returns:
+        Tensor of int64 of shape (n,).
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `n` is negative (MLC0116).
+
+    Example:
+        >>> mlc.sort(mlc.random.randperm(mlc.random.key(0), 4)).values
+        tensor([0, 1, 2, 3], dtype=mlc.int64)
+    """
     return _order(key, size(n, "n"))
 
 
@@ -280,7 +633,23 @@ def _order(key: Operand, n: Any) -> Tracer:
 
 @operation(name="random.choice")
 def choice(key: Operand, x: Operand, shape: Shape = ()) -> Tensor:
-    """Elements of a vector, each drawn from all of them"""
+    """Elements of a vector, each drawn from all of them with equal probability.
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        x: 1-D tensor of known size, not empty.
+        shape: Sizes of the result.
+
+    Returns:
+        Tensor of shape `shape` and the dtype of `x`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), `x` is no vector (MLC0364), or it is empty (MLC0360).
+
+    Example:
+        >>> mlc.random.choice(mlc.random.key(0), mlc.tensor([5.0, 5.0]), (3,))
+        tensor([5., 5., 5.], dtype=mlc.float32)
+    """
     from mlc.frontend.functions.index import take
     values = tracer(x)
     if values.ndim != 1 or not isinstance(values.shape[0], int):
@@ -290,7 +659,23 @@ def choice(key: Operand, x: Operand, shape: Shape = ()) -> Tensor:
 
 @operation(name="random.dropout")
 def dropout(key: Operand, input: Operand, p: float = 0.5) -> Tensor:
-    """Each element 0 with probability p, else input / (1 - p): the mean stays"""
+    """Each element 0 with probability p, otherwise input / (1 - p), which keeps the mean (Srivastava et al. 2014).
+
+    Args:
+        key: Random key, a tensor of two uint32.
+        input: Tensor; integers become float32.
+        p: Probability, a Python number from 0 to 1.
+
+    Returns:
+        Tensor of floats of the shape of `input`.
+
+    Raises:
+        UserError: `key` is no random key (MLC0370), or `p` is no probability (MLC0360).
+
+    Example:
+        >>> mlc.random.dropout(mlc.random.key(0), mlc.ones(3), 0.0)
+        tensor([1., 1., 1.], dtype=mlc.float32)
+    """
     if not 0 <= p <= 1:
         raise UserError(f"p = {p} is no probability", code="MLC0360")
     x = floating(input)
@@ -302,5 +687,16 @@ def dropout(key: Operand, input: Operand, p: float = 0.5) -> Tensor:
 
 @operation()
 def erfinv(input: Operand) -> Tensor:
-    """The y with erf(y) = input; infinite at 1 and -1, NaN beyond."""
+    """The inverse error function: the y with erf(y) = x; infinite at 1 and -1, NaN beyond.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.erfinv(mlc.tensor([0.0, 0.5, 1.0]))
+        tensor([0.        , 0.47693628,        inf], dtype=mlc.float32)
+    """
     return emit(T.ErfInv, floating(input))  # type: ignore[no-any-return]
