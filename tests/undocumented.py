@@ -1,11 +1,11 @@
 """Public names whose documentation is not whole yet. It may only shrink: tests/test_documentation.py sees to it."""
 
 UNDOCUMENTED = frozenset("""
-    Compiled DType Error Tensor UserError celu checkpoint compile cond cosine_similarity cuda.device_count
-    cuda.empty_cache cuda.get_device_capability cuda.get_device_name cuda.is_available cuda.max_memory_allocated
+    Compiled DType Error Tensor UserError checkpoint compile cond cuda.device_count cuda.empty_cache
+    cuda.get_device_capability cuda.get_device_name cuda.is_available cuda.max_memory_allocated
     cuda.memory_allocated cuda.memory_reserved cuda.synchronize cuda.why_not custom_jvp custom_vjp detect_anomaly
-    fori_loop get_num_threads grad gradcheck gradgradcheck hessian hvp jacfwd jacrev jvp layer_norm linearize load
-    log_softmax lower manual_seed map native_entries nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d
+    fori_loop get_num_threads grad gradcheck gradgradcheck hessian hvp jacfwd jacrev jvp linearize load lower
+    manual_seed map native_entries nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d
     nn.AdaptiveMaxPool1d nn.AdaptiveMaxPool2d nn.AdaptiveMaxPool3d nn.AlphaDropout nn.AvgPool1d nn.AvgPool2d
     nn.AvgPool3d nn.BCELoss nn.BCEWithLogitsLoss nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.Bilinear nn.CELU
     nn.ChannelShuffle nn.Conv1d nn.Conv2d nn.Conv3d nn.ConvTranspose1d nn.ConvTranspose2d nn.ConvTranspose3d
@@ -20,32 +20,11 @@ UNDOCUMENTED = frozenset("""
     nn.SmoothL1Loss nn.SoftMarginLoss nn.Softmax nn.Softmax2d nn.Softmin nn.Softplus nn.Softshrink nn.Softsign
     nn.Tanh nn.Tanhshrink nn.Threshold nn.Transformer nn.TransformerDecoder nn.TransformerDecoderLayer
     nn.TransformerEncoder nn.TransformerEncoderLayer nn.TripletMarginLoss nn.Unflatten nn.Unfold nn.Upsample
-    nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d nn.functional.adaptive_avg_pool3d
-    nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d nn.functional.adaptive_max_pool3d
-    nn.functional.alpha_dropout nn.functional.avg_pool1d nn.functional.avg_pool2d nn.functional.avg_pool3d
-    nn.functional.batch_norm nn.functional.bilinear nn.functional.binary_cross_entropy
-    nn.functional.binary_cross_entropy_with_logits nn.functional.channel_shuffle nn.functional.conv1d
-    nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
-    nn.functional.conv_transpose3d nn.functional.cosine_embedding_loss nn.functional.cross_entropy
-    nn.functional.dropout nn.functional.elu nn.functional.embedding_bag nn.functional.feature_dropout
-    nn.functional.fold nn.functional.gaussian_nll_loss nn.functional.gelu nn.functional.glu nn.functional.group_norm
-    nn.functional.hardshrink nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh
-    nn.functional.hinge_embedding_loss nn.functional.huber_loss nn.functional.instance_norm
-    nn.functional.interpolate nn.functional.kl_div nn.functional.l1_loss nn.functional.leaky_relu
-    nn.functional.linear nn.functional.local_response_norm nn.functional.logsigmoid nn.functional.lp_pool1d
-    nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.margin_ranking_loss nn.functional.max_pool1d
-    nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.mish nn.functional.mse_loss
-    nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss
-    nn.functional.nll_loss nn.functional.normalize nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
-    nn.functional.poisson_nll_loss nn.functional.relu6 nn.functional.scaled_dot_product_attention nn.functional.silu
-    nn.functional.smooth_l1_loss nn.functional.soft_margin_loss nn.functional.softmin nn.functional.softplus
-    nn.functional.softshrink nn.functional.softsign nn.functional.tanhshrink nn.functional.triplet_margin_loss
-    nn.functional.unfold nn.init.bound nn.init.calculate_gain nn.init.constant nn.init.default_generator
-    nn.init.dirac nn.init.eye nn.init.fans nn.init.kaiming_normal nn.init.kaiming_uniform nn.init.normal
-    nn.init.ones nn.init.orthogonal nn.init.shapes_only nn.init.sizes nn.init.sparse nn.init.trunc_normal
-    nn.init.uniform nn.init.xavier_normal nn.init.xavier_uniform nn.init.zeros nn.load_safetensors
-    nn.save_safetensors optim.Accumulated optim.Adadelta optim.Adagrad optim.Adam optim.AdamW optim.Adamax
-    optim.Lion optim.MovingAverage optim.NAdam optim.Optimizer optim.RAdam optim.RMSprop optim.SGD
-    optim.clip_by_global_norm optim.clip_by_value optim.global_norm pairwise_distance prelu relu rms_norm save
-    saved_bytes scan selu set_num_threads softmax spec threshold value_and_grad vjp vmap while_loop
+    nn.init.bound nn.init.calculate_gain nn.init.constant nn.init.default_generator nn.init.dirac nn.init.eye
+    nn.init.fans nn.init.kaiming_normal nn.init.kaiming_uniform nn.init.normal nn.init.ones nn.init.orthogonal
+    nn.init.shapes_only nn.init.sizes nn.init.sparse nn.init.trunc_normal nn.init.uniform nn.init.xavier_normal
+    nn.init.xavier_uniform nn.init.zeros nn.load_safetensors nn.save_safetensors optim.Accumulated optim.Adadelta
+    optim.Adagrad optim.Adam optim.AdamW optim.Adamax optim.Lion optim.MovingAverage optim.NAdam optim.Optimizer
+    optim.RAdam optim.RMSprop optim.SGD optim.clip_by_global_norm optim.clip_by_value optim.global_norm save
+    saved_bytes scan set_num_threads spec value_and_grad vjp vmap while_loop
 """.split())

@@ -40,21 +40,75 @@ def _same_shape(a: Operand, b: Operand) -> list[Tracer]:
 
 @operation()
 def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
-    """(input - target) ** 2"""
+    """(input - target) ** 2, the squared error, reduced.
+
+    Unlike PyTorch's, it does not broadcast.
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor of the shape of `input`.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+
+    Example:
+        >>> nn.functional.mse_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
+        tensor(2.125, dtype=mlc.float32)
+    """
     a, b = _same_shape(input, target)
     return reduced(E.square(a - b), reduction)
 
 
 @operation()
 def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
-    """|input - target|"""
+    """|input - target|, the absolute error, reduced.
+
+    Unlike PyTorch's, it does not broadcast.
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor of the shape of `input`.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+
+    Example:
+        >>> nn.functional.l1_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
+        tensor(1.25, dtype=mlc.float32)
+    """
     a, b = _same_shape(input, target)
     return reduced(E.abs(a - b), reduction)
 
 
 @operation()
 def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """d ** 2 / 2 within delta of the target, delta * (|d| - delta / 2) beyond"""
+    """d ** 2 / 2 where d = |input - target| <= delta, delta * (d - delta / 2) elsewhere, reduced (Huber 1964).
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor of the shape of `input`.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        delta: Where the loss changes from quadratic to linear.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), the shapes differ (MLC0367), or `delta` is not positive
+            (MLC0360).
+
+    Example:
+        >>> nn.functional.huber_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
+        tensor(0.8125, dtype=mlc.float32)
+    """
     if not delta > 0:
         raise UserError(f"delta = {delta}, expected more than 0", code="MLC0360")
     a, b = _same_shape(input, target)
@@ -64,7 +118,25 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
 
 @operation()
 def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """huber_loss / beta"""
+    """d ** 2 / (2 beta) where d = |input - target| < beta, d - beta / 2 elsewhere, reduced (Girshick 2015).
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor of the shape of `input`.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        beta: Where the loss changes from quadratic to linear; 0 for `l1_loss`.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), the shapes differ (MLC0367), or `beta` is negative
+            (MLC0360).
+
+    Example:
+        >>> nn.functional.smooth_l1_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
+        tensor(0.8125, dtype=mlc.float32)
+    """
     if not beta >= 0:
         raise UserError(f"beta = {beta}, expected at least 0", code="MLC0360")
     a, b = _same_shape(input, target)
@@ -85,7 +157,29 @@ def _classes(x: Tracer, target: Tracer, name: str) -> int:
 @operation()
 def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
                   reduction: str = "mean", label_smoothing: float = 0.0) -> Tensor:
-    """-log_softmax(input)[target], where dimension 1 holds the classes; the target may also be probabilities"""
+    """-ln(softmax(input)[target]), the cross-entropy of classes, reduced.
+
+    The mean of class targets is weighted: sum of losses / sum of weights of the targets; NaN if all are ignored.
+
+    Args:
+        input: Logits of shape (n, classes, ...), or (classes,) for one sample; integers become float32.
+        target: Classes, integers of shape (n, ...), or probabilities, floats of the shape of `input`.
+        weight: Tensor of one number for each class; None for 1.
+        ignore_index: A target that does not count, nor gets a gradient.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        label_smoothing: Part of each target that is spread evenly over all classes (Szegedy et al. 2016).
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), shapes do not fit (MLC0367), `label_smoothing` is not in [0,
+            1] (MLC0360), or a class is out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> nn.functional.cross_entropy(mlc.tensor([[2.0, 0.0], [0.0, 2.0]]), mlc.tensor([0, 1]))
+        tensor(0.12692805, dtype=mlc.float32)
+    """
     x, t = floating(input), tracer(target)
     if not 0 <= label_smoothing <= 1:
         raise UserError(f"label_smoothing = {label_smoothing}, expected a number from 0 to 1", code="MLC0360")
@@ -165,7 +259,28 @@ def _of_class(w: Tracer, t: Tracer, valid: Tensor) -> Tracer:
 @operation()
 def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_index: int = -100,
              reduction: str = "mean") -> Tensor:
-    """-input[target], where dimension 1 holds the classes' log probabilities"""
+    """-input[target], the negative log-likelihood of classes, reduced.
+
+    The mean is weighted: sum of losses / sum of weights of the targets; NaN if all are ignored.
+
+    Args:
+        input: Log probabilities of shape (n, classes, ...), or (classes,) for one sample.
+        target: Classes, integers of shape (n, ...).
+        weight: Tensor of one number for each class; None for 1.
+        ignore_index: A target that does not count, nor gets a gradient.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), shapes do not fit (MLC0367), `target` is not of integers
+            (MLC0354), or a class is out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> nn.functional.nll_loss(mlc.tensor([[-0.5, -1.0], [-3.0, -0.25]]), mlc.tensor([0, 1]))
+        tensor(0.375, dtype=mlc.float32)
+    """
     x, t = floating(input), integer(target, "the target")
     at = _classes(x, t, "nll_loss")
     t = cast(t, i64)
@@ -183,7 +298,26 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
 
 @operation()
 def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None, reduction: str = "mean") -> Tensor:
-    """-(target * log(input) + (1 - target) * log(1 - input)); logarithms are not below -100"""
+    """-(target * ln(input) + (1 - target) * ln(1 - input)), reduced.
+
+    Logarithms are not below -100, and their derivatives not above 1e12, so that 0 and 1 give finite losses.
+
+    Args:
+        input: Probabilities in [0, 1].
+        target: Probabilities of the shape of `input`.
+        weight: Factor of each loss, which broadcasts; None for 1.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+
+    Example:
+        >>> nn.functional.binary_cross_entropy(mlc.tensor([0.5, 0.9]), mlc.tensor([0.0, 1.0]))
+        tensor(0.39925388, dtype=mlc.float32)
+    """
     x, t = _same_shape(input, target)
     loss = -(t * _bounded_log(x, E.log, x) + (1 - t) * _bounded_log(1 - x, E.log1p, -x))
     return reduced(loss if weight is None else loss * tracer(weight), reduction)
@@ -200,7 +334,25 @@ def _bounded_log(x: Tensor, log: Callable[[Operand], Tensor], argument: Tensor) 
 @operation()
 def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Operand = None,
                                      reduction: str = "mean", pos_weight: Operand = None) -> Tensor:
-    """binary_cross_entropy(sigmoid(input), target), without rounding to 0 or 1 on the way"""
+    """`binary_cross_entropy` of sigmoid(input), without rounding to 0 or 1 on the way, reduced.
+
+    Args:
+        input: Logits.
+        target: Probabilities of the shape of `input`.
+        weight: Factor of each loss, which broadcasts; None for 1.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+        pos_weight: Factor of the losses of target 1, which broadcasts; None for 1.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+
+    Example:
+        >>> nn.functional.binary_cross_entropy_with_logits(mlc.tensor([0.0, 2.0]), mlc.tensor([0.0, 1.0]))
+        tensor(0.4100376, dtype=mlc.float32)
+    """
     x, t = _same_shape(input, target)
     soft = typed(Tensor, emit(T.Softplus, tracer(-x)))
     if pos_weight is None:
@@ -212,7 +364,26 @@ def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Op
 
 @operation()
 def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """target * (log(target) - input): input holds log probabilities, target probabilities"""
+    """target * (ln(target) - input), the pointwise Kullback-Leibler divergence, reduced.
+
+    The divergence itself is the sum for each sample: use "batchmean".
+
+    Args:
+        input: Log probabilities.
+        target: Probabilities, or log probabilities with `log_target`; both broadcast.
+        reduction: "mean" or "sum" of the losses, "batchmean" for the sum divided by the first size, or "none".
+        log_target: Whether `target` holds logarithms.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.kl_div(mlc.tensor([-1.0, -0.5]), mlc.tensor([0.5, 0.5]), reduction="sum")
+        tensor(0.05685282, dtype=mlc.float32)
+    """
     x, t = together(input, target, floating=True)
     loss = E.exp(t) * (t - x) if log_target else E.xlogy(t, t) - t * x
     if reduction == "batchmean":
@@ -224,7 +395,26 @@ def kl_div(input: Operand, target: Operand, reduction: str = "mean", log_target:
 @operation()
 def poisson_nll_loss(input: Operand, target: Operand, log_input: bool = True, full: bool = False, eps: float = 1e-8,
                      reduction: str = "mean") -> Tensor:
-    """e ** input - target * input, or input - target * log(input + eps)"""
+    """e ** input - target * input, the negative log-likelihood of Poisson's distribution, reduced.
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor; both broadcast.
+        log_input: Whether `input` is the logarithm of the rate; otherwise the loss is input - target * ln(input + eps).
+        full: Whether to add Stirling's approximation of ln(target!) where target > 1.
+        eps: Added to the rate.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.poisson_nll_loss(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 3.0]))
+        tensor(0.35914087, dtype=mlc.float32)
+    """
     x, t = together(input, target, floating=True)
     loss = E.exp(x) - t * x if log_input else x - t * E.log(x + eps)
     if full:
@@ -236,7 +426,26 @@ def poisson_nll_loss(input: Operand, target: Operand, log_input: bool = True, fu
 @operation()
 def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
-    """(log(var) + (input - target) ** 2 / var) / 2, with var at least eps"""
+    """(ln(var) + (input - target) ** 2 / var) / 2, the negative log-likelihood of normal distributions, reduced.
+
+    Args:
+        input: Means.
+        target: Samples; both broadcast.
+        var: Variances, of the shape of `input`, or without its last dimension.
+        full: Whether to add ln(2 pi) / 2.
+        eps: Least variance; where it takes effect, derivatives pass as if it did not.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.gaussian_nll_loss(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 3.0]), mlc.ones(2))
+        tensor(1.25, dtype=mlc.float32)
+    """
     x, t = together(input, target, floating=True)
     v = cast(tracer(var), x.type.dtype)
     if v.ndim == x.ndim - 1:
@@ -248,7 +457,24 @@ def gaussian_nll_loss(input: Operand, target: Operand, var: Operand, full: bool 
 
 @operation()
 def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, reduction: str = "mean") -> Tensor:
-    """input where the target is 1, max(0, margin - input) where it is -1"""
+    """input where target is 1, max(0, margin - input) where it is -1, reduced.
+
+    Args:
+        input: Distances.
+        target: Tensor of 1 and -1 that broadcasts.
+        margin: Distance from which a pair counts as dissimilar.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.hinge_embedding_loss(mlc.tensor([0.5, 0.25]), mlc.tensor([1, -1]))
+        tensor(0.625, dtype=mlc.float32)
+    """
     x, t = together(input, target, floating=True)
     return reduced(E.where(t != 1, E.clamp_min(margin - x, 0), 0.0) + E.where(t != -1, x, 0.0), reduction)
 
@@ -256,14 +482,48 @@ def hinge_embedding_loss(input: Operand, target: Operand, margin: float = 1.0, r
 @operation()
 def margin_ranking_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
                         reduction: str = "mean") -> Tensor:
-    """max(0, -target * (input1 - input2) + margin)"""
+    """max(0, -target * (input1 - input2) + margin), reduced.
+
+    Args:
+        input1: Tensor; integers become float32.
+        input2: Tensor that broadcasts.
+        target: 1 where `input1` should be greater, -1 where `input2` should; it broadcasts.
+        margin: By how much.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.margin_ranking_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 0.0]), mlc.tensor([1, 1]))
+        tensor(1., dtype=mlc.float32)
+    """
     a, b = together(input1, input2, floating=True)
     return reduced(E.clamp_min(-tracer(target) * (a - b) + margin, 0), reduction)
 
 
 @operation()
 def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
-    """log(1 + e ** (-target * input))"""
+    """ln(1 + e ** (-target * input)), the logistic loss, reduced.
+
+    Args:
+        input: Tensor; integers become float32.
+        target: Tensor of 1 and -1 that broadcasts.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.soft_margin_loss(mlc.tensor([0.0, 2.0]), mlc.tensor([1, -1]))
+        tensor(1.4100376, dtype=mlc.float32)
+    """
     x, t = together(input, target, floating=True)
     return reduced(typed(Tensor, emit(T.Softplus, tracer(-t * x))), reduction)
 
@@ -271,7 +531,25 @@ def soft_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -
 @operation()
 def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, margin: float = 0.0,
                           reduction: str = "mean") -> Tensor:
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1"""
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1, reduced.
+
+    Args:
+        input1: Tensor of shape (..., n).
+        input2: Tensor that broadcasts.
+        target: Tensor of 1 and -1 of shape (...).
+        margin: Cosine up to which a pair counts as dissimilar.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.cosine_embedding_loss(mlc.tensor([[1.0, 0.0]]), mlc.tensor([[3.0, 4.0]]), mlc.tensor([1]))
+        tensor(0.39999998, dtype=mlc.float32)
+    """
     a, b = together(input1, input2, floating=True)
     dot = R.sum(a * b, -1)
     cos = dot / E.sqrt((R.sum(a * a, -1) + 2.0 ** -40) * (R.sum(b * b, -1) + 2.0 ** -40))
@@ -282,8 +560,30 @@ def cosine_embedding_loss(input1: Operand, input2: Operand, target: Operand, mar
 @operation()
 def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, margin: float = 1.0, p: float = 2.0,
                         eps: float = 1e-6, swap: bool = False, reduction: str = "mean") -> Tensor:
-    """max(0, |anchor - positive| - |anchor - negative| + margin); with swap, the smaller of the latter distance and
-    |positive - negative|"""
+    """max(0, |anchor - positive| - |anchor - negative| + margin), reduced (Schroff, Kalenichenko and Philbin 2015).
+
+    Distances are those of `pairwise_distance`.
+
+    Args:
+        anchor: Tensor of floats of shape (..., n).
+        positive: Tensor that should be near to `anchor`; it broadcasts.
+        negative: Tensor that should be far from it; it broadcasts.
+        margin: By how much farther.
+        p: Exponent of the norm, as in `pairwise_distance`.
+        eps: Added to differences, as there.
+        swap: Whether |positive - negative| takes the place of |anchor - negative| where it is less.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> nn.functional.triplet_margin_loss(mlc.tensor([0.0, 0.0]), mlc.tensor([0.0, 1.0]), mlc.tensor([0.0, 1.5]))
+        tensor(0.49999994, dtype=mlc.float32)
+    """
     near = N.pairwise_distance(anchor, positive, p, eps)
     far = N.pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -294,7 +594,24 @@ def triplet_margin_loss(anchor: Operand, positive: Operand, negative: Operand, m
 @operation()
 def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand = None,
                                 reduction: str = "mean") -> Tensor:
-    """The mean over the last dimension of binary_cross_entropy_with_logits"""
+    """The mean over the last dimension of `binary_cross_entropy_with_logits`, reduced.
+
+    Args:
+        input: Logits of shape (..., classes).
+        target: Tensor of 0 and 1 of the shape of `input`.
+        weight: Factor of each loss, which broadcasts; None for 1.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), or the shapes differ (MLC0367).
+
+    Example:
+        >>> nn.functional.multilabel_soft_margin_loss(mlc.tensor([[0.0, 2.0]]), mlc.tensor([[0.0, 1.0]]))
+        tensor(0.4100376, dtype=mlc.float32)
+    """
     x, t = _same_shape(input, target)
     soft = (1 - t) * x + typed(Tensor, emit(T.Softplus, tracer(-x)))
     return reduced(R.mean(soft if weight is None else soft * tracer(weight), -1), reduction)
@@ -302,9 +619,23 @@ def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand
 
 @operation()
 def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
-    """The sum over labels y and other classes i of max(0, 1 - (input[y] - input[i])) / classes
+    """sum over labels y and other classes i of max(0, 1 - (input[y] - input[i])) / classes, reduced.
 
-    The labels of a sample are the classes before the first -1 of its target.
+    Args:
+        input: Scores of shape (classes,) or (n, classes).
+        target: Tensor of integers of that shape: the labels of a sample, followed by -1.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), shapes do not fit (MLC0367), `target` is not of integers
+            (MLC0354), or a label is out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> nn.functional.multilabel_margin_loss(mlc.tensor([0.1, 0.8]), mlc.tensor([1, -1]))
+        tensor(0.15, dtype=mlc.float32)
     """
     x, t = floating(input), integer(target, "the target")
     if x.ndim not in (1, 2) or x.shape != t.shape:
@@ -328,7 +659,27 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
 @operation()
 def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float = 1.0, weight: Operand = None,
                       reduction: str = "mean") -> Tensor:
-    """The mean over the classes i of max(0, margin - input[target] + input[i]) ** p, without the target itself"""
+    """sum over i != target of max(0, margin - input[target] + input[i]) ** p / classes, reduced.
+
+    Args:
+        input: Scores of shape (n, classes), or (classes,) for one sample.
+        target: Classes, integers of shape (n,).
+        p: 1 or 2.
+        margin: By how much the target's score should be greater.
+        weight: Tensor of one number for each class; None for 1.
+        reduction: "mean" or "sum" of the losses, or "none" for each of them.
+
+    Returns:
+        0-d tensor of floats; for "none", the losses.
+
+    Raises:
+        UserError: `reduction` is another string (MLC0360), `p` is neither 1 nor 2 (MLC0360), shapes do not fit
+            (MLC0367), `target` is not of integers (MLC0354), or a class is out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> nn.functional.multi_margin_loss(mlc.tensor([[0.1, 0.8]]), mlc.tensor([0]))
+        tensor(0.85, dtype=mlc.float32)
+    """
     x, t = floating(input), cast(integer(target, "the target"), i64)
     if p not in (1, 2):
         raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")

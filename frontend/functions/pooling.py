@@ -81,21 +81,89 @@ def _places(x: Tracer, out: Tracer, geometry: _Geometry, high: Sequence[Dim]) ->
 @operation()
 def max_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """The greatest element of each window, and with return_indices also where it stands."""
+    """The maximum of each window of a signal; NaN if one element is.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n; integers become float32.
+        kernel_size: Size of the windows, an integer.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Elements of -inf before and after, at most half of the window.
+        dilation: Distance of the elements of a window.
+        ceil_mode: Whether a last window may reach over the edge.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *windows), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360) or has the wrong
+            length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.max_pool1d(mlc.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
+        tensor([[4., 3.]], dtype=mlc.float32)
+    """
     return _max_pool(input, _Geometry(1, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 @operation()
 def max_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """max_pool1d over two dimensions; an index counts in the flattened image"""
+    """The maximum of each window of an image; NaN if one element is.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n; integers become float32.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Elements of -inf before and after, at most half of the window.
+        dilation: Distance of the elements of a window.
+        ceil_mode: Whether a last window may reach over the edge.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *windows), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360) or has the wrong
+            length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.max_pool2d(mlc.ones(1, 1, 4, 4), 2)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]], dtype=mlc.float32)
+    """
     return _max_pool(input, _Geometry(2, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 @operation()
 def max_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
-    """max_pool1d over three dimensions; an index counts in the flattened image"""
+    """The maximum of each window of a volume; NaN if one element is.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n; integers become float32.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Elements of -inf before and after, at most half of the window.
+        dilation: Distance of the elements of a window.
+        ceil_mode: Whether a last window may reach over the edge.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *windows), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), a setting is out of range (MLC0360) or has the wrong
+            length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.max_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)
+        tensor([[[[[1., 1.],
+                   [1., 1.]],
+        <BLANKLINE>
+                  [[1., 1.],
+                   [1., 1.]]]]], dtype=mlc.float32)
+    """
     return _max_pool(input, _Geometry(3, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
@@ -137,14 +205,56 @@ def _counts(shape: Sequence[Dim], out: Sequence[Dim], geometry: _Geometry, with_
 @operation()
 def avg_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True) -> Tensor:
-    """The mean of each window"""
+    """The mean of each window of a signal.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n, of floats.
+        kernel_size: Size of the windows, an integer.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Zeros before and after, at most half of the window.
+        ceil_mode: Whether a last window may reach over the edge.
+        count_include_pad: Whether the zeros of the padding count in the mean.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.avg_pool1d(mlc.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
+        tensor([[2.5, 2.5]], dtype=mlc.float32)
+    """
     return _avg_pool(input, _Geometry(1, kernel_size, stride, padding, 1, ceil_mode), count_include_pad, None)
 
 
 @operation()
 def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """The mean of each window, or its sum divided by divisor_override"""
+    """The mean of each window of an image.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n, of floats.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Zeros before and after, at most half of the window.
+        ceil_mode: Whether a last window may reach over the edge.
+        count_include_pad: Whether the zeros of the padding count in the mean.
+        divisor_override: Number that sums are divided by, in place of the number of elements.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.avg_pool2d(mlc.ones(1, 1, 4, 4), 2)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]], dtype=mlc.float32)
+    """
     return _avg_pool(input, _Geometry(2, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
                      divisor_override)
 
@@ -152,7 +262,32 @@ def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 @operation()
 def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0,
                ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """avg_pool2d over three dimensions"""
+    """The mean of each window of a volume.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n, of floats.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        padding: Zeros before and after, at most half of the window.
+        ceil_mode: Whether a last window may reach over the edge.
+        count_include_pad: Whether the zeros of the padding count in the mean.
+        divisor_override: Number that sums are divided by, in place of the number of elements.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.avg_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)
+        tensor([[[[[1., 1.],
+                   [1., 1.]],
+        <BLANKLINE>
+                  [[1., 1.],
+                   [1., 1.]]]]], dtype=mlc.float32)
+    """
     return _avg_pool(input, _Geometry(3, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
                      divisor_override)
 
@@ -162,6 +297,7 @@ def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
 
     def norms(x: Tracer) -> Tensor:
         total: Any = _sums(tracer(E.pow(x, p)), geometry)
+        fits(total, x)
         if geometry.ceil_mode:                     # a window that sticks out counts as a whole one of the same mean
             counts = cast(tracer(_counts(x.shape[2:], total.shape[2:], geometry, False)), x.type.dtype)
             total = total * (int(np.prod(geometry.kernel)) / counts)
@@ -173,21 +309,83 @@ def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
 @operation()
 def lp_pool1d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """(the sum of input ** norm_type over each window) ** (1 / norm_type)"""
+    """(sum of x ** norm_type over a window) ** (1 / norm_type), for each window.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n, of floats.
+        norm_type: The exponent; inf is not taken.
+        kernel_size: Size of the windows, an integer.
+        stride: Step from one window to the next; `kernel_size` by default.
+        ceil_mode: Whether a last window may reach over the edge.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`; the derivative of a window of sum 0 is 0.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.lp_pool1d(mlc.tensor([[3.0, 4.0]]), 2, 2)
+        tensor([[5.]], dtype=mlc.float32)
+    """
     return _lp_pool(input, norm_type, _Geometry(1, kernel_size, stride, 0, 1, ceil_mode))
 
 
 @operation()
 def lp_pool2d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """lp_pool1d over two dimensions"""
+    """(sum of x ** norm_type over a window) ** (1 / norm_type), for each window.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n, of floats.
+        norm_type: The exponent; inf is not taken.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        ceil_mode: Whether a last window may reach over the edge.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`; the derivative of a window of sum 0 is 0.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.lp_pool2d(mlc.ones(1, 1, 4, 4), 2, 2)
+        tensor([[[[2., 2.],
+                  [2., 2.]]]], dtype=mlc.float32)
+    """
     return _lp_pool(input, norm_type, _Geometry(2, kernel_size, stride, 0, 1, ceil_mode))
 
 
 @operation()
 def lp_pool3d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
               ceil_mode: bool = False) -> Tensor:
-    """lp_pool1d over three dimensions"""
+    """(sum of x ** norm_type over a window) ** (1 / norm_type), for each window.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n, of floats.
+        norm_type: The exponent; inf is not taken.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        stride: Step from one window to the next; `kernel_size` by default.
+        ceil_mode: Whether a last window may reach over the edge.
+
+    Returns:
+        Tensor of shape (n, c, *windows) and the dtype of `input`; the derivative of a window of sum 0 is 0.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357), or a window is larger than the image (MLC0367).
+
+    Example:
+        >>> nn.functional.lp_pool3d(mlc.ones(1, 1, 4, 4, 4), 2, 2)
+        tensor([[[[[2.828427, 2.828427],
+                   [2.828427, 2.828427]],
+        <BLANKLINE>
+                  [[2.828427, 2.828427],
+                   [2.828427, 2.828427]]]]], dtype=mlc.float32)
+    """
     return _lp_pool(input, norm_type, _Geometry(3, kernel_size, stride, 0, 1, ceil_mode))
 
 
@@ -272,35 +470,156 @@ def _last(x: Tracer) -> Tracer:
 
 @operation()
 def adaptive_avg_pool1d(input: Operand, output_size: Any) -> Tensor:
-    """The mean of each of output_size windows that divide the input as evenly as can be"""
+    """The mean of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n, of floats.
+        output_size: Number of windows, an integer.
+
+    Returns:
+        Tensor of shape (n, c, *output_size).
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_avg_pool1d(mlc.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]), 2)
+        tensor([[2., 4.]], dtype=mlc.float32)
+    """
     return _adaptive_avg(1, input, output_size)
 
 
 @operation()
 def adaptive_avg_pool2d(input: Operand, output_size: Any) -> Tensor:
-    """adaptive_avg_pool1d over two dimensions; None keeps a size"""
+    """The mean of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n, of floats.
+        output_size: Number of windows, an integer, or one for each dimension; None keeps a size.
+
+    Returns:
+        Tensor of shape (n, c, *output_size).
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_avg_pool2d(mlc.ones(1, 1, 4, 4), 2)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]], dtype=mlc.float32)
+    """
     return _adaptive_avg(2, input, output_size)
 
 
 @operation()
 def adaptive_avg_pool3d(input: Operand, output_size: Any) -> Tensor:
-    """adaptive_avg_pool1d over three dimensions; None keeps a size"""
+    """The mean of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n, of floats.
+        output_size: Number of windows, an integer, or one for each dimension; None keeps a size.
+
+    Returns:
+        Tensor of shape (n, c, *output_size).
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_avg_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)
+        tensor([[[[[1., 1.],
+                   [1., 1.]],
+        <BLANKLINE>
+                  [[1., 1.],
+                   [1., 1.]]]]], dtype=mlc.float32)
+    """
     return _adaptive_avg(3, input, output_size)
 
 
 @operation()
 def adaptive_max_pool1d(input: Operand, output_size: Any, return_indices: bool = False) -> Any:
-    """The greatest element of each of output_size windows that divide the input as evenly as can be"""
+    """The maximum of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n, of floats.
+        output_size: Number of windows, an integer.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_max_pool1d(mlc.tensor([[1.0, 2.0, 3.0, 4.0, 5.0]]), 2)
+        tensor([[3., 5.]], dtype=mlc.float32)
+    """
     return _adaptive_max(1, input, output_size, return_indices)
 
 
 @operation()
 def adaptive_max_pool2d(input: Operand, output_size: Any, return_indices: bool = False) -> Any:
-    """adaptive_max_pool1d over two dimensions; None keeps a size"""
+    """The maximum of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n, of floats.
+        output_size: Number of windows, an integer, or one for each dimension; None keeps a size.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_max_pool2d(mlc.ones(1, 1, 4, 4), 2)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]], dtype=mlc.float32)
+    """
     return _adaptive_max(2, input, output_size, return_indices)
 
 
 @operation()
 def adaptive_max_pool3d(input: Operand, output_size: Any, return_indices: bool = False) -> Any:
-    """adaptive_max_pool1d over three dimensions; None keeps a size"""
+    """The maximum of each of `output_size` windows that divide the input as evenly as can be.
+
+    Window i of o covers the elements from floor(i * n / o) to ceil((i + 1) * n / o) - 1.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n, of floats.
+        output_size: Number of windows, an integer, or one for each dimension; None keeps a size.
+        return_indices: Whether to tell where each maximum stands, the first of several, in the flattened image.
+
+    Returns:
+        Tensor of shape (n, c, *output_size), or a pair of it and the indices, of int64.
+
+    Raises:
+        UserError: elements are no floats (MLC0359), the number of dimensions is wrong (MLC0364), or `output_size` has
+            the wrong length (MLC0357) or is 0 (MLC0360).
+
+    Example:
+        >>> nn.functional.adaptive_max_pool3d(mlc.ones(1, 1, 4, 4, 4), 2)
+        tensor([[[[[1., 1.],
+                   [1., 1.]],
+        <BLANKLINE>
+                  [[1., 1.],
+                   [1., 1.]]]]], dtype=mlc.float32)
+    """
     return _adaptive_max(3, input, output_size, return_indices)
