@@ -38,8 +38,9 @@ class CombiningKind(Enum):
     def of(name: str, dtype: ScalarType) -> CombiningKind:
         """The kind that a tensor operation calls `name`, for an element type; bools are unsigned.
 
-            >>> CombiningKind.of("max", f32), CombiningKind.of("add", f32)
-            (CombiningKind.MAXIMUMF, CombiningKind.ADD)
+            >>> from mlc.ir.types import f32
+            >>> CombiningKind.of("max", f32).name, CombiningKind.of("add", f32).name
+            ('MAXIMUMF', 'ADD')
         """
         if name not in ("max", "min"):
             return CombiningKind(name)

@@ -1,0 +1,125 @@
+"""Rounding to integers, and what is left of it."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions.elementwise.apply import unary
+from mlc.frontend.functions.elementwise.selection import where
+from mlc.frontend.operands import (
+    floating,
+    plain_int,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.diag import UserTypeError
+
+
+def _rounding(cls: Any, input: Operand) -> Tensor:
+    x = tracer(input)
+    return unary(cls, x) if x.type.dtype.is_float else x
+
+
+@operation()
+def floor(input: Operand) -> Tensor:
+    """The greatest integer not above each element.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.floor(mlc.tensor([-1.5, 1.5]))
+        tensor([-2.,  1.], dtype=mlc.float32)
+    """
+    return _rounding(T.Floor, input)
+
+
+@operation()
+def ceil(input: Operand) -> Tensor:
+    """The least integer not below each element.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.ceil(mlc.tensor([-1.5, 1.5]))
+        tensor([-1.,  2.], dtype=mlc.float32)
+    """
+    return _rounding(T.Ceil, input)
+
+
+@operation()
+def round(input: Operand, *, decimals: int = 0) -> Tensor:
+    """The nearest integer to each element, or the nearest multiple of 10 ** -decimals; halves go to the even one.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+        decimals: Decimal places; a negative number rounds to tens, hundreds and so on.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Raises:
+        UserError: `decimals` is not 0 and `input` is not of floats (MLC0359).
+
+    Example:
+        >>> mlc.round(mlc.tensor([0.5, 1.5, 2.7]))
+        tensor([0., 2., 3.], dtype=mlc.float32)
+        >>> mlc.round(mlc.tensor([1234.567]), decimals=-2)
+        tensor([1200.], dtype=mlc.float32)
+    """
+    places = plain_int(decimals, "decimals")
+    if not places:
+        return _rounding(T.Round, input)
+    x = tracer(input)
+    if not x.type.dtype.is_float:
+        raise UserTypeError(f"decimals = {places} need floats, found {x.dtype}", code="MLC0359")
+    scale = 10.0 ** builtins.abs(places)
+    return round(x * scale) / scale if places > 0 else round(x / scale) * scale
+
+
+@operation()
+def trunc(input: Operand) -> Tensor:
+    """Each element rounded toward zero.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.trunc(mlc.tensor([-1.5, 1.5]))
+        tensor([-1.,  1.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    return where(x < 0, ceil(x), floor(x)) if x.type.dtype.is_float else x
+
+
+@operation()
+def frac(input: Operand) -> Tensor:
+    """x - trunc(x), the fractional part of each element, with its sign.
+
+    An infinity gives NaN. The derivative is 1.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.frac(mlc.tensor([-1.5, 2.25]))
+        tensor([-0.5 ,  0.25], dtype=mlc.float32)
+    """
+    x = floating(input)
+    return x - trunc(x)

@@ -1,0 +1,309 @@
+"""Subscripts as numpy has them: x[...]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.index.picking import from_the_front, take
+from mlc.frontend.functions.ragged import coordinates, picked
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import (
+    broadcast_shapes,
+    broadcast_to,
+    integer,
+    is_tensor,
+    number,
+    plain_int,
+    reshape,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
+from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
+from mlc.ir import sizes
+from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
+from mlc.ir.sizes import Dim, Size
+from mlc.ir.types import i64
+
+
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """input[key]: integers, slices, None, Ellipsis, arrays of integers and masks, as in numpy.
+
+    On a tensor that has its elements, a key without arrays is a copy that numpy makes: it computes nothing.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    keys = tuple(_listed(k) for k in keys)
+    loc = user_loc()
+    try:
+        if state.trace is None and not isinstance(input, Tracer) and isinstance(input.held, np.ndarray) and not any(
+                is_tensor(k) for k in keys):
+            return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
+        parts = _expanded(keys, input.ndim)
+        arrays = [k for k in parts if is_tensor(k)]
+    except Error as error:
+        raise as_user_error(error, "indexing", (input,), loc) from None
+    except IndexError as error:
+        raise UserIndexError(str(error), code="MLC0366", loc=loc) from None
+    static = tuple(_static(k) for k in parts)
+    return _getitem(input, static, arrays)
+
+
+OPERATIONS["getitem"] = getitem
+
+
+def _listed(k: Any) -> Any:
+    """A list of integers is an array of them."""
+    return as_array(k) if isinstance(k, list) else k
+
+
+def _basic(keys: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    return tuple(_static_python(k) for k in _expanded(keys, rank))
+
+
+def _static_python(k: Any) -> Any:
+    if isinstance(k, slice):
+        if isinstance(k.step, int) and k.step == 0:
+            raise UserError("the step of a slice is 0", code="MLC0366")
+        return slice(*(None if x is None else plain_int(x, "slice bound") for x in (k.start, k.stop, k.step)))
+    return None if k is None else plain_int(k, "index")
+
+
+def _expanded(keys: tuple[Any, ...], rank: int) -> list[Any]:
+    """One key per dimension, and None for each new one."""
+    for k in keys:
+        if isinstance(k, bool | np.bool_) or (_is_mask(k) and not k.ndim):
+            raise UserTypeError("one truth value is no index", code="MLC0369", hint="use mlc.where(condition, a, b)")
+        if not (k is None or k is Ellipsis or isinstance(k, slice | Size) or is_tensor(k) or hasattr(k, "__index__")):
+            raise UserTypeError(f"{type(k).__name__} is no index", code="MLC0369")
+    used = sum(k.ndim if _is_mask(k) else 1 for k in keys if k is not None and not isinstance(k, EllipsisType))
+    dots = sum(1 for k in keys if isinstance(k, EllipsisType))
+    if used > rank or dots > 1:
+        what = f"{used} indices for {rank} dimensions" if used > rank else "more than one ... in an index"
+        raise UserIndexError(what, code="MLC0366")
+    rest = [slice(None)] * (rank - used)
+    if not dots:
+        return [*keys, *rest]
+    out: list[Any] = []
+    for k in keys:
+        out += rest if isinstance(k, EllipsisType) else [k]
+    return out
+
+
+def _is_mask(k: Any) -> bool:
+    return is_tensor(k) and "bool" in str(k.dtype)
+
+
+def _static(k: Any) -> Any:
+    """A key as a hashable value: an integer, (start, stop, step), None, "array", or "mask" for one of truth values."""
+    if is_tensor(k):
+        return "mask" if _is_mask(k) else "array"
+    if isinstance(k, slice):
+        return tuple(x if x is None or isinstance(x, Size) else plain_int(x, "slice bound")
+                     for x in (k.start, k.stop, k.step))
+    return k if k is None or isinstance(k, Size) else plain_int(k, "index")
+
+
+@operation()
+def _getitem(input: Operand, keys: Sequence[Any], arrays: Sequence[Operand]) -> Tensor:
+    """input[keys], with `arrays` where the keys say "array" or "mask"."""
+    x = tracer(input)
+    if "mask" in keys:
+        x, keys, arrays = _without_masks(x, keys, arrays)
+    if len(arrays) > 1:
+        x, keys, arrays = _without_numbers(x, keys, arrays)
+    out = _basic_part(*_without_far_ones(x, keys))
+    places = [i for i, k in enumerate(k for k in keys if not isinstance(k, int | Size)) if k == "array"]
+    if not places:
+        return out
+    indices = [integer(a, "the index") for a in arrays]
+    shape = broadcast_shapes(*(i.shape for i in indices))
+    if len(indices) == 1:
+        return take(out, indices[0], places[0])
+    # Several arrays index together: one index into the dimensions they use, brought to the front.
+    from mlc.frontend.functions.shape import permute
+    rest = [i for i in range(out.ndim) if i not in places]
+    front = tracer(permute(out, [*places, *rest]))
+    used = front.shape[: len(places)]
+    flat = reshape(front, [sizes.product(used), *front.shape[len(places):]])
+    position: Any = None
+    for index, n in zip(indices, used):
+        inside = _checked(from_the_front(index, n), n)
+        position = inside if position is None else position * (n if isinstance(n, int) else tracer(n)) + inside
+    taken: Tracer = emit(T.Take, flat, broadcast_to(tracer(position), shape), 0)
+    adjacent = _adjacent(keys)
+    if not adjacent:
+        return taken
+    k, lead = len(shape), places[0]                       # the result's dimensions stand where the arrays stood
+    order = [*range(k, k + lead), *range(k), *range(k + lead, taken.ndim)]
+    return permute(taken, order)
+
+
+def _without_masks(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
+                   ) -> tuple[Tracer, list[Any], list[Operand]]:
+    """The same index with the positions that masks pick in place of them.
+
+    A mask alone picks from its dimensions made one; beside other arrays it stands for an index into each of them.
+    """
+    alone = sum(k in ("mask", "array") for k in keys) == 1
+    out: list[Any] = []
+    found: list[Operand] = []
+    given, at = iter(arrays), 0
+    for k in keys:
+        if k != "mask":
+            out.append(k)
+            at += k is not None
+            found += [next(given)] if k == "array" else []
+            continue
+        mask = tracer(next(given))
+        covered = x.shape[at: at + mask.ndim]
+        if mask.shape != covered:
+            raise UserIndexError(f"a mask of shape {_listing(mask.shape)} picks from dimensions {at} to "
+                                 f"{at + mask.ndim - 1} of shape {_listing(covered)}", code="MLC0366")
+        positions = picked(mask)
+        if alone:
+            x = reshape(x, [*x.shape[:at], sizes.product(covered), *x.shape[at + mask.ndim:]])
+        found += [positions] if alone else coordinates(positions, covered)
+        at += 1 if alone else mask.ndim
+        out += ["array"] * (1 if alone else mask.ndim)
+    return x, out, found
+
+
+def _without_numbers(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
+                     ) -> tuple[Tracer, list[Any], list[Operand]]:
+    """The same index without arrays of no dimension, which stand for integers: they move no dimension to the front."""
+    out, found, given, at = list(keys), [], iter(arrays), 0
+    for i, k in enumerate(keys):
+        if k == "array":
+            index = tracer(next(given))
+            if index.ndim:
+                found.append(index)
+            else:
+                x, out[i] = take(x, reshape(index, [1]), at, "the index"), 0
+        at += k is not None
+    return x, out, found
+
+
+def _without_far_ones(x: Tracer, keys: Sequence[Any]) -> tuple[Tracer, list[Any]]:
+    """The same index without integers along dimensions whose sizes only data tell: these are looked up when it runs."""
+    rest: list[Any] = []
+    for k in keys:
+        at = sum(other is not None for other in rest)
+        if isinstance(k, int) and _told_by_data(x.shape[at]):
+            x = take(x, number(k, i64), at)
+        else:
+            rest.append(k)
+    return x, rest
+
+
+def _told_by_data(n: Dim) -> bool:
+    return not sizes.symbols(n).isdisjoint(current().root.named)
+
+
+def _listing(shape: Sequence[Dim]) -> str:
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def _adjacent(keys: Sequence[Any]) -> bool:
+    """Whether nothing but integers stands between the first and the last array: PyTorch's rule for where they go.
+
+    numpy's is another, for which an integer is an array, too: x[0, :, i] begins with the dimension of i.
+    """
+    at = [i for i, k in enumerate(keys) if k == "array"]
+    return not any(k is None or isinstance(k, tuple) for k in keys[at[0]: at[-1] + 1])
+
+
+def _checked(index: Tracer, n: Dim) -> Tracer:
+    """The index; -1, which no dimension has, where it is outside its own dimension.
+
+    Without this, an index out of range in one dimension could point to an element of another row.
+    """
+    limit = n if isinstance(n, int) else tracer(n)
+    return tracer(E.where((index >= 0) & (index < limit), index, _FAR))
+
+
+_FAR = -(1 << 40)
+"""An index that stays out of range whatever the other dimensions add to it."""
+
+
+def _basic_part(x: Tracer, keys: Sequence[Any]) -> Tracer:
+    """x after the integers, slices and new dimensions; an array's dimension stays whole."""
+    starts: list[Any] = []
+    stops: list[Any] = []
+    steps: list[int] = []
+    shape: list[Any] = []
+    at = 0
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            continue
+        n = x.shape[at]
+        if isinstance(k, int | Size):
+            first = n + k if isinstance(k, int) and k < 0 else k
+            if isinstance(n, int) and isinstance(first, int) and not 0 <= first < n:
+                raise UserIndexError(f"index {k} is out of range for dimension {at}, which has {n}", code="MLC0366")
+            start, stop, step = first, first + 1, 1
+        else:
+            start, stop, step = _bounds(k if isinstance(k, tuple) else (None, None, None), n)
+            shape.append(_length(start, stop, step))
+        starts.append(start)
+        stops.append(stop)
+        steps.append(step)
+        at += 1
+    if any((a, b, c) != (0, n, 1) for a, b, c, n in zip(starts, stops, steps, x.shape)):
+        x = _sliced(x, starts, stops, steps)
+    return reshape(x, shape)
+
+
+def _sliced(x: Tracer, starts: list[Any], stops: list[Any], steps: list[int]) -> Tracer:
+    return emit(T.Slice, x, tuple(starts), tuple(stops), tuple(steps), weak=False)  # type: ignore[no-any-return]
+
+
+def _length(start: Any, stop: Any, step: int) -> Any:
+    if step > 0:
+        return (stop - start + step - 1) // step
+    return (start - stop - step - 1) // -step
+
+
+def _place(k: int | Size, n: Dim) -> Dim:
+    """Where a bound of a slice lies in a dimension of n elements, of which only data tell the number."""
+    if isinstance(k, Size) or k == 0:
+        return k
+    return _at_most(k, n) if k > 0 else n - _at_most(-k, n)
+
+
+def _at_most(x: Dim, n: Dim) -> Dim:
+    """min(x, n), told by data as n is."""
+    counts = current().data_dependent
+
+    def smaller() -> Dim:
+        return counts.new(current().local(tracer(E.minimum(tracer(x), tracer(n)))), n)
+    return counts.once(("at most", x, n), smaller)
+
+
+def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
+    """A slice as in `range(start, stop, step)`, within a dimension of n."""
+    start, stop, step = key
+    step = 1 if step is None else plain_int(step, "slice step")
+    if step == 0:
+        raise UserError("the step of a slice is 0", code="MLC0366")
+    if isinstance(n, int) and not isinstance(start, Size) and not isinstance(stop, Size):
+        first, last, by = slice(start, stop, step).indices(n)
+        empty = 0 if not n else min(first, n - 1)
+        return (first, last, by) if (last - first) * by > 0 else (empty, empty, by)
+    if step > 0 and _told_by_data(n):
+        begin, end = _place(start or 0, n), n if stop is None else _place(stop, n)
+        return begin if end == n or begin == 0 else _at_most(begin, end), end, step
+    if step < 0 and (start is not None or stop is not None):
+        raise UserError(f"a slice with a negative step and bounds needs a size that is known, found {n}",
+                        code="MLC0365")
+    if step < 0:
+        return n - 1, -1, step
+    low: Any = 0 if start is None else n + start if isinstance(start, int) and start < 0 else start
+    high = n if stop is None else n + stop if isinstance(stop, int) and stop < 0 else stop
+    return low, high, step

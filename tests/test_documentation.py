@@ -1,0 +1,165 @@
+"""The documentation of public names: whole, naming what the signature and the table of codes have, with examples that
+run."""
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import math
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlc
+from mlc import nn
+from mlc.checked import Meaning
+from mlc.frontend import eager
+from mlc.tools import codes
+from tests.undocumented import UNDOCUMENTED
+
+ROOT = Path(__file__).parent.parent
+SPACES = ("", "nn", "nn.functional", "nn.init", "optim", "linalg", "fft", "random", "cuda")
+NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
+HEADING = re.compile(r"(?m)^(Args|Returns|Raises|Example):$")
+
+
+# -- public names -----------------------------------------------------------------------------------------------------
+def public_names() -> dict[str, Any]:
+    """Functions, classes and modules by their names; an object with several names once."""
+    found = dict[int, tuple[str, Any]]()
+    for space in SPACES:
+        module = importlib.import_module(f"mlc.{space}".rstrip("."))
+        for name in getattr(module, "__all__", None) or defined_in(module):
+            value = getattr(module, name)
+            if inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value):
+                found.setdefault(id(value), (f"{space}.{name}".lstrip("."), value))
+    return dict(found.values())
+
+
+def defined_in(module: ModuleType) -> Iterator[str]:
+    return (name for name, value in vars(module).items()
+            if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__)
+
+
+def sections(text: str) -> dict[str, str]:
+    """The parts of a docstring by their headings; that before the first one is ''."""
+    parts = HEADING.split("\n" + inspect.cleandoc(text))
+    return {"": parts[0].strip(), **dict(zip(parts[1::2], parts[2::2]))}
+
+
+def faults(name: str, value: Any) -> list[str]:
+    """The parts that the documentation of a public name lacks."""
+    text = value.__doc__ or ""
+    if inspect.ismodule(value):
+        return [] if text else ["no docstring"]
+    if inspect.isclass(value) and text == (value.__base__.__doc__ if value.__base__ else None):
+        text = ""
+    parts, signature = sections(text), signature_of(value)
+    out = [] if parts[""] and not parts[""].startswith("What") else ["no first sentence, or one that begins with What"]
+    listed = set(re.findall(r"\w+", " ".join(re.findall(r"(?m)^    ([\w*, ]+):", parts.get("Args", "")))))
+    out += [f"argument {p} is not under Args" for p in signature.parameters if p not in listed]
+    out += [f"{p} under Args is no argument" for p in listed - set(signature.parameters)]
+    if not inspect.isclass(value) and signature.return_annotation not in (None, "None") and "Returns" not in parts:
+        out.append("no Returns")
+    out += [] if ">>> " in parts.get("Example", "") else ["no Example"]
+    named = re.findall(r"MLC\d+", text)
+    out += [f"{code} is no code" for code in named if code not in codes.load()]
+    if "Raises" in parts and not re.search(r"MLC\d", parts["Raises"]):
+        out.append("Raises names no code")
+    return out
+
+
+def signature_of(value: Any) -> inspect.Signature:
+    try:
+        return inspect.signature(value)
+    except ValueError:                                     # of a class that is written in C
+        return inspect.Signature()
+
+
+PUBLIC = public_names()
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_documentation_is_whole(name: str) -> None:
+    found = faults(name, PUBLIC[name])
+    if name in UNDOCUMENTED:
+        assert found, f"{name} is documented: take it from tests/undocumented.py"
+    else:
+        assert not found, f"mlc.{name}: " + "; ".join(found)
+
+
+def test_the_list_of_undocumented_names_only_shrinks() -> None:
+    assert not UNDOCUMENTED - PUBLIC.keys(), "names that do not exist"
+
+
+def test_faults_are_found() -> None:
+    def f(x: int, y: int) -> int:
+        """What it is: MLC9999.
+
+        Args:
+            x: A number.
+            z: Another.
+        """
+        return x + y
+    assert faults("f", f) == [
+        "no first sentence, or one that begins with What", "argument y is not under Args",
+        "z under Args is no argument", "no Returns", "no Example", "MLC9999 is no code"]
+
+
+# -- examples ---------------------------------------------------------------------------------------------------------
+class Numbers(doctest.OutputChecker):
+    """Compares as doctest does, but for spaces and the last digits of numbers with a point."""
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        if super().check_output(want, got, optionflags):
+            return True
+        if "".join(NUMBER.sub("#", want).split()) != "".join(NUMBER.sub("#", got).split()):
+            return False
+        return all(a == b or ("." in a and "." in b and math.isclose(float(a), float(b), rel_tol=1e-5, abs_tol=1e-6))
+                   for a, b in zip(NUMBER.findall(want), NUMBER.findall(got)))
+
+
+class Finder(doctest.DocTestFinder):
+    """Finds public functions too, which are wrapped."""
+
+    def _from_module(self, module: ModuleType | None, object: Any) -> bool:
+        return module is not None and getattr(inspect.unwrap(object), "__module__", None) == module.__name__
+
+
+@cache
+def modules_with_examples() -> list[str]:
+    """Every module whose text has an example; the folders of the compiler are packages of mlc."""
+    found = []
+    for folder in ("ir", "dialects", "passes", "backends", "frontend", "tools", "mlc", "tests"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            inside = path.relative_to(ROOT).with_suffix("")
+            if any(p.is_symlink() for p in path.parents if p != ROOT) or path == Path(__file__):
+                continue
+            if re.search(r"(?m)^\s*>>> ", path.read_text(encoding="utf-8")):
+                dotted = ".".join(inside.parts).removesuffix(".__init__")
+                found.append(dotted if folder in ("mlc", "tests") else f"mlc.{dotted}")
+    return found
+
+
+@pytest.mark.parametrize("name", modules_with_examples())
+def test_examples(name: str) -> None:
+    module, report = importlib.import_module(name), list[str]()
+    runner = doctest.DocTestRunner(Numbers(), verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE
+                                   | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL)
+    with eager.compiled_by(lambda module, where: Meaning(module)):     # which takes less time than machine code
+        for test in Finder(exclude_empty=True).find(module, name, extraglobs={"mlc": mlc, "nn": nn, "np": np}):
+            runner.run(test, out=report.append)
+    assert not report, "".join(report)
+    assert runner.tries, f"no example of {name} is found"
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    same = Numbers().check_output
+    assert same("tensor([0.5, 1.0000001])", "tensor([0.5, 1.])", 0) and same("1e-08.5", "1e-08.5", 0)
+    assert not same("tensor([0.5])", "tensor([0.51])", 0) and not same("3", "4", 0) and not same("1.0", "1.0, 2.0", 0)
