@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -158,10 +159,13 @@ def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 
 
 def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
+    if not p or not math.isfinite(p):
+        raise UserError(f"norm_type = {p}", code="MLC0360", hint="use max_pool for the maximum")
     x, was_added = batched(R.float_only(tracer(input), "lp_pool"), geometry.spatial, "the input")
 
     def norms(x: Tracer) -> Tensor:
         total: Any = _sums(tracer(E.pow(x, p)), geometry)
+        fits(total, x)
         if geometry.ceil_mode:                     # a window that sticks out counts as a whole one of the same mean
             counts = cast(tracer(_counts(x.shape[2:], total.shape[2:], geometry, False)), x.type.dtype)
             total = total * (int(np.prod(geometry.kernel)) / counts)

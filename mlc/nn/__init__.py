@@ -18,7 +18,23 @@ from mlc.nn.activations import (
     Tanh,
     Tanhshrink,
 )
+from mlc.nn.adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
+)
 from mlc.nn.attention import MultiheadAttention
+from mlc.nn.batch_normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
 from mlc.nn.classification import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -55,24 +71,12 @@ from mlc.nn.losses import (
 )
 from mlc.nn.module import Module, Parameter
 from mlc.nn.normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
     GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
 )
 from mlc.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,

@@ -123,9 +123,10 @@ class BCELoss(Module):
 
 
 class BCEWithLogitsLoss(Module):
-    """Binary cross entropy of logits: -weight * (pos_weight * target * log(s) + (1 - target) * log(1 - s)), s = sigmoid(input).
+    """Binary cross entropy of logits: -weight * (pos_weight * target * log(s) + (1 - target) * log(1 - s))
 
-    It is computed from softplus(-input), so that large logits neither overflow nor round to 0 or 1.
+    Here s = sigmoid(input). It is computed from softplus(-input), so that large logits neither overflow nor round to 0
+    or 1.
 
     Shape:
         Input and target of the same shape -> [], or with reduction "none" that shape.
@@ -187,7 +188,7 @@ class MultiLabelSoftMarginLoss(Module):
 
 
 class MultiLabelMarginLoss(Module):
-    """Hinge loss of several labels: sum over labels y and classes i that are no labels of max(0, 1 - (x[y] - x[i])) / classes.
+    """Hinge loss of several labels: sum over labels y and other classes i of max(0, 1 - (x[y] - x[i])) / classes.
 
     The labels of a sample are the classes before the first negative number of its target.
 
@@ -214,7 +215,7 @@ class MultiLabelMarginLoss(Module):
 
 
 class MultiMarginLoss(Module):
-    """Hinge loss of classes: sum over classes i != t of weight[t] * max(0, margin - x[t] + x[i])**p / classes, t = target.
+    """Hinge loss of classes: weight[t] * sum_i max(0, margin - x[t] + x[i])**p / classes, over i != t = target.
 
     (Crammer and Singer 2001, "On the Algorithmic Implementation of Multiclass Kernel-based Vector Machines".)
 
