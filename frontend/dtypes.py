@@ -14,7 +14,7 @@ from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
 class DType:
-    """Element type of tensors, such as `mlc.float32`. There is one object for each, so that dtypes are compared with `is`.
+    """Element type of tensors, such as `mlc.float32`; one object for each, so that dtypes are compared with `is`.
 
     numpy takes it for a dtype: `np.zeros(3, mlc.float32)`. Where mlc takes a dtype, names, numpy's and PyTorch's
     dtypes, and Python's bool, int and float do as well.

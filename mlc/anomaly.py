@@ -28,7 +28,7 @@ class AnomalyError(UserError):
 @coded
 @contextmanager
 def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[None]:
-    """Context in which the first operation that makes a NaN or an infinity of finite operands raises an error at its line.
+    """Context that raises an error at the first operation that makes a NaN or an infinity of finite operands.
 
     In a derivative, the line is that of the operation that is differentiated. Operations that run at once are checked
     one by one. Of a compiled function, the results and the buffers that it assigns are checked; where one holds such a

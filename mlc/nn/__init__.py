@@ -69,13 +69,14 @@ from mlc.nn.losses import (
     SoftMarginLoss,
     TripletMarginLoss,
 )
-from mlc.nn.module import Module, Parameter
+from mlc.nn.module import Module
 from mlc.nn.normalization import (
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
 )
+from mlc.nn.parameter import Parameter
 from mlc.nn.pooling import (
     AvgPool1d,
     AvgPool2d,

@@ -11,7 +11,8 @@ from typing import Any, overload
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
-from mlc.nn.module import Module, Parameter
+from mlc.nn.module import Module
+from mlc.nn.parameter import Parameter
 
 
 class _Named(Module):

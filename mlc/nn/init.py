@@ -478,7 +478,8 @@ def eye(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
                 [0., 1., 0.]], dtype=mlc.float32)
     """
     _rank(shape, (2,))
-    return _tensor(np.eye(*sizes(shape)), dtype)
+    rows, columns = sizes(shape)
+    return _tensor(np.eye(rows, columns), dtype)
 
 
 def dirac(shape: Shape, groups: int = 1, dtype: DTypeLike = "float32") -> Tensor:
