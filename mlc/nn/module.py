@@ -279,7 +279,7 @@ class Module(tree.AttributeTree):
         return self
 
     def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
-        """Take parameters out of training: they have no gradient, and optimizers neither change them nor keep state for them.
+        """Take parameters out of training: they have no gradient, and optimizers leave them as they are.
 
         Args:
             which: Predicate of a parameter's name; None for all.
