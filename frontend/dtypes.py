@@ -14,7 +14,19 @@ from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
 class DType:
-    """An element type. There is one object for each, so `x.dtype is mlc.float32` is how to ask."""
+    """Element type of tensors, such as `mlc.float32`; one object for each, so that dtypes are compared with `is`.
+
+    numpy takes it for a dtype: `np.zeros(3, mlc.float32)`. Where mlc takes a dtype, names, numpy's and PyTorch's
+    dtypes, and Python's bool, int and float do as well.
+
+    Args:
+        name: Name of the dtype.
+        ir: Element type of the IR.
+
+    Example:
+        >>> mlc.ones(2).dtype is mlc.float32, mlc.bfloat16.itemsize
+        (True, 2)
+    """
 
     __slots__ = ("ir", "name")
 
@@ -24,19 +36,22 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The same for numpy, which reads this attribute: `np.zeros(3, mlc.float32)` works."""
+        """The dtype of numpy; numpy reads this attribute. bfloat16 is that of ml_dtypes."""
         return to_numpy(self.ir)
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.ir.itemsize
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether it is a floating-point type."""
         return self.ir.is_float
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative numbers."""
         return self.ir.is_float or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
 
     def __repr__(self) -> str:

@@ -33,7 +33,15 @@ from mlc.ir.types import TensorType, from_numpy
 
 
 class Spec(tree.Leaf):
-    """The type of an array argument: sizes that are numbers or symbols, and an element type."""
+    """Specification of an array argument: sizes, which may be symbols, and a dtype. `mlc.spec` makes it.
+
+    Args:
+        type: The tensor type.
+
+    Example:
+        >>> mlc.spec("B", 16) == mlc.spec("B", 16)
+        True
+    """
 
     __slots__ = ("type",)
 
@@ -42,6 +50,7 @@ class Spec(tree.Leaf):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The sizes, integers or symbolic sizes."""
         return self.type.shape
 
     def __eq__(self, other: object) -> bool:
@@ -56,9 +65,24 @@ class Spec(tree.Leaf):
 
 @coded
 def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
-    """An argument's type: `spec("B", 16)` is B rows of 16 float32, `spec("2*B", dtype="int64")` a vector of 2 B.
+    """Specification of an array argument, for `mlc.compile`, `mlc.lower` and annotations.
 
     Equal symbols stand for equal sizes, in all arguments of a function.
+
+    Args:
+        shape: Sizes: integers of at least 0, symbols such as "B", or expressions such as "2*B + 1".
+        dtype: Element type.
+
+    Returns:
+        The specification.
+
+    Raises:
+        UserError: An expression cannot be parsed (MLC0371).
+        UserTypeError: A size is negative or no size (MLC0371), or `dtype` is no element type (MLC0342).
+
+    Example:
+        >>> mlc.spec("B", 16)
+        spec(tensor<Bx16xf32>)
     """
     dims: list[Dim] = []
     for d in shape:

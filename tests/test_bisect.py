@@ -97,7 +97,8 @@ def test_a_module_is_the_same_without_a_choice() -> None:
     text = to_text(pipeline.lower(parse_module(MODEL), "loop", x86_64(256)), locations=True)
     with changes.chosen(Choice()):
         chosen = to_text(pipeline.lower(parse_module(MODEL), "loop", x86_64(256)))
-    assert "#" not in text and to_text(pipeline.lower(parse_module(MODEL), "loop", x86_64(256))) == chosen
+    assert "#" not in text.replace("#loop.schedule", "")
+    assert to_text(pipeline.lower(parse_module(MODEL), "loop", x86_64(256))) == chosen
 
 
 @pytest.mark.parametrize("text", ["canonicalize", "0123456789,-0123456789", "@missing", "0123"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -292,6 +293,8 @@ def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 
 
 def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
+    if not p or not math.isfinite(p):
+        raise UserError(f"norm_type = {p}", code="MLC0360", hint="use max_pool for the maximum")
     x, was_added = batched(R.float_only(tracer(input), "lp_pool"), geometry.spatial, "the input")
 
     def norms(x: Tracer) -> Tensor:
