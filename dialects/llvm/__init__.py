@@ -15,5 +15,5 @@ from mlc.ir.core import REGISTRY, Op
 
 INSTRUCTIONS: dict[type[Op], type[Op]] = {
     base: cls for name, cls in REGISTRY.items() if name.startswith("llvm.") for base in cls.__bases__
-    if issubclass(base, Op) and base.__module__ in (arith.__name__, math.__name__)}
+    if issubclass(base, Op) and base.__module__.startswith((arith.__name__, math.__name__))}
 """The operations of arith and math that are one instruction or intrinsic: the class of llvm derives from them."""

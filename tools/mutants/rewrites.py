@@ -8,7 +8,7 @@ KEYS = "passes/analysis/structural_key.py"
 
 BINARY, UNARY, SHAPE, COMPARE, REDUCE, ARITH = (
     "dialects/tensor/binary.py", "dialects/tensor/elementwise.py", "dialects/tensor/shape.py",
-    "dialects/tensor/compare.py", "dialects/tensor/reduce.py", "dialects/arith.py")
+    "dialects/tensor/compare.py", "dialects/tensor/reduce.py", "dialects/arith/rules.py")
 rule = rows("rule", "canonicalize")
 merge = rows("merging", "cse")
 
