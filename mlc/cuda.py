@@ -42,9 +42,9 @@ def device_count() -> int:
         >>> mlc.cuda.device_count() > 0 or not mlc.cuda.is_available()
         True
     """
-    from mlc.backends.cuda import device
+    from mlc.backends.cuda import devices
     try:
-        return device.count()
+        return devices.count()
     except BackendError:
         return 0
 
@@ -59,9 +59,9 @@ def why_not() -> str | None:
         >>> mlc.cuda.is_available() or mlc.cuda.why_not() != ""
         True
     """
-    from mlc.backends.cuda import device
+    from mlc.backends.cuda import devices
     try:
-        device.device()
+        devices.device()
     except BackendError as error:
         return str(error)
     return None

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mlc.backends.cuda import device as devices
+from mlc.backends.cuda import devices
 from mlc.frontend import eager
 from tests.casefile import Case, CaseError, CaseFailure, Chunk, Test, bless_file, parse_case, run_test
 from tests.fake_device import FakeDevice

@@ -11,7 +11,7 @@ import pytest
 
 import mlc
 from mlc import artifact, nn
-from mlc.backends.cuda import device as devices
+from mlc.backends.cuda import devices
 from mlc.backends.sealed import unseal
 from mlc.ir.diag import BackendError, UserError
 from tests.fake_device import FakeDevice

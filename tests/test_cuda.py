@@ -13,8 +13,7 @@ import pytest
 
 from mlc.api import run_module
 from mlc.backends.cpu.targets import host
-from mlc.backends.cuda import device as devices
-from mlc.backends.cuda import image
+from mlc.backends.cuda import devices, image
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
 from mlc.backends.cuda.memory import Allocator, Place, size_class

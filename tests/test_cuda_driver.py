@@ -11,8 +11,7 @@ import pytest
 
 import mlc
 from mlc import nn
-from mlc.backends.cuda import device as devices
-from mlc.backends.cuda import dlpack, driver
+from mlc.backends.cuda import devices, driver, foreign
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.memory import Place
 from mlc.ir.diag import BackendError
@@ -99,7 +98,7 @@ def test_what_the_collector_does_leaves_a_thread_at_its_device(installed: Callab
     f = entry(module, second)
     run(f, *args)
     assert len(cu.modules) == 1
-    x = dlpack.adopt(f.call([f.place.array(a) for a in args])[0], f.place)
+    x = foreign.adopt(f.call([f.place.array(a) for a in args])[0], f.place)
     devices.device(0).activate()
     assert cu.contexts == ["context 0"]
     del x, f

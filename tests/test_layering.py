@@ -135,9 +135,13 @@ def module_of(path: Path) -> str:
     return ".".join(parts if parts[0] == "mlc" else ("mlc", *parts)).removesuffix(".__init__")
 
 
+PRINTS_ITSELF = ("mlc.ir.core", "mlc.ir.printer")
+"""`str(op)` is text of MLIR, for messages and debuggers: the one import of a module above."""
+
+
 @cache
 def graph() -> dict[str, set[str]]:
-    """For each module of the package those that it imports when it runs, in functions too."""
+    """For each module of the package those that it imports when it runs, in functions too, but for PRINTS_ITSELF."""
     modules = {module_of(path): path for path in sources() if path.relative_to(ROOT).parts[0] in MAY_IMPORT}
     out = dict[str, set[str]]()
     for module, path in modules.items():
@@ -147,6 +151,7 @@ def graph() -> dict[str, set[str]]:
                           if isinstance(node, ast.Import | ast.ImportFrom) and id(node) not in typing], [])
         names = {dotted if dotted in modules else dotted.rpartition(".")[0] for _, dotted in imported_modules(run)}
         out[module] = names & modules.keys() - {module}
+    out[PRINTS_ITSELF[0]].remove(PRINTS_ITSELF[1])
     return out
 
 

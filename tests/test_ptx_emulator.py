@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from mlc.backends.cuda import image
-from mlc.backends.cuda.device import target_for
+from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable
 from mlc.backends.cuda.memory import Place
 from mlc.ir.core import Op

@@ -14,13 +14,13 @@ import pytest
 
 import mlc
 from mlc.backends import load
-from mlc.backends.cuda import device as devices
+from mlc.backends.cuda import devices
 from mlc.frontend.location import is_ours
 from mlc.ir.weak import Remains, WeakList, WeakTable
 from tests.fake_device import FakeDevice
 from tests.test_layering import name, product
 
-FINALIZERS = {"backends/cuda/dlpack.py": "another library gets its memory back at once"}
+FINALIZERS = {"backends/cuda/foreign.py": "another library gets its memory back at once"}
 WORDS = re.compile(r"weakref|__del__")
 
 

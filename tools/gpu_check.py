@@ -35,7 +35,7 @@ import numpy as np
 import mlc
 from mlc import api
 from mlc.backends.cuda import image
-from mlc.backends.cuda.device import target_for
+from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable, place
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text

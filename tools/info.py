@@ -75,7 +75,7 @@ def show(rows: list[tuple[str, str]]) -> None:
 def _gpu() -> str:
     """The first GPU of this machine, or why there is none."""
     from mlc import cuda
-    from mlc.backends.cuda.device import device
+    from mlc.backends.cuda.devices import device
     try:
         major, minor = cuda.get_device_capability()
         return f"{device().name}, compute capability {major}.{minor}"

@@ -6,16 +6,12 @@ done, but for `download`, `synchronize` and whatever has to wait for memory. Add
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from mlc.backends.cuda.targets import TARGETS as GPUS
-from mlc.backends.cuda.targets import architecture
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
@@ -126,77 +122,7 @@ class Device(Protocol):
         """Let what is asked here from now on wait for all that was asked of another stream."""
 
 
-# -- which devices there are ------------------------------------------------------------------------------------------
-_opened: dict[int, Device] = {}
-_opening = threading.RLock()
-_forked = False
-
-
-def _after_fork() -> None:
-    global _forked, _opening
-    _forked, _opening = bool(_opened) or _forked, threading.RLock()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
-
 def forked() -> BackendError:
     """The error of a process whose parent has used a GPU."""
     return BackendError("a process that was forked from one that used a GPU cannot use it", code="MLC0586",
                         hint='start processes anew: multiprocessing.get_context("spawn")')
-
-
-def count() -> int:
-    """How many devices there are; BackendError if nothing can be said of them."""
-    from mlc.backends.cuda import driver
-    return len(_opened) if _substituted else driver.count()
-
-
-def device(ordinal: int = 0) -> Device:
-    """The device of this number, ready for work; BackendError with the reason if there is none."""
-    if _forked:
-        raise forked()
-    found = _opened.get(ordinal)
-    if found is None:
-        with _opening:
-            if (found := _opened.get(ordinal)) is None:
-                from mlc.backends.cuda import driver
-                found = _opened[ordinal] = driver.open_device(ordinal)
-    return found
-
-
-_substituted = False
-
-
-def substitute(devices: dict[int, Device] | None) -> None:
-    """Have these in place of the devices of this machine; None for those again."""
-    global _substituted
-    _substituted = devices is not None
-    _opened.clear()
-    _opened.update(devices or {})
-
-
-def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
-    """The kind of code that devices load, and what makes it: PTX, but for those that stand in for devices."""
-    if _substituted and _opened:
-        stand_in = next(iter(_opened.values()))
-        return stand_in.form, stand_in.assemble
-    from mlc.backends.cuda.ptx import assemble
-    return PTX, assemble
-
-
-def target_for(found: Device) -> Target:
-    """The target that makes the best code for a device."""
-    known = [target for target in GPUS.values() if architecture(target) <= found.architecture]
-    if not known:
-        raise BackendError(f"{found.name} has compute capability {found.architecture / 10}, and the oldest that mlc "
-                           f"makes code for is {min(map(architecture, GPUS.values())) / 10}", code="MLC0588",
-                           hint='use target="host"')
-    return max(known, key=architecture)
-
-
-def check_runs(target: Target, found: Device) -> None:
-    """BackendError unless a device can run code for `target`."""
-    if architecture(target) > found.architecture:
-        raise BackendError(f"{found.name} (sm_{found.architecture}) cannot run code made for {target}", code="MLC0588",
-                           hint='target="cuda" compiles for the device that is there')

@@ -1,4 +1,4 @@
-"""Arrays of a device to and from other libraries: DLPack's capsules, read and written as C has them.
+"""Arrays of a device for other libraries: DLPack's capsules, read and written as C has them.
 
     github.com/dmlc/dlpack: DLManagedTensor, in a capsule named "dltensor", "used_dltensor" once it has been taken, and
     DLManagedTensorVersioned, "dltensor_versioned", which also says whether the memory may be written to
@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.backends.cuda.memory import DeviceArray, Place, Storage
-from mlc.ir.diag import BackendError, UserTypeError
-from mlc.ir.types import bf16, to_numpy
+from mlc.ir.diag import UserTypeError
+
+if TYPE_CHECKING:
+    from mlc.backends.cuda.memory import DeviceArray
 
 CUDA = 2
 DTYPES = {np.dtype(name): (code, bits) for name, code, bits in (
@@ -105,78 +106,3 @@ def _destroy(capsule: int) -> None:
     """What becomes of a capsule that nobody has taken."""
     if _is_named(capsule, NAME):
         _exported.pop(_pointer_of(capsule, NAME), None)
-
-
-# -- from others ------------------------------------------------------------------------------------------------------
-def adopt(x: Any, place: Place) -> DeviceArray:
-    """The array of another library's tensor on the device of `place`: shared, or copied if it starts oddly."""
-    name = f"{type(x).__module__}.{type(x).__name__}"
-    place.device.activate()
-    if name.startswith("torch."):
-        x = x.detach()
-    try:
-        capsule = _asked(x, place.device.stream)
-        versioned = bool(_is_named(id(capsule), VERSIONED))
-        at = _pointer(capsule, VERSIONED if versioned else NAME)
-    except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346") from None
-    record = (_Versioned if versioned else _Managed).from_address(at)
-    if versioned and record.major > VERSION[0]:
-        raise UserTypeError(f"a {name} cannot be shared: it speaks version {record.major} of DLPack", code="MLC0346")
-    tensor = record.tensor
-    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
-    dtype = _dtype(tensor, name)
-    if tensor.strides and not _is_contiguous(shape, [tensor.strides[i] for i in range(tensor.ndim)]):
-        raise UserTypeError(f"a {name} that does not lie in row-major order cannot be shared", code="MLC0346",
-                            hint="x.contiguous()")
-    _rename(capsule, USED_VERSIONED if versioned else USED)
-    address = (tensor.data or 0) + tensor.byte_offset
-    storage = Borrowed(address, record, place)
-    storage.writable = not (versioned and record.flags & READ_ONLY)
-    out = DeviceArray(place, storage, shape, dtype)
-    return out if address % ALIGNMENT == 0 else out.copy()
-
-
-def _asked(x: Any, stream: int) -> Any:
-    """The capsule of a tensor: a versioned one from who knows of them."""
-    try:
-        return x.__dlpack__(stream=stream, max_version=VERSION)
-    except TypeError:
-        return x.__dlpack__(stream=stream)
-
-
-def _dtype(tensor: _Tensor, name: str) -> np.dtype[Any]:
-    wanted = tensor.code, tensor.bits
-    if tensor.lanes == 1 and wanted == BFLOAT:
-        return to_numpy(bf16)
-    for dtype, known in DTYPES.items():
-        if tensor.lanes == 1 and known == wanted:
-            return dtype
-    raise UserTypeError(f"the elements of a {name} have a type that mlc does not have", code="MLC0346")
-
-
-def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
-    step = 1
-    for n, s in zip(reversed(shape), reversed(strides)):
-        if n != 1 and s != step:
-            return 0 in shape
-        step *= n
-    return True
-
-
-class Borrowed(Storage):
-    """Memory of another library, told at once when nobody here holds it: it may be short of memory, and mlc not."""
-
-    __slots__ = ("_place", "_record")
-
-    def __init__(self, address: int, record: Any, place: Place) -> None:
-        super().__init__(address)
-        self._record, self._place = record, place
-
-    def __del__(self) -> None:
-        try:
-            self._place.device.settle()
-        except BackendError:
-            return                                         # the device does no more; the owner will find out, too
-        if self._record.deleter:
-            _Deleter(self._record.deleter)(ctypes.addressof(self._record))

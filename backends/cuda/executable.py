@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cuda.device import Device, Fill, check_runs, device
+from mlc.backends.cuda.device import Device, Fill
+from mlc.backends.cuda.devices import check_runs, device
 from mlc.backends.cuda.image import DeviceImage
 from mlc.backends.cuda.memory import DeviceArray, Place, Storage
 from mlc.backends.cuda.program import Program

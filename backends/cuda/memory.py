@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cuda import dlpack
 from mlc.backends.cuda.device import Device
 from mlc.ir.diag import BackendError, UserTypeError
 from mlc.ir.weak import Remains
@@ -206,7 +207,6 @@ class DeviceArray:
 
     def __dlpack__(self, **keywords: Any) -> Any:
         """A capsule of DLPack's first version, whatever `max_version` says; the other keywords as there."""
-        from mlc.backends.cuda import dlpack
         keywords.pop("max_version", None)
         return dlpack.export(self, **keywords)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlc.backends.cuda import dlpack, image
-from mlc.backends.cuda.device import assembler, target_for
+from mlc.backends.cuda import foreign, image
+from mlc.backends.cuda.devices import assembler, target_for
 from mlc.backends.cuda.executable import Entry, Executable, place
 from mlc.backends.cuda.image import DeviceImage
 from mlc.backends.cuda.memory import Place
@@ -73,7 +73,7 @@ def toolchain(device: str, target: Target | None = None, *, graph: bool = False,
 
 def adopt(x: Any) -> Any:
     """The array of another library's tensor that is on one of these devices, sharing its memory."""
-    return dlpack.adopt(x, place(x.__dlpack_device__()[1]))
+    return foreign.adopt(x, place(x.__dlpack_device__()[1]))
 
 
 def entry(images: Sequence[DeviceImage], where: Place, name: str) -> Entry:

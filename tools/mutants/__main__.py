@@ -29,7 +29,7 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
 TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions",
-         "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith.py": "test_low_dialects",
+         "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith": "test_low_dialects",
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",
          "passes/fix_numerics.py": "test_expansions test_meaning",
