@@ -27,7 +27,7 @@ gpu = rows("gpu", "loop_to_gpu")
 FAULTS: tuple[Fault, ...] = (
     # -- recorder -------------------------------------------------------------------------------------------------
     # diagonal of a matrix that is not square, with an offset: 3 x 5 and offset 2 has 3 elements, 3 x 4 one too many
-    recorder("frontend/functions/index.py", "length = max(0, min(rows - down, columns - right))",
+    recorder("frontend/functions/index/lookup.py", "length = max(0, min(rows - down, columns - right))",
              "length = max(0, min(rows, columns) - max(down, right))", ops="slice"),
     # `for ... else` and `while ... else` with a `break`: the else part runs after a break, too
     recorder("frontend/script/jumps.py",
@@ -37,7 +37,7 @@ FAULTS: tuple[Fault, ...] = (
     recorder("frontend/script/builtin.py", "Steps(-((start - stop) // step), lambda i: start + i * step, once=False)",
              "Steps((stop - start) // step, lambda i: start + i * step, once=False)"),
     # avg_pool1d(x, 3, 1, padding=1, count_include_pad=False): the last window is divided by 3, not 2
-    recorder("frontend/functions/pooling.py", "limit = n + p if with_padding else n", "limit = n + p"),
+    recorder("frontend/functions/pooling/sliding.py", "limit = n + p if with_padding else n", "limit = n + p"),
 
     # -- rewrite rules and folds ----------------------------------------------------------------------------------
     # x[::2][1:] starts at x[1], not x[2]
