@@ -2,7 +2,7 @@
 
     mlc.vmap(f, in_axes=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
 
-The function is recorded once, for one lane; `autodiff.vmap` names it, and passes make it one of many lanes.
+The function is recorded once, for one batch element; `autodiff.vmap` names it, and the pass `grad` batches it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,30 @@ Axes = Any
 
 @coded
 def vmap(f: Callable[..., Any], in_axes: Axes = 0, out_axes: Axes = 0) -> Callable[..., Any]:
-    """A function that applies f to each index of the mapped axes of its arguments, and stacks what f returns.
+    """Vectorization: a function of one example as one of a batch, y[i] = f(x[i]).
 
-    result[..., i, ...] = f(*(x[..., i, ...] for x in args)), with i along `in_axes` of the arguments and along
-    `out_axes` of the results. An axis may be negative; None stands for an argument that is the same for all i, and for
-    a result that does not depend on i. `in_axes` is one axis for all positional arguments or a tuple with one for each;
-    in place of an axis there may be containers of axes. Keyword arguments are mapped along axis 0. Mapped sizes are
-    equal. UserError (MLC0400, MLC0401) where axes and arguments do not fit each other.
+    f is recorded once, for one example. Random numbers differ between examples only if their keys do. It composes with
+    `grad`, `jvp`, loops and itself.
+
+    Args:
+        f: Function of examples.
+        in_axes: Axis of the batch in the positional arguments: one for all, or a tuple or list with one for each; in
+            place of an axis there may be containers of axes. None is for what is the same for all examples. Keyword
+            arguments have axis 0.
+        out_axes: Axis of the batch in the results, or a tree of axes; None for a result that does not depend on the
+            example.
+
+    Returns:
+        Function of arguments with one more dimension.
+
+    Raises:
+        UserError: An axis is out of range, `in_axes` has the wrong length, or nothing is mapped (MLC0400); or the sizes
+            along the axes differ (MLC0401).
+        UserTypeError: A tree of axes has another structure than the argument (MLC0400).
+
+    Example:
+        >>> mlc.vmap(mlc.dot, in_axes=(0, None))(mlc.ones(2, 3), mlc.tensor([1.0, 2.0, 3.0]))
+        tensor([6., 6.], dtype=mlc.float32)
     """
     @functools.wraps(f, updated=())
     def mapped(*args: Any, **keywords: Any) -> Any:
@@ -63,7 +80,7 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
         positional = len(tree.leaves(args))
         mapped = {i: _mapped(x, axis, names[i], i >= positional) for i, (x, axis) in enumerate(zip(leaves, axes))
                   if axis is not None}
-        lanes = _lanes({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
+        batch_size = _batch_size({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
         fronts = [tracer(movedim(leaves[i], axis, 0)) for i, axis in mapped.items()]
     result_axes: list[int | None] = []
 
@@ -84,7 +101,7 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
     outer = current()
     with located(loc):
         values = autodiff.vmap(function, [*(outer.local(x) for x in fronts), *inner.arguments()], range(len(fronts)),
-                               lanes, [j for j, axis in enumerate(of_traced) if axis is None])
+                               batch_size, [j for j, axis in enumerate(of_traced) if axis is None])
         results = iter([_placed(Tracer(v, outer, x.weak), axis) for v, x, axis in zip(values, traced, of_traced)])
     out, assigned = outputs.unflatten([x if x is not None else next(results) for x in others])
     Buffers(args, keywords).assign(assigned)
@@ -102,7 +119,7 @@ def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
     return axis % rank
 
 
-def _lanes(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
+def _batch_size(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
     """The size that all mapped axes have."""
     if not mapped:
         raise UserError("no argument is mapped over", code="MLC0400", loc=user_loc(),
@@ -117,7 +134,7 @@ def _lanes(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
 
 
 def _placed(x: Tracer, axis: int | None) -> Tensor:
-    """A result with its axis of lanes where it is asked for."""
+    """A result with its batch axis where `out_axes` asks for it."""
     if axis is None or axis == 0:
         return x
     if not -x.ndim <= axis < x.ndim:
@@ -158,11 +175,26 @@ def _spread(axes: Axes, x: Any, path: str, out: list[int | None], name: str) -> 
 # -- Jacobians --------------------------------------------------------------------------------------------------------
 @coded
 def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function of the same arguments that returns the Jacobian of f by the arguments `argnums`, in reverse mode.
+    """Jacobian in reverse mode: y[i, j] = d f(x)[i] / d x[j], by the pullbacks of all elements of f(x) at once.
 
-    result[i, j] = d f(x)[i] / d x[j], of shape (*f(x).shape, *x.shape): the pullbacks of all elements of f(x) at once.
-    In place of each leaf of what f returns there is a tree of the structure of the argument, with None for buffers and
-    frozen parameters of modules; with several argnums it is a tuple.
+    It takes less work than `jacfwd` where f(x) has fewer elements than x.
+
+    Args:
+        f: Function that returns a tree of floats.
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+
+    Returns:
+        Function of the same arguments. In place of each leaf of the result of f it gives a tree like the argument, or a
+        tuple of them, with tensors of shape (*result.shape, *leaf.shape), and None for buffers and frozen parameters.
+
+    Raises:
+        UserError: A position is beyond the positional arguments (MLC0372).
+        UserTypeError: An argument or a result has no floats (MLC0373).
+
+    Example:
+        >>> mlc.jacrev(lambda x: x * x)(mlc.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]], dtype=mlc.float32)
     """
     @functools.wraps(f, updated=())
     def jacobian(*args: Any, **keywords: Any) -> Any:
@@ -179,9 +211,24 @@ def jacrev(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 @coded
 def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """The same Jacobian as `jacrev`, in forward mode: derivatives in the directions of all elements of x at once.
+    """Jacobian in forward mode: y[i, j] = d f(x)[i] / d x[j], by the tangents of all elements of x at once.
 
-    Less work than jacrev where x has fewer elements than f(x).
+    It takes less work than `jacrev` where x has fewer elements than f(x).
+
+    Args:
+        f: Function that returns a tree of floats.
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+
+    Returns:
+        Function of the same arguments, with the results of `jacrev`.
+
+    Raises:
+        UserError: A position is beyond the positional arguments (MLC0372).
+        UserTypeError: An argument or a result has no floats (MLC0373).
+
+    Example:
+        >>> mlc.jacfwd(lambda x: mlc.stack([x, x**3]))(2.0)
+        tensor([ 1., 12.], dtype=mlc.float64)
     """
     @functools.wraps(f, updated=())
     def jacobian(*args: Any, **keywords: Any) -> Any:
@@ -200,10 +247,24 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
 
 @coded
 def hessian(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function of the same arguments that returns the second derivatives of a number f: forward over reverse.
+    """Hessian: y[i, j] = d2 f(x) / d x[i] d x[j], forward over reverse.
 
-    result[i, j] = d2 f(x) / d x[i] d x[j], of shape (*x.shape, *x.shape); of an f that returns more, those of each
-    element. Trees are those of the Jacobian of the Jacobian.
+    Args:
+        f: Function that returns a float tensor; of one with several elements, it is the Hessian of each.
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+
+    Returns:
+        Function of the same arguments that gives a tensor of shape (*f(x).shape, *x.shape, *x.shape); of trees, those
+        of the Jacobian of the Jacobian.
+
+    Raises:
+        UserError: A position is beyond the positional arguments (MLC0372).
+        UserTypeError: An argument or a result has no floats (MLC0373).
+
+    Example:
+        >>> mlc.hessian(lambda x: (x**3).sum())(mlc.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]], dtype=mlc.float32)
     """
     return jacfwd(jacrev(f, argnums), argnums)
 

@@ -31,11 +31,27 @@ from mlc.ir.types import i64
 
 @coded
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
-    """pred ? true_fn(*operands) : false_fn(*operands); only the one that is chosen runs
+    """Conditional: true_fn(*operands) if pred else false_fn(*operands); only the branch that is taken runs.
 
-    pred is a tensor of one element, or a Python value, which chooses while the function is recorded. Both functions
-    give the same structure, shapes and element types; Python numbers take on the type of what they meet. UserTypeError
-    otherwise.
+    Both branches give the same structure, shapes and dtypes; a Python number takes the dtype of what it meets. A `pred`
+    that is no tensor decides while the function is recorded, and the other branch is not recorded at all. Unlike
+    jax.lax.cond, the branches may use whatever stands around them.
+
+    Args:
+        pred: Tensor of one element, true if it is not 0; or a Python value.
+        true_fn: Function of the operands.
+        false_fn: Function of the operands.
+        operands: Trees that both are given.
+
+    Returns:
+        The result of the branch that is taken.
+
+    Raises:
+        UserTypeError: `pred` has not one element (MLC0602), or the branches give different types (MLC0603).
+
+    Example:
+        >>> mlc.cond(mlc.tensor(2.0) > 1, lambda x: x * 10, lambda x: -x, mlc.tensor([1.0, 2.0]))
+        tensor([10., 20.], dtype=mlc.float32)
     """
     chosen = captured(true_fn), captured(false_fn)
     if not carries.is_array(pred):
@@ -50,10 +66,26 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
 @coded
 def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], init: Any) -> Any:
-    """x = init; while cond_fn(x): x = body_fn(x); the last x, a tree
+    """Loop with a condition: x = init; while cond_fn(x): x = body_fn(x).
 
-    cond_fn gives a tensor of one element. body_fn keeps structure, shapes and element types; Python numbers in init
-    take on the type of what the body gives. UserTypeError otherwise.
+    The loop is recorded once. x keeps its structure, shapes and dtypes; Python numbers in `init` take the dtype that
+    the body gives. It has derivatives in both modes: reverse mode runs the loop again to save what it needs, unlike
+    jax.lax.while_loop, which has none.
+
+    Args:
+        cond_fn: Function of x that gives a tensor of one element.
+        body_fn: Function of x that gives the next x.
+        init: First x, a tree.
+
+    Returns:
+        The last x.
+
+    Raises:
+        UserTypeError: The condition has not one element (MLC0602), or the body changes a type (MLC0601).
+
+    Example:
+        >>> mlc.while_loop(lambda x: x < 100, lambda x: x * 3, mlc.tensor(1))
+        tensor(243, dtype=mlc.int64)
     """
     if state.trace is None:
         return run_now(lambda x: while_loop(cond_fn, body_fn, x), (init,), {})
@@ -65,10 +97,27 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 @coded
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any) -> Any:
-    """x = init; for i in range(lower, upper): x = body_fn(i, x); the last x, a tree
+    """Counted loop: x = init; for i in range(lower, upper): x = body_fn(i, x).
 
-    The bounds are integers, sizes or integer tensors of one element; i is an int64 of no dimensions, or of the type
-    that tensors as bounds have. What x may be is as in `while_loop`.
+    The loop is recorded once. x keeps its structure, shapes and dtypes, as in `while_loop`. It has derivatives in both
+    modes.
+
+    Args:
+        lower: First index: an integer, a size, or a tensor of one integer.
+        upper: End of the indices, which is excluded; below `lower` it means no turn.
+        body_fn: Function of i, a tensor of no dimensions (int64, or the dtype of tensors as bounds), and of x.
+        init: First x, a tree.
+
+    Returns:
+        The last x.
+
+    Raises:
+        UserTypeError: A bound is no integer (MLC0354) or not one element (MLC0605), or the body changes a type
+            (MLC0601).
+
+    Example:
+        >>> mlc.fori_loop(0, 5, lambda i, x: x + i, mlc.tensor(0))
+        tensor(10, dtype=mlc.int64)
     """
     if state.trace is None:
         return run_now(lambda lower, upper, x: fori_loop(lower, upper, body_fn, x), (lower, upper, init), {})
@@ -88,12 +137,29 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
 @coded
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
          reverse: bool = False) -> tuple[Any, Any]:
-    """c = init; for i in range(length): c, ys[i] = f(c, xs[i]); the last c, and ys
+    """Loop over rows that carries a value: c = init; for i in range(length): c, ys[i] = f(c, xs[i]).
 
-    xs      a tree of arrays of equal length, or None, which gives f None; ys has the structure of what f gives
-    reverse the last element first; ys[i] still belongs to xs[i]
+    The loop is recorded once; the carry keeps its structure, shapes and dtypes, as in `while_loop`. It has derivatives
+    in both modes.
 
-    Carries are as in `while_loop`. UserError if the lengths differ or nothing tells one.
+    Args:
+        f: Function of the carry and a row, which gives the pair of the next carry and a tree y.
+        init: First carry, a tree.
+        xs: Tree of arrays of equal length, whose rows f is given; None to give it None.
+        length: Number of steps; needed without `xs`.
+        reverse: Whether to begin at the last row; ys[i] still belongs to xs[i].
+
+    Returns:
+        Pair of the last carry and ys, a tree like y with the steps as dimension 0.
+
+    Raises:
+        UserError: The lengths differ, or none is known (MLC0606).
+        UserTypeError: f gives no pair (MLC0604), the carry changes its type (MLC0601), or `xs` or `length` has no
+            length (MLC0606).
+
+    Example:
+        >>> mlc.scan(lambda c, x: (c + x, c * x), mlc.tensor(0.0), mlc.tensor([1.0, 2.0, 3.0]))
+        (tensor(6., dtype=mlc.float32), tensor([0., 2., 9.], dtype=mlc.float32))
     """
     if state.trace is None:
         if is_watched() and (found_now := _scanned(f, init, xs, reverse)) is not None:
@@ -156,7 +222,24 @@ def _scanned(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, rever
 
 @coded
 def map(f: Callable[[Any], Any], xs: Any) -> Any:
-    """ys[i] = f(xs[i]), one after the other; a tree of the structure that f gives"""
+    """Sequential map: ys[i] = f(xs[i]), one row after the other.
+
+    It takes the memory of one row at a time; `vmap` computes all rows at once.
+
+    Args:
+        f: Function of a row.
+        xs: Tree of arrays of equal length.
+
+    Returns:
+        Tree like the result of f, with the rows as dimension 0.
+
+    Raises:
+        UserError: The lengths differ (MLC0606).
+
+    Example:
+        >>> mlc.map(lambda x: x * x, mlc.tensor([1.0, 2.0, 3.0]))
+        tensor([1., 4., 9.], dtype=mlc.float32)
+    """
     return scan(lambda _, x: (None, captured(f)(x)), None, xs)[1]
 
 

@@ -17,8 +17,8 @@ from mlc.dialects.tensor.bounded import up_to
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
+from mlc.frontend.compiler import compile_module
 from mlc.frontend.devices import place_of
-from mlc.frontend.eager import Compiler
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
@@ -38,17 +38,35 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     if not recorded.computes:
         return recorded.result(())
     arrays = [*arguments.arrays, *recorded.captured]
-    results = Compiler.compile(recorded.trace.module, place_of(arrays)).call(arrays)
+    results = compile_module(recorded.trace.module, place_of(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
     return recorded.result(results)
 
 
 @coded
 def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that returns (f's value, its gradient by the arguments `argnums`).
+    """Value and gradient of a function in reverse mode: (f(x), d f(x) / d x).
 
-    f returns a number, or with has_aux a pair of a number and anything else. The gradient has the structure of the
-    argument, with None for buffers and frozen parameters of modules; with several argnums it is a tuple.
+    It composes with itself, `jvp`, `vmap` and `compile`. Outside of a compiled function, each call records f, and
+    compiles it where it has not been compiled for such arguments.
+
+    Args:
+        f: Function that returns a float tensor of one number, or with `has_aux` a pair of it and anything else.
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+        has_aux: Whether f returns a pair.
+
+    Returns:
+        Function of the same arguments that returns the result of f and the gradient, or a tuple of gradients. A
+        gradient has the structure, shapes and dtypes of its argument, with None for buffers and frozen parameters of
+        modules.
+
+    Raises:
+        UserError: A position is beyond the positional arguments (MLC0372).
+        UserTypeError: An argument has no floats (MLC0373), or f returns no single float (MLC0374).
+
+    Example:
+        >>> mlc.value_and_grad(lambda x: (x * x).sum())(mlc.tensor([1.0, 2.0]))
+        (tensor(5., dtype=mlc.float32), tensor([2., 4.], dtype=mlc.float32))
     """
     numbers = _numbers(argnums)
 
@@ -64,9 +82,27 @@ def value_and_grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = 
 
 @coded
 def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function of the same arguments that returns the gradient of f by the arguments `argnums`.
+    """Gradient of a function in reverse mode: d f(x) / d x.
 
-    With has_aux, f returns (number, anything else), and the result is (gradient, anything else).
+    Args:
+        f: Function that returns a float tensor of one number, or with `has_aux` a pair of it and anything else.
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+        has_aux: Whether f returns a pair.
+
+    Returns:
+        Function of the same arguments that returns the gradient, or a tuple of them; with `has_aux` a pair of that and
+        the rest of what f returns. A gradient has the structure, shapes and dtypes of its argument, with None for
+        buffers and frozen parameters of modules.
+
+    Raises:
+        UserError: A position is beyond the positional arguments (MLC0372).
+        UserTypeError: An argument has no floats (MLC0373), or f returns no single float (MLC0374).
+
+    Example:
+        >>> mlc.grad(lambda x: (x * x).sum())(mlc.tensor([1.0, 2.0]))
+        tensor([2., 4.], dtype=mlc.float32)
+        >>> mlc.grad(mlc.grad(lambda x: x**3))(2.0)
+        tensor(12., dtype=mlc.float32)
     """
     both = value_and_grad(f, argnums, has_aux)
 
@@ -82,9 +118,25 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> 
 
 @coded
 def vjp(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
-    """(f(*primals), pullback): the pullback takes cotangents of f's result and returns those of the primals, a tuple.
+    """Vector-Jacobian product: f(*primals), and the pullback that maps v to v @ J.
 
-    Cotangents have the structure of what they belong to; None stands for that of something without derivative.
+    Args:
+        f: Function of the primals.
+        primals: Trees.
+
+    Returns:
+        The result of f, and the pullback: a function of cotangents with the structure of that result (a number stands
+            for
+        a tensor of it, None for zeros) that returns a tuple of the cotangents of the primals, None for what has no
+        derivative.
+
+    Raises:
+        UserError: A cotangent has another shape than its result (MLC0375).
+
+    Example:
+        >>> y, pullback = mlc.vjp(lambda x: x * x, mlc.tensor([1.0, 2.0]))
+        >>> pullback(mlc.tensor([1.0, 10.0]))
+        (tensor([ 2., 40.], dtype=mlc.float32),)
     """
     if state.trace is None:
         leaves, structure = tree.flatten(primals)

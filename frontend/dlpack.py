@@ -10,8 +10,6 @@ from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]
-DLPACK_CUDA = 2
-"""What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
 def dlpack_device(x: Any) -> int:

@@ -9,12 +9,24 @@ import numpy as np
 from mlc.frontend.devices import as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import types
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import IRError, UserTypeError
 from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
 class DType:
-    """An element type. There is one object for each, so `x.dtype is mlc.float32` is how to ask."""
+    """Element type of tensors, such as `mlc.float32`; one object for each, so that dtypes are compared with `is`.
+
+    numpy takes it for a dtype: `np.zeros(3, mlc.float32)`. Where mlc takes a dtype, names, numpy's and PyTorch's
+    dtypes, and Python's bool, int and float do as well.
+
+    Args:
+        name: Name of the dtype.
+        ir: Element type of the IR.
+
+    Example:
+        >>> mlc.ones(2).dtype is mlc.float32, mlc.bfloat16.itemsize
+        (True, 2)
+    """
 
     __slots__ = ("ir", "name")
 
@@ -24,19 +36,22 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The same for numpy, which reads this attribute: `np.zeros(3, mlc.float32)` works."""
+        """The dtype of numpy; numpy reads this attribute. bfloat16 is that of ml_dtypes."""
         return to_numpy(self.ir)
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.ir.itemsize
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether it is a floating-point type."""
         return self.ir.is_float
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative numbers."""
         return self.ir.is_float or (not self.ir.is_bool and not getattr(self.ir, "unsigned", False))
 
     def __repr__(self) -> str:
@@ -63,6 +78,10 @@ def of_ir(type: ScalarType) -> DType:
     return _OF_IR[type]
 
 
+NO_DTYPE = (IRError, TypeError, ValueError, AttributeError, LookupError, SyntaxError, OverflowError)
+"""What numpy raises where something is no dtype, and what there is no element type for."""
+
+
 def as_dtype(x: Any) -> DType:
     """The element type that a user means: mlc.float32, "float32", np.float32, torch.float32, float."""
     if isinstance(x, DType):
@@ -76,7 +95,7 @@ def as_dtype(x: Any) -> DType:
         return found
     try:
         return _OF_IR[from_numpy(np.dtype(x))]
-    except Exception:
+    except NO_DTYPE:
         known = ", ".join(d.name for d in ALL)
         raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=f"use one of {known}") from None
 

@@ -21,10 +21,25 @@ from mlc.ir.diag import UserError, UserTypeError
 
 @coded
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """(f(*primals), sum_i df/dx_i(*primals) * tangents[i]): the result of f, and its derivative in a direction.
+    """Jacobian-vector product: f(*primals), and J @ tangents, in forward mode.
 
-    Tangents have the structure, shape and element type of what they belong to; None stands for zero, and for what has
-    no derivative. So does it in the second result, which has the structure of the first.
+    Args:
+        f: Function of the primals.
+        primals: Tuple of trees.
+        tangents: Tuple of trees of the same structure and shapes; None stands for zeros, and for what has no
+            derivative.
+
+    Returns:
+        The result of f, and its tangent in the same structure, with None for what has no derivative.
+
+    Raises:
+        UserError: A tangent has another shape than its primal (MLC0375).
+        UserTypeError: There are more or fewer tangents than primals (MLC0375), or one for what has no derivative
+            (MLC0373).
+
+    Example:
+        >>> mlc.jvp(lambda x: x * x, (mlc.tensor([1.0, 2.0]),), (mlc.tensor([1.0, 10.0]),))
+        (tensor([1., 4.], dtype=mlc.float32), tensor([ 2., 40.], dtype=mlc.float32))
     """
     if state.trace is None:
         found: tuple[Any, Any] = run_now(lambda xs, ts: _jvp(f, xs, ts), (tuple(primals), tuple(tangents)), {})
@@ -34,9 +49,25 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
 
 @coded
 def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """(f(*primals), df): df(*tangents) is the derivative of f at these primals in a direction, and linear.
+    """Linear approximation: f(*primals), and the function df that maps tangents to J @ tangents.
 
-    Within a compiled function what df needs of f is computed once, however often df is called.
+    Within a compiled function, what df needs of f is computed once, however often df is called; outside of one, each
+    call of df computes f again.
+
+    Args:
+        f: Function of the primals.
+        primals: Trees.
+
+    Returns:
+        The result of f, and df, a function of one tangent for each primal.
+
+    Raises:
+        UserError: df is given a tangent of another shape than its primal (MLC0375).
+
+    Example:
+        >>> y, df = mlc.linearize(lambda x: x * x, mlc.tensor([1.0, 2.0]))
+        >>> df(mlc.tensor([1.0, 10.0]))
+        tensor([ 2., 40.], dtype=mlc.float32)
     """
     if state.trace is None:
         return run_now(f, primals, {}), lambda *tangents: jvp(f, primals, tangents)[1]
@@ -45,9 +76,26 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
 
 @coded
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """sum_j d2f/dx_i dx_j * tangents[j] for every primal i: the Hessian of a number f times a vector.
+    """Hessian-vector product: H @ tangents, without the Hessian H of f.
 
-    It is the derivative of the gradient in a direction: forward over reverse, and no Hessian is made.
+    It is the derivative of the gradient in a direction, forward over reverse. (Pearlmutter 1994, "Fast Exact
+    Multiplication by the Hessian".)
+
+    Args:
+        f: Function of the primals that returns a float tensor of one number.
+        primals: Tuple of trees of floats.
+        tangents: Tuple of trees of the same structure and shapes.
+
+    Returns:
+        Tuple with the structure of the primals.
+
+    Raises:
+        UserError: A tangent has another shape than its primal (MLC0375).
+        UserTypeError: A primal has no floats (MLC0373), or f returns no single float (MLC0374).
+
+    Example:
+        >>> mlc.hvp(lambda x: (x**3).sum(), (mlc.tensor([1.0, 2.0]),), (mlc.tensor([1.0, 0.0]),))
+        (tensor([6., 0.], dtype=mlc.float32),)
     """
     products: tuple[Any, ...] = jvp(grad(f, argnums=tuple(range(len(primals)))), primals, tangents)[1]
     return products

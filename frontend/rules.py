@@ -19,14 +19,27 @@ from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, curren
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
+from mlc.passes.differentiate import expand
 
 
 @coded
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """f, of which a derivative keeps the arguments and nothing else: the backward pass runs f again.
+    """Rematerialization: f, whose derivative saves the arguments alone, and runs f again in the backward pass.
 
-    It saves the memory of all that f computes inside, for the time of one more f. torch.utils.checkpoint and
-    jax.checkpoint do the same.
+    It saves the memory of all intermediate results of f, for the time of one more f. (Chen, Xu, Zhang and Guestrin
+    2016, "Training Deep Nets with Sublinear Memory Cost".)
+
+    Args:
+        f: Function of trees.
+
+    Returns:
+        Function with the same arguments, results and derivatives.
+
+    Example:
+        >>> layer = lambda x: mlc.exp(mlc.sin(x)).sum()
+        >>> x = mlc.ones(100)
+        >>> mlc.saved_bytes(layer, x), mlc.saved_bytes(mlc.checkpoint(layer), x)
+        (400, 0)
     """
     @functools.wraps(f, updated=())
     def recomputed(*args: Any, **keywords: Any) -> Any:
@@ -46,11 +59,26 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
 @coded
 def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
-    """The bytes that the forward pass of f leaves for its gradient by the arguments `argnums`, for such arguments.
+    """Bytes that the forward pass of f leaves to the backward pass of its gradient.
 
-    Arguments and results of f do not count: they are there anyway. Arguments may be specifications; with symbols in
-    them, the answer is a size. A `while`, and a `for` whose number of turns only the data tell, leave what they start
-    from: the backward pass runs them again.
+    Arguments and results do not count. A `while`, and a `for` with a data-dependent trip count, save their initial
+    values: the backward pass replays them.
+
+    Args:
+        f: Function of the arguments.
+        args: Arrays, or specifications (`mlc.spec`).
+        argnums: Position of the argument to differentiate by, or several; negative ones count from the last.
+
+    Returns:
+        An integer; with symbols among the sizes of the arguments, a size.
+
+    Raises:
+        UserError: A position is beyond the arguments (MLC0372).
+        UserTypeError: No argument has floats (MLC0373).
+
+    Example:
+        >>> mlc.saved_bytes(lambda x: mlc.exp(x).sum(), mlc.ones(4))
+        16
     """
     arguments = Arguments(*tree.flatten((args, {})))
     arguments.types = [x.type if isinstance(x, Spec) else t for x, t in zip(arguments.given, arguments.types)]
@@ -61,7 +89,7 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_float]
     if not wrt:
         raise UserTypeError("nothing among these arguments has a derivative", code="MLC0373", loc=user_loc())
-    return autodiff.saved_bytes(trace.module, trace.function, wrt, user_loc())
+    return expand.saved_bytes(trace.module, trace.function, wrt, user_loc())
 
 
 class _Custom:
@@ -115,18 +143,39 @@ class _Custom:
 
 
 class custom_vjp(_Custom):
-    """f, whose cotangents a rule computes: with `f.defvjp(forward, backward)`
+    """Function with a reverse-mode rule of its own, which `defvjp` gives it.
 
-        forward(*args)  -> (f(*args), residuals)       backward(residuals, cotangent) -> a cotangent for each of args
+    Forward mode uses the transpose of the rule, unlike in JAX, so that backward has to be linear in the cotangent.
+    Where the rule itself calls the function, it is the plain one.
 
-    The cotangent has the structure of the result, with None for what has no derivative; None among those returned
-    stands for zero. backward is linear in it, which is also what forward mode makes use of.
+    Args:
+        f: Function of positional arguments.
+
+    Raises:
+        UserError: It is differentiated without a rule (MLC0405), or the rule gives a wrong shape (MLC0375).
+        UserTypeError: The rule returns another structure or type than f (MLC0406), or f has keyword-only parameters
+            (MLC0407).
+
+    Example:
+        >>> @mlc.custom_vjp
+        ... def clipped(x):
+        ...     return x
+        >>> clipped.defvjp(lambda x: (x, None), lambda saved, ct: mlc.clamp(ct, -1.0, 1.0))
+        >>> mlc.grad(lambda x: (5 * clipped(x)).sum())(mlc.tensor([1.0, 2.0]))
+        tensor([1., 1.], dtype=mlc.float32)
     """
 
     forward: Callable[..., Any] | None = None
     backward: Callable[..., Any] | None = None
 
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Give the function its rule.
+
+        Args:
+            forward: Function of the arguments of f that returns (f(*args), residuals), where residuals is any tree.
+            backward: Function of residuals and cotangent that returns a cotangent for each argument, None for zeros.
+                The cotangent has the structure of the result, with None for what has no derivative.
+        """
         self.forward, self.backward = forward, backward
 
     def _check_defined(self) -> None:
@@ -164,17 +213,42 @@ class custom_vjp(_Custom):
 
 
 class custom_jvp(_Custom):
-    """f, whose tangents a rule computes: with `f.defjvp(rule)`, or `@f.defjvp` over the rule
+    """Function with a forward-mode rule of its own, which `defjvp` gives it.
 
-        rule(primals, tangents) -> (f(*primals), the tangent of the result)
+    Reverse mode uses the transpose of the rule, which has to be linear in the tangents. Where the rule itself calls the
+    function, it is the plain one.
 
-    Both are tuples with an element for each argument of f; tangents are None where there is no derivative, and zeros
-    where nothing moves. The rule is linear in them, which is also what reverse mode makes use of.
+    Args:
+        f: Function of positional arguments.
+
+    Raises:
+        UserError: It is differentiated without a rule (MLC0405), or the rule gives a wrong shape (MLC0375).
+        UserTypeError: The rule returns another structure or type than f (MLC0406), or f has keyword-only parameters
+            (MLC0407).
+
+    Example:
+        >>> @mlc.custom_jvp
+        ... def softplus(x):
+        ...     return mlc.log(1 + mlc.exp(x))
+        >>> @softplus.defjvp
+        ... def rule(primals, tangents):
+        ...     return softplus(*primals), mlc.sigmoid(primals[0]) * tangents[0]
+        >>> mlc.grad(softplus)(0.0)
+        tensor(0.5, dtype=mlc.float32)
     """
 
     rule: Callable[..., Any] | None = None
 
     def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Give the function its rule; also a decorator of the rule.
+
+        Args:
+            rule: Function of primals and tangents, tuples with one element for each argument of f, that returns
+                (f(*primals), tangent of the result). Tangents are None for what has no derivative.
+
+        Returns:
+            The rule.
+        """
         self.rule = rule
         return rule
 

@@ -14,14 +14,17 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.carries import Undefined
-from mlc.frontend.counts import first_elements
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
+from mlc.frontend.refusals import refusal
+from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
-from mlc.frontend.trace import Capture, Trace, Tracer, as_user_error, captured, check_call, refusal
+from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
+from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
@@ -30,7 +33,15 @@ from mlc.ir.types import TensorType, from_numpy
 
 
 class Spec(tree.Leaf):
-    """The type of an array argument: sizes that are numbers or symbols, and an element type."""
+    """Specification of an array argument: sizes, which may be symbols, and a dtype. `mlc.spec` makes it.
+
+    Args:
+        type: The tensor type.
+
+    Example:
+        >>> mlc.spec("B", 16) == mlc.spec("B", 16)
+        True
+    """
 
     __slots__ = ("type",)
 
@@ -39,6 +50,7 @@ class Spec(tree.Leaf):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
+        """The sizes, integers or symbolic sizes."""
         return self.type.shape
 
     def __eq__(self, other: object) -> bool:
@@ -53,9 +65,24 @@ class Spec(tree.Leaf):
 
 @coded
 def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
-    """An argument's type: `spec("B", 16)` is B rows of 16 float32, `spec("2*B", dtype="int64")` a vector of 2 B.
+    """Specification of an array argument, for `mlc.compile`, `mlc.lower` and annotations.
 
     Equal symbols stand for equal sizes, in all arguments of a function.
+
+    Args:
+        shape: Sizes: integers of at least 0, symbols such as "B", or expressions such as "2*B + 1".
+        dtype: Element type.
+
+    Returns:
+        The specification.
+
+    Raises:
+        UserError: An expression cannot be parsed (MLC0371).
+        UserTypeError: A size is negative or no size (MLC0371), or `dtype` is no element type (MLC0342).
+
+    Example:
+        >>> mlc.spec("B", 16)
+        spec(tensor<Bx16xf32>)
     """
     dims: list[Dim] = []
     for d in shape:
@@ -192,7 +219,7 @@ class Recorded:
         for kind, x in self.outputs:
             if kind != "value":
                 out = make(Tensor)
-                out._array = results[x] if kind == "result" else first_elements(results, *x)
+                out._array = results[x] if kind == "result" else unpad(results, *x)
                 leaves.append(out)
             else:
                 leaves.append(x)
@@ -224,7 +251,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name_of(f), args, keywords)
     buffers = Buffers(args, keywords)
-    around = [Capture.reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
+    around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
     around += [reached] if reached is not None else []
     with trace.recording():
         with unchanged(around, name_of(f), loc):
@@ -242,7 +269,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                                         hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
-                                        "function runs", code="MLC0408", loc=loc,
+                                        "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
                                         hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
                     else:
                         outputs.append(("value", x))
@@ -251,7 +278,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
                 trace.finish(results, True)
-                outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+                outputs = [("first", (x, trace.unpadding[x]))
+                           if kind == "result" and x in trace.unpadding else (kind, x)
                            for kind, x in outputs]
         except Error as error:
             raise as_user_error(error, "result", out, loc) from None

@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlc.compiled import Checks, without_fast_paths
+from mlc.checks import Checks
+from mlc.compiled import without_fast_paths
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, Loc, UserError
+from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Frame, Interpreter
 from mlc.passes import grad
 
@@ -28,21 +29,27 @@ class AnomalyError(UserError):
 @coded
 @contextmanager
 def detect_anomaly(check_nan: bool = True, check_inf: bool = True) -> Iterator[None]:
-    """Within, the first operation that makes a NaN or an infinity of finite operands is an error that names its line.
+    """Context that raises an error at the first operation that makes a NaN or an infinity of finite operands.
 
-    check_nan, check_inf   which of the two to look for
+    In a derivative, the line is that of the operation that is differentiated. Operations that run at once are checked
+    one by one. Of a compiled function, the results and the buffers that it assigns are checked; where one holds such a
+    number, the call is repeated in the interpreter to find where it came from. So what a compiled function makes and
+    discards again, as by `where`, is not reported. torch.autograd.detect_anomaly checks the backward pass alone.
 
-    Raises AnomalyError (MLC0672), a UserError, at the Python line of the operation; of one that is part of a
-    derivative, at the line of the operation that is differentiated.
+    Args:
+        check_nan: Whether NaN is looked for.
+        check_inf: Whether infinities are looked for.
 
-    Operations that run at once are looked at one by one. Of a compiled function the results are looked at, and the
-    buffers that it assigns: where they hold such a number, the call is repeated in the interpreter, operation by
-    operation, to find where it was born. So a call without one costs a look at its results; what a program makes within
-    a compiled function and discards again, as by `where`, is not reported.
-    After torch.autograd.detect_anomaly, which looks at the backward pass only.
+    Returns:
+        A context manager.
 
-        with mlc.detect_anomaly():
-            loss = step(model, batch)
+    Raises:
+        AnomalyError: An operation makes such a number (MLC0672); it is a UserError.
+
+    Example:
+        >>> with mlc.detect_anomaly():
+        ...     mlc.log(mlc.tensor([1.0, 2.0]))
+        tensor([0.       , 0.6931472], dtype=mlc.float32)
     """
     look = _Look(check_nan, check_inf)
     before = Checks.anomaly
@@ -86,7 +93,7 @@ class _Look:
         grad.run(recorded)                                 # the functions that are differentiated run in it
         try:
             _Watched(recorded, self).call("main", [np.array(a) for a in arrays])
-        except AnomalyError:
+        except (AnomalyError, InternalError):
             raise
         except Error:
             pass                                           # the compiled code has reported it, or will

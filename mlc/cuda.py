@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc import api  # noqa: F401  (it hands the compiler over, which knows the names of devices)
 from mlc.code import place_named
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
@@ -19,12 +20,28 @@ __all__ = ["device_count", "empty_cache", "get_device_capability", "get_device_n
 
 
 def is_available() -> bool:
-    """Whether there is a device that mlc can use."""
+    """Whether there is a device that mlc can use.
+
+    Returns:
+        A bool; no error where there is no driver.
+
+    Example:
+        >>> mlc.cuda.is_available() == (mlc.cuda.why_not() is None)
+        True
+    """
     return device_count() > 0
 
 
 def device_count() -> int:
-    """How many devices there are."""
+    """Number of devices; 0 where there is no driver.
+
+    Returns:
+        An integer.
+
+    Example:
+        >>> mlc.cuda.device_count() > 0 or not mlc.cuda.is_available()
+        True
+    """
     from mlc.backends.cuda import device
     try:
         return device.count()
@@ -33,7 +50,15 @@ def device_count() -> int:
 
 
 def why_not() -> str | None:
-    """Why there is no device, as the error of using one says it; None if there is one."""
+    """Reason why there is no device.
+
+    Returns:
+        The message of the error that using one raises, or None if there is one.
+
+    Example:
+        >>> mlc.cuda.is_available() or mlc.cuda.why_not() != ""
+        True
+    """
     from mlc.backends.cuda import device
     try:
         device.device()
@@ -50,40 +75,139 @@ def _place(device: Any) -> Any:
 
 
 def get_device_name(device: Any = None) -> str:
-    """What its maker calls a device."""
+    """Name of a device, as its maker gives it.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Returns:
+        A string, such as "NVIDIA H200".
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     assert mlc.cuda.get_device_name()
+    """
     return str(_place(device).device.name)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """(major, minor) version of what a device can do: (9, 0) runs code for sm_90."""
+    """Compute capability of a device.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Returns:
+        Pair (major, minor) of integers: (9, 0) runs code for sm_90.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     assert mlc.cuda.get_device_capability() >= (5, 0)
+    """
     major, minor = divmod(_place(device).device.architecture, 10)
     return major, minor
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until a device has done all that mlc asked of it; errors of kernels show here at the latest."""
+    """Wait until a device has finished all work that mlc gave it; errors of kernels show here at the latest.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     mlc.cuda.synchronize()
+    """
     where = _place(device)
     where.device.activate()
     where.device.synchronize()
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes of the device's memory that tensors and calls use now."""
+    """Bytes of a device's memory that tensors and calls use now.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Returns:
+        An integer.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     assert mlc.cuda.memory_allocated() <= mlc.cuda.memory_reserved()
+    """
     return int(_place(device).allocator.in_use())
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most that has been in use so far."""
+    """Peak of `memory_allocated` since the start of the process.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Returns:
+        An integer.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     assert mlc.cuda.max_memory_allocated() >= mlc.cuda.memory_allocated()
+    """
     return int(_place(device).allocator.statistics.peak)
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes that mlc has taken of the device, in use or kept for use."""
+    """Bytes that mlc has taken of a device's memory, in use or kept for use.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Returns:
+        An integer.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     assert mlc.cuda.memory_reserved() >= 0
+    """
     return int(_place(device).allocator.statistics.held)
 
 
 def empty_cache(device: Any = None) -> None:
-    """Give to the device's driver what is kept, but not in use."""
+    """Give the memory that is kept, but not in use, back to the driver.
+
+    Args:
+        device: Number or name ("cuda", "cuda:1") of the device; None for the first.
+
+    Raises:
+        UserError: The name is not that of a GPU (MLC0337).
+        BackendError: There is no such device (MLC0582), no driver (MLC0581), or no cuda-python (MLC0580).
+
+    Example:
+        >>> if mlc.cuda.is_available():
+        ...     mlc.cuda.empty_cache()
+    """
     where = _place(device)
     where.device.activate()
     where.allocator.release()

@@ -27,23 +27,32 @@ class GradcheckError(UserError):
 @coded
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
               raise_exception: bool = True, check_forward_ad: bool = True) -> bool:
-    """Compare the derivatives of a function with central differences.
+    """Check derivatives against central differences: |analytical - numerical| <= atol + rtol * |numerical|.
 
-        |analytical - numerical| <= atol + rtol * |numerical|,   numerical = (f(x + eps e) - f(x - eps e)) / (2 eps)
+    numerical = (f(x + eps * e) - f(x - eps * e)) / (2 * eps), for every element of every input and result of floats. At
+    a kink, such as relu at 0, the two need not agree: choose inputs off it. As torch.autograd.gradcheck, but that
+    floats are converted to float64.
 
-    for every element of every floating-point input and of every floating-point result of `func(*inputs)`, in reverse
-    mode and, with `check_forward_ad`, in forward mode.
+    Args:
+        func: Function of the inputs.
+        inputs: Tuple of arguments, or a single one: arrays, numbers, modules and other trees of them.
+        eps: Step of the differences.
+        atol: Absolute tolerance.
+        rtol: Relative tolerance.
+        raise_exception: Whether a difference raises an error rather than giving False.
+        check_forward_ad: Whether forward mode is checked beside reverse mode.
 
-    inputs           a tuple of arguments, or a single one: arrays of any shape, numbers, modules and other trees of
-                     them. Floats are converted to float64; other dtypes and what is no array are passed as they are
-    eps, atol, rtol  as above
-    raise_exception  raise GradcheckError (MLC0670) for the first element that differs; otherwise return False
-    UserError (MLC0671) if no input or no result is of a floating-point type.
+    Returns:
+        True if all derivatives agree, else False.
 
-    At a kink, such as relu at 0, differences give neither of the two slopes: choose inputs off it.
-    After torch.autograd.gradcheck.
+    Raises:
+        GradcheckError: A derivative differs (MLC0670).
+        UserError: No input or no result has floats (MLC0671).
+        UserTypeError: `func` is no function (MLC0380).
 
-        mlc.gradcheck(lambda x, w: mlc.tanh(x @ w), (np.ones((2, 3)), np.ones((3, 4))))     # True
+    Example:
+        >>> mlc.gradcheck(lambda x, w: mlc.tanh(x @ w), (np.ones((2, 3)), np.ones((3, 4))))
+        True
     """
     problem = _Problem.of(func, inputs if isinstance(inputs, tuple) else (inputs,))
     numerical = problem.numerical(eps)
@@ -61,10 +70,31 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
 def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
                   atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
                   check_forward_ad: bool = True) -> bool:
-    """gradcheck of the cotangents that func's pullback gives, by the inputs and by the cotangents of the results.
+    """Check second derivatives: `gradcheck` of the pullback of a function, by the inputs and by the cotangents.
 
-    grad_outputs   the cotangents, with the structure of func's result; by default normally distributed
-    The rest is as in `gradcheck`. After torch.autograd.gradgradcheck.
+    As torch.autograd.gradgradcheck.
+
+    Args:
+        func: Function of the inputs.
+        inputs: Tuple of arguments, or a single one, as of `gradcheck`.
+        grad_outputs: Cotangents with the structure of the result; None for normal numbers.
+        eps: Step of the differences.
+        atol: Absolute tolerance.
+        rtol: Relative tolerance.
+        raise_exception: Whether a difference raises an error rather than giving False.
+        check_forward_ad: Whether forward mode is checked beside reverse mode.
+
+    Returns:
+        True if all derivatives agree, else False.
+
+    Raises:
+        GradcheckError: A derivative differs (MLC0670).
+        UserError: No input or no result has floats (MLC0671).
+        UserTypeError: `func` is no function (MLC0380).
+
+    Example:
+        >>> mlc.gradgradcheck(lambda x: x**3, np.array([1.0, 2.0]))
+        True
     """
     primals = inputs if isinstance(inputs, tuple) else (inputs,)
     problem = _Problem.of(func, primals)

@@ -40,7 +40,22 @@ class Unreadable(ValueError):
 
 
 def to_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """The file of some arrays."""
+    """Encode arrays by name as a safetensors file.
+
+    Args:
+        arrays: Mapping of names to numpy arrays of any dtype of mlc.
+
+    Returns:
+        The bytes of the file.
+
+    Raises:
+        Unreadable: An array has a dtype that the format lacks.
+
+    Example:
+        >>> from mlc.weights import from_bytes, to_bytes
+        >>> from_bytes(to_bytes({"w": np.ones(2, np.float32)}))
+        {'w': array([1., 1.], dtype=float32)}
+    """
     import safetensors.numpy
     for name, array in arrays.items():
         try:
@@ -52,7 +67,22 @@ def to_bytes(arrays: Mapping[str, Array]) -> bytes:
 
 
 def from_bytes(data: bytes) -> dict[str, Array]:
-    """The arrays of a file, each in memory of its own."""
+    """Decode a safetensors file.
+
+    Args:
+        data: The bytes of the file, which may be hostile.
+
+    Returns:
+        Dict of numpy arrays, each in memory of its own.
+
+    Raises:
+        Unreadable: The bytes are no such file, or hold a dtype that mlc lacks.
+
+    Example:
+        >>> from mlc.weights import from_bytes, to_bytes
+        >>> list(from_bytes(to_bytes({"w": np.ones(2), "b": np.zeros(1)})))
+        ['b', 'w']
+    """
     import safetensors
     try:
         found = safetensors.deserialize(data)  # type: ignore[no-untyped-call]

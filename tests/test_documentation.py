@@ -26,7 +26,7 @@ from tests.undocumented import UNDOCUMENTED
 ROOT = Path(__file__).parent.parent
 SPACES = ("", "nn", "nn.functional", "nn.init", "optim", "linalg", "fft", "random", "cuda")
 NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+)")
-HEADING = re.compile(r"(?m)^(Args|Returns|Raises|Example):$")
+HEADING = re.compile(r"(?m)^(Args|Shape|Attributes|Returns|Raises|Example):$")
 
 
 # -- public names -----------------------------------------------------------------------------------------------------

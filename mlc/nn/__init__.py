@@ -3,35 +3,47 @@
 import mlc.api  # noqa: F401 (it gives the frontend its compiler)
 from mlc.nn import functional, init
 from mlc.nn.activations import (
-    CELU,
-    ELU,
     GELU,
     GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
     LogSigmoid,
     LogSoftmax,
     Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
     Sigmoid,
     SiLU,
     Softmax,
     Softmax2d,
     Softmin,
     Softplus,
-    Softshrink,
     Softsign,
     Tanh,
     Tanhshrink,
-    Threshold,
+)
+from mlc.nn.adaptive_pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AdaptiveMaxPool1d,
+    AdaptiveMaxPool2d,
+    AdaptiveMaxPool3d,
 )
 from mlc.nn.attention import MultiheadAttention
+from mlc.nn.batch_normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from mlc.nn.classification import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    NLLLoss,
+)
 from mlc.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential
 from mlc.nn.convolution import (
     Conv1d,
@@ -44,10 +56,7 @@ from mlc.nn.convolution import (
 from mlc.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d
 from mlc.nn.linear import Bilinear, Embedding, EmbeddingBag, Identity, Linear
 from mlc.nn.losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
     CosineEmbeddingLoss,
-    CrossEntropyLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
@@ -55,35 +64,20 @@ from mlc.nn.losses import (
     L1Loss,
     MarginRankingLoss,
     MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
 )
-from mlc.nn.module import Module, Parameter
+from mlc.nn.module import Module
 from mlc.nn.normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
     GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
     LayerNorm,
     LocalResponseNorm,
     RMSNorm,
 )
+from mlc.nn.parameter import Parameter
 from mlc.nn.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
@@ -93,6 +87,21 @@ from mlc.nn.pooling import (
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+)
+from mlc.nn.rectifiers import (
+    CELU,
+    ELU,
+    SELU,
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+    Softshrink,
+    Threshold,
 )
 from mlc.nn.saving import load_safetensors, save_safetensors
 from mlc.nn.shape import (

@@ -2,75 +2,31 @@
 
 from __future__ import annotations
 
-from mlc.frontend.functions import create, neural
 from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import neural
 from mlc.frontend.functions.trigonometry import tanh
-from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.frontend.tensor import Operand, Tensor
 from mlc.nn.module import Module
 
 
-class ReLU(Module):
-    """max(x, 0)"""
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.relu(x)
-
-
-class ReLU6(Module):
-    """min(max(x, 0), 6)"""
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.relu6(x)
-
-
-class LeakyReLU(Module):
-    """x above 0, negative_slope * x below"""
-
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        self.negative_slope = negative_slope
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.leaky_relu(x, self.negative_slope)
-
-
-class ELU(Module):
-    """x above 0, alpha * (e ** x - 1) below"""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self.alpha = alpha
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.elu(x, self.alpha)
-
-
-class SELU(Module):
-    """elu, scaled so that activations keep mean 0 and variance 1"""
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.selu(x)
-
-
-class CELU(Module):
-    """x above 0, alpha * (e ** (x / alpha) - 1) below"""
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        self.alpha = alpha
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.celu(x, self.alpha)
-
-
 class GELU(Module):
-    """x * P(X <= x) for a standard normal X"""
+    """Gaussian error linear unit: x * P(X <= x) for a standard normal X, which is x / 2 * (1 + erf(x / sqrt(2))).
+
+    Integers become float32. (Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        approximate: "none", or "tanh" for x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
+
+    Raises:
+        UserError: `approximate` is neither of these; found when the layer is called (MLC0360).
+
+    Example:
+        >>> nn.GELU()(mlc.tensor([-1.0, 2.0]))
+        tensor([-0.15865526,  1.9544997 ], dtype=mlc.float32)
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         self.approximate = approximate
@@ -80,7 +36,21 @@ class GELU(Module):
 
 
 class SiLU(Module):
-    """x * sigmoid(x)"""
+    """Sigmoid linear unit, or swish: x / (1 + exp(-x)).
+
+    Integers become float32. (Elfwing, Uchibe and Doya 2018, "Sigmoid-Weighted Linear Units"; Ramachandran, Zoph and Le
+    2017, "Searching for Activation Functions".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        inplace: Ignored; tensors are never changed in place.
+
+    Example:
+        >>> nn.SiLU()(mlc.tensor([-1.0, 2.0]))
+        tensor([-0.26894143,  1.7615942 ], dtype=mlc.float32)
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         pass
@@ -90,7 +60,20 @@ class SiLU(Module):
 
 
 class Mish(Module):
-    """x * tanh(softplus(x))"""
+    """Mish: x * tanh(log(1 + exp(x))).
+
+    Integers become float32. (Misra 2019, "Mish: A Self Regularized Non-Monotonic Activation Function".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        inplace: Ignored; tensors are never changed in place.
+
+    Example:
+        >>> nn.Mish()(mlc.tensor([-1.0, 2.0]))
+        tensor([-0.30340147,  1.943959  ], dtype=mlc.float32)
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         pass
@@ -100,7 +83,22 @@ class Mish(Module):
 
 
 class Softplus(Module):
-    """log(1 + e ** (beta * x)) / beta"""
+    """Smooth rectifier: log(1 + exp(beta * x)) / beta.
+
+    Integers become float32. Nothing overflows: the formula is evaluated as max(x, 0) + log1p(exp(-|x|)).
+    (Dugas et al. 2001, "Incorporating Second-Order Functional Knowledge for Better Option Pricing".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        beta: Sharpness of the bend; not 0.
+        threshold: Where beta * x is above it, the result is x.
+
+    Example:
+        >>> nn.Softplus()(mlc.tensor([-1.0, 2.0]))
+        tensor([0.3132617, 2.126928 ], dtype=mlc.float32)
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta, self.threshold = beta, threshold
@@ -110,102 +108,111 @@ class Softplus(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + e ** -x)"""
+    """Logistic function: 1 / (1 + exp(-x)).
+
+    Integers become float32.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Example:
+        >>> nn.Sigmoid()(mlc.tensor([-1.0, 2.0]))
+        tensor([0.26894143, 0.8807971 ], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return E.sigmoid(x)
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))"""
+    """Logarithm of the logistic function: -log(1 + exp(-x)), computed without overflow.
+
+    Integers become float32.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Example:
+        >>> nn.LogSigmoid()(mlc.tensor([-100.0, 2.0]))
+        tensor([-100.        ,   -0.12692802], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return neural.logsigmoid(x)
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """Hyperbolic tangent: (exp(x) - exp(-x)) / (exp(x) + exp(-x)).
+
+    Integers become float32.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Example:
+        >>> nn.Tanh()(mlc.tensor([-1.0, 2.0]))
+        tensor([-0.7615942,  0.9640276], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return tanh(x)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)"""
+    """Remainder of the hyperbolic tangent: x - tanh(x).
+
+    Integers become float32.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Example:
+        >>> nn.Tanhshrink()(mlc.tensor([-1.0, 2.0]))
+        tensor([-0.23840582,  1.0359724 ], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return neural.tanhshrink(x)
 
 
 class Softsign(Module):
-    """x / (1 + |x|)"""
+    """Softsign: x / (1 + |x|).
+
+    Integers become float32. An infinity gives NaN, as in PyTorch. (Turian, Bergstra and Bengio 2009, "Quadratic
+    Features and Deep Architectures for Chunking".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Example:
+        >>> nn.Softsign()(mlc.tensor([-1.0, 3.0]))
+        tensor([-0.5 ,  0.75], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return neural.softsign(x)
 
 
-class Softshrink(Module):
-    """x moved by lambd toward 0, and 0 within lambd of it"""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.softshrink(x, self.lambd)
-
-
-class Hardshrink(Module):
-    """x, and 0 within lambd of 0"""
-
-    def __init__(self, lambd: float = 0.5) -> None:
-        self.lambd = lambd
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardshrink(x, self.lambd)
-
-
-class Hardtanh(Module):
-    """min(max(x, min_val), max_val)"""
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        self.min_val, self.max_val = min_val, max_val
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardtanh(x, self.min_val, self.max_val)
-
-
-class Hardsigmoid(Module):
-    """min(max(x / 6 + 1 / 2, 0), 1)"""
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardsigmoid(x)
-
-
-class Hardswish(Module):
-    """x * hardsigmoid(x)"""
-
-    def __init__(self, inplace: bool = False) -> None:
-        pass
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.hardswish(x)
-
-
-class Threshold(Module):
-    """x above the threshold, value elsewhere"""
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        self.threshold, self.value = threshold, value
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.threshold(x, self.threshold, self.value)
-
-
 class GLU(Module):
-    """a * sigmoid(b), where a and b are the halves of x along dim"""
+    """Gated linear unit: a * sigmoid(b), where a and b are the first and the second half of x along `dim`.
+
+    Integers become float32. (Dauphin, Fan, Auli and Grangier 2017, "Language Modeling with Gated Convolutional
+    Networks".)
+
+    Shape:
+        [..., 2 * n, ...] -> [..., n, ...], with these sizes at `dim`.
+
+    Args:
+        dim: Axis to halve; negative numbers count from the last.
+
+    Raises:
+        UserError: The size along `dim` is odd (MLC0358), or the input has no dimensions (MLC0364).
+        UserIndexError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> nn.GLU()(mlc.tensor([1.0, 2.0, 0.0, 10.0]))
+        tensor([0.5      , 1.9999092], dtype=mlc.float32)
+    """
 
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim
@@ -215,7 +222,24 @@ class GLU(Module):
 
 
 class Softmax(Module):
-    """e ** x / sum(e ** x) along dim"""
+    """Softmax along an axis: exp(x_i) / sum_j exp(x_j).
+
+    The maximum is subtracted first, so that large elements do not overflow. Integers become float32. Unlike in PyTorch,
+    `dim` has no default.
+
+    Shape:
+        Any shape -> the same shape; sums along `dim` are 1.
+
+    Args:
+        dim: Axis to normalize along; negative numbers count from the last.
+
+    Raises:
+        UserIndexError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> nn.Softmax(0)(mlc.tensor([0.0, 0.0]))
+        tensor([0.5, 0.5], dtype=mlc.float32)
+    """
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -225,7 +249,23 @@ class Softmax(Module):
 
 
 class LogSoftmax(Module):
-    """log(softmax(x))"""
+    """Logarithm of the softmax along an axis: x_i - log(sum_j exp(x_j)).
+
+    It is more accurate than the logarithm of `Softmax`, and does not overflow. Integers become float32.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        dim: Axis to normalize along; negative numbers count from the last.
+
+    Raises:
+        UserIndexError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> nn.LogSoftmax(0)(mlc.tensor([0.0, 0.0]))
+        tensor([-0.6931472, -0.6931472], dtype=mlc.float32)
+    """
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -235,7 +275,23 @@ class LogSoftmax(Module):
 
 
 class Softmin(Module):
-    """softmax(-x)"""
+    """Softmin along an axis: exp(-x_i) / sum_j exp(-x_j).
+
+    Integers become float32.
+
+    Shape:
+        Any shape -> the same shape; sums along `dim` are 1.
+
+    Args:
+        dim: Axis to normalize along; negative numbers count from the last.
+
+    Raises:
+        UserIndexError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> nn.Softmin(0)(mlc.tensor([0.0, 1.0]))
+        tensor([0.7310586 , 0.26894143], dtype=mlc.float32)
+    """
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -245,19 +301,20 @@ class Softmin(Module):
 
 
 class Softmax2d(Module):
-    """softmax over the channels of images [n, c, h, w] or [c, h, w]"""
+    """Softmax over the channels of images, for each pixel.
+
+    The axis is the third from the end. Unlike in PyTorch, other numbers of dimensions than 3 and 4 are not refused.
+
+    Shape:
+        [n, c, h, w] or [c, h, w] -> the same shape; sums over c are 1.
+
+    Raises:
+        UserIndexError: The input has fewer than 3 dimensions (MLC0356).
+
+    Example:
+        >>> nn.Softmax2d()(mlc.zeros(4, 1, 1)).flatten()
+        tensor([0.25, 0.25, 0.25, 0.25], dtype=mlc.float32)
+    """
 
     def forward(self, x: Operand) -> Tensor:
         return neural.softmax(x, -3)
-
-
-class PReLU(Module):
-    """x above 0, weight * x below; one weight, or one for each of dimension 1"""
-
-    _parameters = ("weight",)
-
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: DTypeLike = "float32") -> None:
-        self.weight = create.full((num_parameters,), init, dtype=dtype)
-
-    def forward(self, x: Operand) -> Tensor:
-        return neural.prelu(x, self.weight)

@@ -20,10 +20,45 @@ from mlc.nn.module import Module
 
 
 class MultiheadAttention(Module):
-    """softmax(q @ k.T / sqrt(d) + mask) @ v for each head, where q, k, v are linear maps of query, key and value
+    """Multi-head attention: out_proj(concat of softmax(q_i @ k_i.T / sqrt(d) + mask) @ v_i over the heads i).
 
-    Sequences are [length, batch, embed_dim], with batch_first [batch, length, embed_dim], or one [length, embed_dim].
-    Masks are boolean, True where attention is not allowed, or floats that are added.
+    q, k and v are affine maps of query, key and value, of which each head takes d = embed_dim / num_heads features.
+    Projections are at first Xavier uniform, their biases 0, the weight of out_proj that of `Linear`, bias_k and bias_v
+    normal with deviation 1/sqrt(embed_dim). (Vaswani et al. 2017, "Attention Is All You Need".)
+
+    Shape:
+        query [lq, n, embed_dim], key [lk, n, kdim], value [lk, n, vdim] -> [lq, n, embed_dim], and weights [n, lq, lk]
+        or None. With batch_first n comes first; it may be left out of all.
+
+    Attributes:
+        in_proj_weight: Parameter [3 * embed_dim, embed_dim], or None where kdim or vdim differ from embed_dim.
+        q_proj_weight, k_proj_weight, v_proj_weight: Parameters [embed_dim, features] where in_proj_weight is None.
+        in_proj_bias: Parameter [3 * embed_dim], or None.
+        out_proj: `Linear` from embed_dim to embed_dim.
+        bias_k, bias_v: Parameters [1, 1, embed_dim], or None.
+
+    Args:
+        embed_dim: Features of queries and results.
+        num_heads: Number of heads, which divides embed_dim.
+        dropout: Probability in training that a weight is dropped.
+        bias: Whether the projections have biases.
+        add_bias_kv: Whether one trained key and value are added to those given.
+        add_zero_attn: Whether a key and a value of zeros are added.
+        kdim: Features of keys; None for embed_dim.
+        vdim: Features of values; None for embed_dim.
+        batch_first: Whether the batch is dimension 0 rather than 1.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `num_heads` does not divide `embed_dim` (MLC0358), or the inputs have the wrong number of dimensions
+            (MLC0364) or features, or a mask the wrong shape (MLC0367).
+
+    Example:
+        >>> x = mlc.ones(3, 1, 4)
+        >>> y, weights = nn.MultiheadAttention(4, 2)(x, x, x)
+        >>> y.shape, weights.shape
+        ((3, 1, 4), (1, 3, 3))
     """
 
     _parameters = ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "bias_k",
@@ -60,11 +95,24 @@ class MultiheadAttention(Module):
     def forward(self, query: Operand, key: Operand, value: Operand, key_padding_mask: Operand = None,
                 need_weights: bool = True, attn_mask: Operand = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-        """(the result, the attention of each query to each key if need_weights)
+        """Attend from each query to the keys, and mix their values.
 
-        key_padding_mask   [batch, keys]: keys that nothing attends to
-        attn_mask          [queries, keys] or [batch * heads, queries, keys]
-        is_causal          no query attends to a later key; may come without attn_mask
+        Boolean masks are True where attention is forbidden; masks of floats are added to the scores. A query that may
+        attend to no key gives NaN.
+
+        Args:
+            query: Tensor [lq, n, embed_dim], or as the class says.
+            key: Tensor [lk, n, kdim].
+            value: Tensor [lk, n, vdim].
+            key_padding_mask: Mask [n, lk] of keys that nothing attends to.
+            need_weights: Whether the weights are returned; without them fused attention is used.
+            attn_mask: Mask [lq, lk] or [n * num_heads, lq, lk].
+            average_attn_weights: Whether the weights are averaged over the heads.
+            is_causal: Forbid attention to later keys; unlike in PyTorch, `attn_mask` may be left out, and if it is
+                given, it alone counts.
+
+        Returns:
+            The result, and the weights [n, lq, lk] ([n, num_heads, lq, lk] if not averaged) or None.
         """
         query, key, value = _tensors(query, key, value)
         key_padding_mask, attn_mask = (None if x is None else create.asarray(x) for x in (key_padding_mask, attn_mask))

@@ -11,7 +11,8 @@ from typing import Any, overload
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.diag import UserError, UserIndexError, UserTypeError
-from mlc.nn.module import Module, Parameter
+from mlc.nn.module import Module
+from mlc.nn.parameter import Parameter
 
 
 class _Named(Module):
@@ -76,24 +77,66 @@ class _Listed(_Named):
         return self._names[index]
 
     def append(self, x: Any) -> Any:
-        """Add one more; itself."""
+        """Add one more at the end.
+
+        Args:
+            x: The module or parameter.
+
+        Returns:
+            The container itself.
+        """
         self._add(str(len(self)), x)
         return self
 
     def extend(self, things: Iterable[Any]) -> Any:
+        """Add several at the end, in order.
+
+        Args:
+            things: Modules or parameters.
+
+        Returns:
+            The container itself.
+        """
         for x in things:
             self.append(x)
         return self
 
     def insert(self, index: int, x: Any) -> None:
-        """Add one before position `index`; those after it move on."""
+        """Add one before position `index`; those after it are renumbered.
+
+        Args:
+            index: Position, as of `list.insert`.
+            x: The module or parameter.
+        """
         things = self._things()
         things.insert(index, x)
         self._refill((str(i), t) for i, t in enumerate(things))
 
 
 class Sequential(_Listed):
-    """Modules and functions, each applied to the result of the one before; a dict gives them names."""
+    """Composition of layers: each is applied to the result of the one before.
+
+    Layers are attributes named "0", "1", ..., or by the keys of a dict. An index gives a layer, a slice a Sequential of
+    the same layers; `append`, `extend` and `insert` change it. A function may stand for a layer.
+
+    Shape:
+        The input of the first layer -> the result of the last.
+
+    Args:
+        layers: Modules or functions of one argument, or a single dict of them by name.
+
+    Raises:
+        UserError: A name is empty, has a dot or is an attribute already (MLC0386).
+        UserIndexError: A position is out of range (MLC0366).
+        UserTypeError: Something that is no function is called (MLC0349), or a position is no integer (MLC0355).
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+        >>> model(mlc.ones(5, 2)).shape
+        (5, 1)
+        >>> len(model[:2])
+        2
+    """
 
     def __init__(self, *layers: Any) -> None:
         named = layers[0] if len(layers) == 1 and isinstance(layers[0], Mapping) else None
@@ -105,6 +148,14 @@ class Sequential(_Listed):
         return Sequential({name: getattr(self, name) for name in names})
 
     def forward(self, x: Any) -> Any:
+        """Apply the layers in order.
+
+        Args:
+            x: Input of the first layer; without layers it is the result.
+
+        Returns:
+            The result of the last layer.
+        """
         for name, layer in zip(self._names, self._things()):
             if not callable(layer):
                 raise UserTypeError(f"layer {name} of a Sequential is {layer!r}, expected a module or a function",
@@ -114,14 +165,45 @@ class Sequential(_Listed):
 
 
 class ModuleList(_Listed):
-    """Modules in a list; it has no forward of its own."""
+    """List of modules, whose parameters are those of the module that holds it.
+
+    Modules are named "0", "1", ... Indexing, slices, iteration, `len`, `append`, `extend` and `insert` work as those of
+    a list. It has no forward: calling it is an error.
+
+    Args:
+        modules: Its modules.
+
+    Raises:
+        UserIndexError: A position is out of range (MLC0366).
+        UserTypeError: It is called (MLC0349), or a position is no integer (MLC0355).
+
+    Example:
+        >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
+        >>> len(layers), [name for name, _ in layers.named_parameters()][:2]
+        (3, ['0.weight', '0.bias'])
+    """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__(modules)
 
 
 class ParameterList(_Listed):
-    """Parameters in a list: whatever tensors it is given."""
+    """List of parameters: each tensor it is given becomes one.
+
+    They are named "0", "1", ... Indexing, slices, iteration, `len`, `append`, `extend` and `insert` work as those of a
+    list.
+
+    Args:
+        values: Tensors or `nn.Parameter`s.
+
+    Raises:
+        UserIndexError: A position is out of range (MLC0366).
+        UserTypeError: It is called (MLC0349), or a position is no integer (MLC0355).
+
+    Example:
+        >>> nn.ParameterList([mlc.ones(2), mlc.zeros(3)])
+        ParameterList(0=mlc.float32[2], 1=mlc.float32[3])
+    """
 
     def __init__(self, values: Iterable[Tensor] = ()) -> None:
         super().__init__(values)
@@ -131,7 +213,22 @@ class ParameterList(_Listed):
 
 
 class ModuleDict(_Named):
-    """Modules by name; it has no forward of its own."""
+    """Dict of modules, whose parameters are those of the module that holds it.
+
+    Keys keep the order in which they came. It has no forward: calling it is an error.
+
+    Args:
+        modules: A mapping, or pairs of a name and a module.
+
+    Raises:
+        UserError: A name is empty, has a dot or is an attribute already, such as "keys"; or a key is absent (MLC0386).
+        UserTypeError: It is called (MLC0349).
+
+    Example:
+        >>> heads = nn.ModuleDict({"policy": nn.Linear(2, 3), "value": nn.Linear(2, 1)})
+        >>> heads["value"](mlc.ones(2)).shape
+        (1,)
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
         super().__init__()
@@ -160,14 +257,25 @@ class ModuleDict(_Named):
         return iter(self._names)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Add modules, or replace those whose keys are there already.
+
+        Args:
+            modules: A mapping, or pairs of a name and a module.
+
+        Raises:
+            UserError: A name is empty, has a dot or is an attribute already (MLC0386).
+        """
         for key, x in dict(modules).items():
             self[key] = x
 
     def keys(self) -> list[str]:
+        """The names, in order."""
         return list(self._names)
 
     def values(self) -> list[Any]:
+        """The modules, in order."""
         return self._things()
 
     def items(self) -> list[tuple[str, Any]]:
+        """Pairs of a name and a module, in order."""
         return list(zip(self._names, self._things()))

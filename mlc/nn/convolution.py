@@ -63,20 +63,131 @@ class _Conv(_Convolution):
 
 
 class Conv1d(_Conv):
-    """[n, c, l] to [n, o, l']: result[n, o, i] = bias[o] + sum of weight[o, c, k] * x[n, c, i * stride + k * dilation]
+    """Convolution (cross-correlation) over 1 dimension: y = weight * x + bias.
+
+    y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, i * stride + k * dilation - padding]. With groups,
+    the channels of the input and of the result are divided into that many parts, which have nothing to do with each
+    other. Both parameters are at first uniform in [-b, b) with b = 1/sqrt(in_channels / groups * elements of the
+    kernel), as in PyTorch.
+
+    Shape:
+        [n, in_channels, l] or [in_channels, l] -> [n, out_channels, l'] or [out_channels, l'], where the length becomes
+        floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1.
+
+    Attributes:
+        weight: Parameter [out_channels, in_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, as for all sizes below.
+        stride: Distance from one window to the next.
+        padding: Elements added on both sides; "valid" for none, "same" for as many as keep the size, with stride 1.
+        dilation: Distance from one element of a window to the next.
+        groups: Number of parts of the channels.
+        bias: Whether a bias is added.
+        padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
+            tuple has the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels
+            (MLC0367), or a window does not fit (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.Conv1d(2, 4, 3, padding=1)(mlc.ones(1, 2, 5)).shape
+        (1, 4, 5)
     """
 
     spatial = 1
 
 
 class Conv2d(_Conv):
-    """Conv1d over the two dimensions of images [n, c, h, w]"""
+    """Convolution (cross-correlation) over 2 dimensions: y = weight * x + bias.
+
+    y[n, o, i, j] = bias[o] + sum over c, k, l of weight[o, c, k, l] * x[n, c, i * s + k * d, j * s + l * d]. Here s is
+    the stride, d the dilation, and x is padded. With groups, the channels of the input and of the result are divided
+    into that many parts, which have nothing to do with each other. Both parameters are at first uniform in [-b, b) with
+    b = 1/sqrt(in_channels / groups * elements of the kernel), as in PyTorch.
+
+    Shape:
+        [n, in_channels, h, w] or [in_channels, h, w] -> [n, out_channels, h', w'] or [out_channels, h', w'], where each
+        of h and w becomes floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1.
+
+    Attributes:
+        weight: Parameter [out_channels, in_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, or two, as for all sizes below.
+        stride: Distance from one window to the next.
+        padding: Elements added on both sides; "valid" for none, "same" for as many as keep the size, with stride 1.
+        dilation: Distance from one element of a window to the next.
+        groups: Number of parts of the channels.
+        bias: Whether a bias is added.
+        padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
+            tuple has the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels
+            (MLC0367), or a window does not fit (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.Conv2d(2, 4, 3, padding=1)(mlc.ones(1, 2, 5, 5)).shape
+        (1, 4, 5, 5)
+    """
 
     spatial = 2
 
 
 class Conv3d(_Conv):
-    """Conv1d over three dimensions [n, c, d, h, w]"""
+    """Convolution (cross-correlation) over 3 dimensions: y = weight * x + bias.
+
+    y[n, o, i, j, m] = bias[o] + sum over c and a window of weight[o, c, ...] * x[n, c, ...]. `Conv1d` has the formula
+    of one dimension. With groups, the channels of the input and of the result are divided into that many parts, which
+    have nothing to do with each other. Both parameters are at first uniform in [-b, b) with b = 1/sqrt(in_channels /
+    groups * elements of the kernel), as in PyTorch.
+
+    Shape:
+        [n, in_channels, d, h, w] or [in_channels, d, h, w] -> [n, out_channels, d', h', w'] or [out_channels, d', h',
+        w'], where each of d, h and w becomes floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) +
+        1.
+
+    Attributes:
+        weight: Parameter [out_channels, in_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, or three, as for all sizes below.
+        stride: Distance from one window to the next.
+        padding: Elements added on both sides; "valid" for none, "same" for as many as keep the size, with stride 1.
+        dilation: Distance from one element of a window to the next.
+        groups: Number of parts of the channels.
+        bias: Whether a bias is added.
+        padding_mode: Elements that are added: "zeros", "reflect", "replicate" or "circular".
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size or mode is not allowed (MLC0360), a
+            tuple has the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels
+            (MLC0367), or a window does not fit (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.Conv3d(2, 4, 3, padding=1)(mlc.ones(1, 2, 5, 5, 5)).shape
+        (1, 4, 5, 5, 5)
+    """
 
     spatial = 3
 
@@ -99,18 +210,127 @@ class _ConvTranspose(_Convolution):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """[n, c, l] to [n, o, l']: the map of gradients through Conv1d with the same settings"""
+    """Transposed convolution over 1 dimension: the transpose of the linear map that `Conv1d` is.
+
+    Each x[n, c, i] * weight[c, o, k] is added to the result at i * stride + k * dilation - padding. Both
+    parameters are at first uniform in [-b, b) with b = 1/sqrt(out_channels / groups * elements of the kernel), as in
+    PyTorch. (Zeiler, Krishnan, Taylor and Fergus 2010, "Deconvolutional Networks".)
+
+    Shape:
+        [n, in_channels, l] or [in_channels, l] -> [n, out_channels, l'] or [out_channels, l'], where the length becomes
+        (size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1.
+
+    Attributes:
+        weight: Parameter [in_channels, out_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, as for all sizes below.
+        stride: Distance from one window to the next, in the result.
+        padding: Elements cut off on both sides of the result.
+        output_padding: Elements added at the end of the result; less than the stride or the dilation.
+        groups: Number of parts of the channels that have nothing to do with each other.
+        bias: Whether a bias is added.
+        dilation: Distance from one element of a window to the next.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
+            the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels (MLC0367), or
+            nothing is left of the result (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.ConvTranspose1d(2, 4, 3, stride=2)(mlc.ones(1, 2, 5)).shape
+        (1, 4, 11)
+    """
 
     spatial = 1
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """ConvTranspose1d over the two dimensions of images [n, c, h, w]"""
+    """Transposed convolution over 2 dimensions: the transpose of the linear map that `Conv2d` is.
+
+    Each x[n, c, i, j] * weight[c, o, k, l] is added to the result at index * stride + offset * dilation - padding. Both
+    parameters are at first uniform in [-b, b) with b = 1/sqrt(out_channels / groups * elements of the kernel), as in
+    PyTorch. (Zeiler, Krishnan, Taylor and Fergus 2010, "Deconvolutional Networks".)
+
+    Shape:
+        [n, in_channels, h, w] or [in_channels, h, w] -> [n, out_channels, h', w'] or [out_channels, h', w'], where each
+        of h and w becomes (size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1.
+
+    Attributes:
+        weight: Parameter [in_channels, out_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, or two, as for all sizes below.
+        stride: Distance from one window to the next, in the result.
+        padding: Elements cut off on both sides of the result.
+        output_padding: Elements added at the end of the result; less than the stride or the dilation.
+        groups: Number of parts of the channels that have nothing to do with each other.
+        bias: Whether a bias is added.
+        dilation: Distance from one element of a window to the next.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
+            the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels (MLC0367), or
+            nothing is left of the result (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.ConvTranspose2d(2, 4, 3, stride=2)(mlc.ones(1, 2, 5, 5)).shape
+        (1, 4, 11, 11)
+    """
 
     spatial = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """ConvTranspose1d over three dimensions [n, c, d, h, w]"""
+    """Transposed convolution over 3 dimensions: the transpose of the linear map that `Conv3d` is.
+
+    Each x[n, c, i, j, m] * weight[c, o, k, l, q] is added to the result at index * stride + offset * dilation -
+    padding. Both parameters are at first uniform in [-b, b) with b = 1/sqrt(out_channels / groups * elements of the
+    kernel), as in PyTorch. (Zeiler, Krishnan, Taylor and Fergus 2010, "Deconvolutional Networks".)
+
+    Shape:
+        [n, in_channels, d, h, w] or [in_channels, d, h, w] -> [n, out_channels, d', h', w'] or [out_channels, d', h',
+        w'], where each of d, h and w becomes (size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) +
+        output_padding + 1.
+
+    Attributes:
+        weight: Parameter [in_channels, out_channels / groups, *kernel_size].
+        bias: Parameter [out_channels], or None.
+
+    Args:
+        in_channels: Number of channels of the input.
+        out_channels: Number of channels of the result.
+        kernel_size: Size of the window. An integer, or three, as for all sizes below.
+        stride: Distance from one window to the next, in the result.
+        padding: Elements cut off on both sides of the result.
+        output_padding: Elements added at the end of the result; less than the stride or the dilation.
+        groups: Number of parts of the channels that have nothing to do with each other.
+        bias: Whether a bias is added.
+        dilation: Distance from one element of a window to the next.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The channels are not divisible by `groups` (MLC0358), a size is not allowed (MLC0360), a tuple has
+            the wrong length (MLC0357), the input has the wrong number of dimensions (MLC0364) or channels (MLC0367), or
+            nothing is left of the result (MLC0115).
+        UserTypeError: The input is of another floating-point dtype than the parameters (MLC0420).
+
+    Example:
+        >>> nn.ConvTranspose3d(2, 4, 3, stride=2)(mlc.ones(1, 2, 5, 5, 5)).shape
+        (1, 4, 11, 11, 11)
+    """
 
     spatial = 3

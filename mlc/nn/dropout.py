@@ -17,7 +17,18 @@ from mlc.nn.module import Module
 
 
 class Keyed(Module):
-    """A module that draws random numbers: it holds a key, and `next_key` gives out new ones."""
+    """Module that draws random numbers: it holds a key as a buffer, and `next_key` splits it.
+
+    The key is not in `state_dict`, so that saved states fit models with and without dropout.
+
+    Args:
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Example:
+        >>> layer = nn.Dropout(0.5)
+        >>> layer.next_key().shape
+        (2,)
+    """
 
     _buffers = ("key",)
     _unsaved = ("key",)
@@ -28,11 +39,19 @@ class Keyed(Module):
         self.draw_key(generator)
 
     def draw_key(self, generator: init.Generator | None = None) -> None:
-        """Take a key from the generator of initial values."""
+        """Replace the key by one that the generator of initial values gives.
+
+        Args:
+            generator: Source of the key; None for that of `mlc.manual_seed`.
+        """
         self.key = random.key(int((generator or init.default_generator()).integers(1 << 63)))
 
     def next_key(self) -> Tensor:
-        """A key that has not been used; the module keeps another one."""
+        """Split the key: keep one half, and return the other, which has not been used.
+
+        Returns:
+            A key, uint32 [2].
+        """
         keys = random.split(self.key)
         self.key = keys[0]
         return keys[1]
@@ -55,35 +74,152 @@ class _Dropout(Keyed):
 
 
 class Dropout(_Dropout):
-    """In training, each element 0 with probability p, else x / (1 - p)."""
+    """Dropout: in training 0 with probability p, else x / (1 - p), for each element independently; in evaluation x.
+
+    Unlike in PyTorch, the layer holds the key that it draws with: two layers that are made after the same
+    `mlc.manual_seed` drop the same elements, eagerly and compiled. (Srivastava, Hinton, Krizhevsky, Sutskever and
+    Salakhutdinov 2014, "Dropout: A Simple Way to Prevent Neural Networks from Overfitting".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability of 0.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360).
+
+    Example:
+        >>> nn.Dropout(0.5).eval()(mlc.tensor([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+        >>> sorted({*nn.Dropout(0.5)(mlc.ones(100)).tolist()})
+        [0.0, 2.0]
+    """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.dropout(x, self.p, key=key)
 
 
 class Dropout1d(_Dropout):
-    """Dropout of whole channels of [n, c, l] or [c, l]."""
+    """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
+
+    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    "Efficient Object Localization Using Convolutional Networks".)
+
+    Shape:
+        [n, c, l] or [c, l] -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability that a channel is 0.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
+
+    Example:
+        >>> y = nn.Dropout1d(0.5)(mlc.ones(2, 8, 3))
+        >>> (y == y[:, :, :1]).all()
+        tensor(True, dtype=mlc.bool)
+    """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.feature_dropout(x, self.p, spatial=1, key=key)
 
 
 class Dropout2d(_Dropout):
-    """Dropout of whole channels of [n, c, h, w] or [c, h, w]."""
+    """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
+
+    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    "Efficient Object Localization Using Convolutional Networks".)
+
+    Shape:
+        [n, c, h, w] or [c, h, w] -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability that a channel is 0.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
+
+    Example:
+        >>> y = nn.Dropout2d(0.5)(mlc.ones(2, 8, 3, 3))
+        >>> (y == y[:, :, :1, :1]).all()
+        tensor(True, dtype=mlc.bool)
+    """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.feature_dropout(x, self.p, spatial=2, key=key)
 
 
 class Dropout3d(_Dropout):
-    """Dropout of whole channels of [n, c, d, h, w] or [c, d, h, w]."""
+    """Dropout of whole channels: in training each is 0 with probability p, else x / (1 - p); in evaluation x.
+
+    The layer holds the key that it draws with, as `Dropout` does. (Tompson, Goroshin, Jain, LeCun and Bregler 2015,
+    "Efficient Object Localization Using Convolutional Networks".)
+
+    Shape:
+        [n, c, d, h, w] or [c, d, h, w] -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability that a channel is 0.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360), or in training the input has another number of dimensions (MLC0364).
+
+    Example:
+        >>> y = nn.Dropout3d(0.5)(mlc.ones(2, 8, 3, 3, 3))
+        >>> (y == y[:, :, :1, :1, :1]).all()
+        tensor(True, dtype=mlc.bool)
+    """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.feature_dropout(x, self.p, spatial=3, key=key)
 
 
 class AlphaDropout(_Dropout):
-    """Dropout for what comes out of SELU: mean and variance stay."""
+    """Dropout that keeps the mean 0 and the variance 1 of activations of `SELU`; in evaluation it is the identity.
+
+    In training an element becomes a * (x or, with probability p, s) + b, where s = -1.7580993408473766 is the limit of
+    SELU for x -> -inf, a = ((1 - p) * (1 + p * s**2))**-0.5 and b = -a * p * s; with p = 1 it is 0. (Klambauer,
+    Unterthiner, Mayr and Hochreiter 2017, "Self-Normalizing Neural Networks".)
+
+    Shape:
+        Any shape -> the same shape.
+
+    Attributes:
+        key: Buffer, uint32 [2], that each call in training replaces and `state_dict` leaves out.
+
+    Args:
+        p: Probability that an element is replaced.
+        inplace: Ignored; tensors are never changed in place.
+        generator: Source of the first key; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `p` is not in [0, 1] (MLC0360).
+
+    Example:
+        >>> nn.AlphaDropout(0.5).eval()(mlc.tensor([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
 
     def drop(self, x: Operand, key: Tensor) -> Tensor:
         return neural.alpha_dropout(x, self.p, key=key)

@@ -34,19 +34,62 @@ _default = _Default()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start this thread's generator anew; modules made after it are the same on every run."""
+    """Seed this thread's generator of initial values and of the keys of dropout.
+
+    Unlike torch.manual_seed it has no part in `mlc.random`, whose functions take keys.
+
+    Args:
+        seed: Integer of at least 0.
+
+    Returns:
+        The new generator, a numpy.random.Generator.
+
+    Raises:
+        UserError: `seed` is negative (MLC0360).
+        UserTypeError: `seed` is no integer (MLC0355).
+
+    Example:
+        >>> _ = mlc.manual_seed(0)
+        >>> nn.Linear(1, 2).bias
+        tensor([-0.918053  , -0.96694475], dtype=mlc.float32)
+        >>> _ = mlc.manual_seed(0)
+        >>> nn.Linear(1, 2).bias
+        tensor([-0.918053  , -0.96694475], dtype=mlc.float32)
+    """
+    if plain_int(seed, "seed") < 0:
+        raise UserError(f"seed = {seed}, expected at least 0", code="MLC0360", loc=user_loc())
     _default.generator = np.random.default_rng(seed)
     return _default.generator
 
 
 def default_generator() -> Generator:
-    """This thread's generator."""
+    """This thread's generator, which modules draw their initial values from.
+
+    Returns:
+        A numpy.random.Generator; before `mlc.manual_seed` one that the operating system has seeded.
+
+    Example:
+        >>> mlc.manual_seed(0) is nn.init.default_generator()
+        True
+    """
     return _default.generator
 
 
 @contextmanager
 def shapes_only() -> Iterator[None]:
-    """Within, parameters have types and no numbers: all are one 0, which takes no memory."""
+    """Context in which parameters have shapes and dtypes, but all elements are one 0 that takes no memory.
+
+    It makes large models quickly, to count their parameters or to load a state into them.
+
+    Returns:
+        A context manager.
+
+    Example:
+        >>> with nn.init.shapes_only():
+        ...     model = nn.Linear(10**5, 10**5)
+        >>> model.num_parameters()
+        10000100000
+    """
     saved, _default.shapes_only = _default.shapes_only, True
     try:
         yield
@@ -61,7 +104,25 @@ def _zeros_of(shape: Shape, dtype: DTypeLike) -> Tensor:
 # -- without structure ------------------------------------------------------------------------------------------------
 def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = "float32",
             generator: Generator | None = None) -> Tensor:
-    """Numbers in [low, high), all equally likely."""
+    """Uniform distribution: numbers in [low, high).
+
+    Args:
+        shape: Sizes of the result.
+        low: Lower bound.
+        high: Upper bound.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+
+    Example:
+        >>> nn.init.uniform((2, 3), -1.0, 1.0).shape
+        (2, 3)
+    """
     if _default.shapes_only:
         return _zeros_of(shape, dtype)
     return _tensor((generator or _default.generator).uniform(low, high, sizes(shape)), dtype)
@@ -69,7 +130,25 @@ def uniform(shape: Shape, low: float = 0.0, high: float = 1.0, dtype: DTypeLike 
 
 def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = "float32",
            generator: Generator | None = None) -> Tensor:
-    """Numbers with density e ** (-((x - mean) / std) ** 2 / 2) / (std * sqrt(2 * pi)), in this shape."""
+    """Normal distribution: numbers of density exp(-((x - mean) / std)**2 / 2) / (std * sqrt(2 * pi)).
+
+    Args:
+        shape: Sizes of the result.
+        mean: Mean.
+        std: Standard deviation.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+
+    Example:
+        >>> nn.init.normal((2, 3), std=0.02).shape
+        (2, 3)
+    """
     if _default.shapes_only:
         return _zeros_of(shape, dtype)
     return _tensor((generator or _default.generator).normal(mean, std, sizes(shape)), dtype)
@@ -77,7 +156,27 @@ def normal(shape: Shape, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike =
 
 def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                  dtype: DTypeLike = "float32", generator: Generator | None = None) -> Tensor:
-    """Normally distributed numbers from a to b: those outside are drawn again."""
+    """Truncated normal distribution: numbers of `normal` in [a, b]; others are drawn again.
+
+    Args:
+        shape: Sizes of the result.
+        mean: Mean before the truncation.
+        std: Standard deviation before the truncation.
+        a: Lower bound, in absolute terms.
+        b: Upper bound.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: a is not below b, or less than one number in a hundred lies between them (MLC0360).
+
+    Example:
+        >>> nn.init.trunc_normal((100,)).abs().max() <= 2
+        tensor(True, dtype=mlc.bool)
+    """
     if not a < b:
         raise UserError(f"the numbers lie between a = {a} and b = {b}, which is no interval", code="MLC0360",
                         loc=user_loc())
@@ -86,26 +185,72 @@ def trunc_normal(shape: Shape, mean: float = 0.0, std: float = 1.0, a: float = -
     if above - below < 0.01:
         raise UserError(f"less than one number in a hundred of mean {mean} and deviation {std} lies from {a} to {b}",
                         code="MLC0360", loc=user_loc())
-    out = draw.normal(mean, std, tuple(shape))
+    out = draw.normal(mean, std, sizes(shape))
     while (outside := (out < a) | (out > b)).any():
         out[outside] = draw.normal(mean, std, int(outside.sum()))
     return _tensor(out, dtype)
 
 
 def constant(shape: Shape, value: float, dtype: DTypeLike = "float32") -> Tensor:
-    """`value` everywhere."""
+    """Constant: `value` everywhere.
+
+    Args:
+        shape: Sizes of the result.
+        value: The number.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+
+    Example:
+        >>> nn.init.constant((2,), 0.5)
+        tensor([0.5, 0.5], dtype=mlc.float32)
+    """
     if _default.shapes_only:
         return _zeros_of(shape, dtype)
     return _tensor(np.full(sizes(shape), value, np.float64), dtype)
 
 
 def zeros(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
-    """result[i] = 0"""
+    """Zeros.
+
+    Args:
+        shape: Sizes of the result.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+
+    Example:
+        >>> nn.init.zeros((2,))
+        tensor([0., 0.], dtype=mlc.float32)
+    """
     return constant(shape, 0.0, dtype)
 
 
 def ones(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
-    """result[i] = 1"""
+    """Ones.
+
+    Args:
+        shape: Sizes of the result.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+
+    Example:
+        >>> nn.init.ones((2,))
+        tensor([1., 1.], dtype=mlc.float32)
+    """
     return constant(shape, 1.0, dtype)
 
 
@@ -116,7 +261,25 @@ _GAINS = {"linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_tran
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """What keeps the variance of activations through this function; `param` is the slope of "leaky_relu"."""
+    """Gain of a nonlinearity: the factor of the deviation of weights that keeps the variance of activations.
+
+    1 for linear maps, convolutions and "sigmoid", 5/3 for "tanh", sqrt(2) for "relu", sqrt(2 / (1 + param**2)) for
+    "leaky_relu" and 3/4 for "selu", as in PyTorch. (He, Zhang, Ren and Sun 2015, "Delving Deep into Rectifiers".)
+
+    Args:
+        nonlinearity: Name of a function, or of a layer such as "conv2d".
+        param: Negative slope of "leaky_relu"; None for 0.01.
+
+    Returns:
+        The gain, a float.
+
+    Raises:
+        UserError: The name is unknown (MLC0360).
+
+    Example:
+        >>> nn.init.calculate_gain("leaky_relu", 1.0)
+        1.0
+    """
     if nonlinearity == "leaky_relu":
         return math.sqrt(2 / (1 + (0.01 if param is None else param) ** 2))
     if nonlinearity not in _GAINS:
@@ -127,32 +290,126 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 def kaiming_uniform(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                     dtype: DTypeLike = "float32", generator: Generator | None = None) -> Tensor:
-    """Uniform within gain * sqrt(3 / fan): keeps the variance of what goes through, forward or (fan_out) backward."""
+    """Kaiming initialization: uniform numbers in [-b, b) with b = gain * sqrt(3 / fan).
+
+    (He, Zhang, Ren and Sun 2015, "Delving Deep into Rectifiers", section 2.2.)
+
+    Args:
+        shape: Sizes of the result.
+        a: Negative slope, where the nonlinearity is "leaky_relu".
+        mode: "fan_in" to keep the variance of activations, "fan_out" that of gradients.
+        nonlinearity: As of `calculate_gain`.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: `mode` or `nonlinearity` is unknown (MLC0360), or the shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.kaiming_uniform((4, 3), nonlinearity="relu").shape
+        (4, 3)
+    """
     bound = math.sqrt(3) * calculate_gain(nonlinearity, a) / math.sqrt(max(1, _fan(shape, mode)))
     return uniform(shape, -bound, bound, dtype, generator)
 
 
 def kaiming_normal(shape: Shape, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
                    dtype: DTypeLike = "float32", generator: Generator | None = None) -> Tensor:
-    """Normal with deviation gain / sqrt(fan)."""
+    """Kaiming initialization: normal numbers with deviation gain / sqrt(fan).
+
+    (He, Zhang, Ren and Sun 2015, "Delving Deep into Rectifiers", section 2.2.)
+
+    Args:
+        shape: Sizes of the result.
+        a: Negative slope, where the nonlinearity is "leaky_relu".
+        mode: "fan_in" to keep the variance of activations, "fan_out" that of gradients.
+        nonlinearity: As of `calculate_gain`.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: `mode` or `nonlinearity` is unknown (MLC0360), or the shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.kaiming_normal((4, 3), nonlinearity="relu").shape
+        (4, 3)
+    """
     return normal(shape, 0.0, calculate_gain(nonlinearity, a) / math.sqrt(max(1, _fan(shape, mode))), dtype, generator)
 
 
 def xavier_uniform(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
                    generator: Generator | None = None) -> Tensor:
-    """Uniform within gain * sqrt(6 / (inputs + outputs))."""
+    """Xavier initialization: uniform numbers in [-b, b) with b = gain * sqrt(6 / (fan_in + fan_out)).
+
+    (Glorot and Bengio 2010, "Understanding the Difficulty of Training Deep Feedforward Neural Networks", equation 16.)
+
+    Args:
+        shape: Sizes of the result.
+        gain: Factor, such as that of `calculate_gain`.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.xavier_uniform((4, 3)).shape
+        (4, 3)
+    """
     bound = gain * math.sqrt(6 / max(1, sum(fans(shape))))
     return uniform(shape, -bound, bound, dtype, generator)
 
 
 def xavier_normal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
                   generator: Generator | None = None) -> Tensor:
-    """Normal with deviation gain * sqrt(2 / (inputs + outputs))."""
+    """Xavier initialization: normal numbers with deviation gain * sqrt(2 / (fan_in + fan_out)).
+
+    (Glorot and Bengio 2010, "Understanding the Difficulty of Training Deep Feedforward Neural Networks", equation 16.)
+
+    Args:
+        shape: Sizes of the result.
+        gain: Factor, such as that of `calculate_gain`.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.xavier_normal((4, 3)).shape
+        (4, 3)
+    """
     return normal(shape, 0.0, gain * math.sqrt(2 / max(1, sum(fans(shape)))), dtype, generator)
 
 
 def fans(shape: Shape) -> tuple[int, int]:
-    """(inputs, outputs) of one element that a weight [out, in, *kernel] computes."""
+    """Fan-in and fan-out of a weight: inputs * kernel elements, and outputs * kernel elements.
+
+    Args:
+        shape: Shape [outputs, inputs, *kernel] of the weight.
+
+    Returns:
+        The pair of integers.
+
+    Raises:
+        UserError: The shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.fans((8, 3, 5, 5))
+        (75, 200)
+    """
     if len(shape) < 2:
         raise UserError(f"a weight of shape {list(shape)} has no inputs and outputs to count", code="MLC0364",
                         loc=user_loc())
@@ -169,9 +426,33 @@ def _fan(shape: Shape, mode: str) -> int:
 # -- with structure ---------------------------------------------------------------------------------------------------
 def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
                generator: Generator | None = None) -> Tensor:
-    """gain times a matrix [shape[0], the rest] with orthonormal rows, or columns if it has more rows than columns."""
+    """Orthogonal initialization: gain times a random matrix with orthonormal rows, or columns if these are fewer.
+
+    Dimensions after the first count as one. It is the Q of a QR decomposition of normal numbers, with signs that make
+    it uniformly distributed. (Saxe, McClelland and Ganguli 2014, "Exact Solutions to the Nonlinear Dynamics of Learning
+    in Deep Linear Neural Networks"; signs: Mezzadri 2007, "How to Generate Random Matrices from the Classical Compact
+    Groups".)
+
+    Args:
+        shape: Sizes of the result.
+        gain: Factor of the matrix.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The shape has fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> w = nn.init.orthogonal((2, 3))
+        >>> mlc.allclose(w @ w.T, mlc.eye(2), atol=1e-6)
+        True
+    """
     fans(shape)
-    rows, columns = shape[0], math.prod(shape[1:])
+    rows, *rest = sizes(shape)
+    columns = math.prod(rest)
     a = (generator or _default.generator).normal(size=(max(rows, columns), min(rows, columns)))
     q, r = np.linalg.qr(a)
     q *= np.sign(np.diag(r))                               # so that all such matrices are equally likely
@@ -179,17 +460,50 @@ def orthogonal(shape: Shape, gain: float = 1.0, dtype: DTypeLike = "float32",
 
 
 def eye(shape: Shape, dtype: DTypeLike = "float32") -> Tensor:
-    """1 on the diagonal of a matrix, 0 elsewhere."""
+    """Identity matrix: 1 on the diagonal, 0 elsewhere.
+
+    Args:
+        shape: Sizes of the result, two.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The shape has not 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.init.eye((2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]], dtype=mlc.float32)
+    """
     _rank(shape, (2,))
-    return _tensor(np.eye(shape[0], shape[1]), dtype)
+    rows, columns = sizes(shape)
+    return _tensor(np.eye(rows, columns), dtype)
 
 
 def dirac(shape: Shape, groups: int = 1, dtype: DTypeLike = "float32") -> Tensor:
-    """The weight of a convolution that hands on each input channel, for as many as there are."""
+    """Dirac delta: the weight of a convolution that copies input channel c to output channel c of each group.
+
+    Args:
+        shape: Shape [outputs, inputs, *kernel] of 3 to 5 dimensions.
+        groups: Number of groups of the output channels.
+        dtype: Dtype of the result.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The outputs are not divisible by `groups` (MLC0358), or the number of dimensions is wrong (MLC0364).
+
+    Example:
+        >>> nn.init.dirac((1, 1, 3))
+        tensor([[[0., 1., 0.]]], dtype=mlc.float32)
+    """
     _rank(shape, (3, 4, 5))
     if shape[0] % groups:
         raise UserError(f"{shape[0]} output channels are not {groups} equal groups", code="MLC0358", loc=user_loc())
-    out = np.zeros(tuple(shape))
+    out = np.zeros(sizes(shape))
     size = shape[0] // groups
     middle = tuple(k // 2 for k in shape[2:])
     for g in range(groups):
@@ -200,10 +514,32 @@ def dirac(shape: Shape, groups: int = 1, dtype: DTypeLike = "float32") -> Tensor
 
 def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = "float32",
            generator: Generator | None = None) -> Tensor:
-    """A normally distributed matrix in each of whose columns this fraction of the elements, rounded up, is 0."""
+    """Sparse initialization: normal numbers, of which in each column ceil(sparsity * rows) are 0.
+
+    (Martens 2010, "Deep Learning via Hessian-free Optimization".)
+
+    Args:
+        shape: Sizes of the result, two.
+        sparsity: Fraction of zeros, from 0 to 1.
+        std: Standard deviation of the others.
+        dtype: Dtype of the result.
+        generator: Source of the numbers; None for that of `mlc.manual_seed`.
+
+    Returns:
+        Tensor of this shape and dtype.
+
+    Raises:
+        UserError: The shape has not 2 dimensions (MLC0364), or `sparsity` is not in [0, 1] (MLC0360).
+
+    Example:
+        >>> (nn.init.sparse((4, 2), 0.5) == 0).sum(0)
+        tensor([2, 2], dtype=mlc.int64)
+    """
     _rank(shape, (2,))
     draw = generator or _default.generator
-    out = draw.normal(0.0, std, tuple(shape))
+    out = draw.normal(0.0, std, sizes(shape))
+    if not 0 <= sparsity <= 1:
+        raise UserError(f"sparsity = {sparsity} is no fraction", code="MLC0360", loc=user_loc())
     zeros = math.ceil(sparsity * shape[0])
     for column in range(shape[1]):
         out[draw.permutation(shape[0])[:zeros], column] = 0
@@ -217,7 +553,22 @@ def _rank(shape: Shape, ranks: tuple[int, ...]) -> None:
 
 
 def sizes(shape: Shape) -> tuple[int, ...]:
-    """The sizes of a parameter, which are integers of at least 0."""
+    """Check the shape of a parameter.
+
+    Args:
+        shape: Integers.
+
+    Returns:
+        The tuple of Python integers.
+
+    Raises:
+        UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
+        UserTypeError: A size is no integer (MLC0355).
+
+    Example:
+        >>> nn.init.sizes([2, 3])
+        (2, 3)
+    """
     out = tuple(plain_int(n, "size") for n in shape)
     if any(n < 0 for n in out):
         raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358", loc=user_loc())
@@ -227,7 +578,21 @@ def sizes(shape: Shape) -> tuple[int, ...]:
 
 
 def bound(inputs: int) -> float:
-    """1 / sqrt(inputs): the layers of torch.nn begin uniformly within it."""
+    """Bound of the uniform distribution that linear layers and convolutions begin with: 1 / sqrt(max(1, inputs)).
+
+    Args:
+        inputs: Fan-in of the weight.
+
+    Returns:
+        The bound, a float.
+
+    Raises:
+        UserError: `inputs` is negative (MLC0358).
+
+    Example:
+        >>> nn.init.bound(4)
+        0.5
+    """
     return 1 / math.sqrt(max(1, *sizes((inputs,))))
 
 

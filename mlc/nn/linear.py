@@ -11,7 +11,19 @@ from mlc.nn.module import Module
 
 
 class Identity(Module):
-    """x, whatever it is made with"""
+    """Identity: x.
+
+    Shape:
+        Any shape -> the same shape.
+
+    Args:
+        args: Ignored.
+        keywords: Ignored, so that it can stand in for any other layer.
+
+    Example:
+        >>> nn.Identity(54, bias=False)(mlc.tensor([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
 
     def __init__(self, *args: object, **keywords: object) -> None:
         pass
@@ -21,7 +33,33 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """x @ weight.T + bias"""
+    """Affine map of the last dimension: x @ weight.T + bias.
+
+    The dtype of the input is that of the weights; integers are converted to it, floats are not. Both parameters are at
+    first uniform in [-1/sqrt(in_features), 1/sqrt(in_features)), as in PyTorch.
+
+    Shape:
+        [..., in_features] -> [..., out_features].
+
+    Attributes:
+        weight: Parameter [out_features, in_features].
+        bias: Parameter [out_features], or None.
+
+    Args:
+        in_features: Size of the last dimension of the input.
+        out_features: Size of the last dimension of the result.
+        bias: Whether a bias is added.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The input has another number of features (MLC0367), or no dimensions (MLC0364).
+        UserTypeError: The input is of another floating-point dtype (MLC0420).
+
+    Example:
+        >>> nn.Linear(2, 3)(mlc.ones(4, 2)).shape
+        (4, 3)
+    """
 
     _parameters = ("weight", "bias")
 
@@ -36,7 +74,32 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """result[..., k] = x1 @ weight[k] @ x2 + bias[k]"""
+    """Bilinear form of two inputs: y[..., k] = x1 @ weight[k] @ x2 + bias[k].
+
+    Both parameters are at first uniform in [-1/sqrt(in1_features), 1/sqrt(in1_features)), as in PyTorch.
+
+    Shape:
+        [..., in1_features] and [..., in2_features] -> [..., out_features].
+
+    Attributes:
+        weight: Parameter [out_features, in1_features, in2_features].
+        bias: Parameter [out_features], or None.
+
+    Args:
+        in1_features: Size of the last dimension of the first input.
+        in2_features: Size of the last dimension of the second input.
+        out_features: Size of the last dimension of the result.
+        bias: Whether a bias is added.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: The shapes of the inputs do not fit (MLC0367).
+
+    Example:
+        >>> nn.Bilinear(2, 3, 4)(mlc.ones(5, 2), mlc.ones(5, 3)).shape
+        (5, 4)
+    """
 
     _parameters = ("weight", "bias")
 
@@ -51,7 +114,32 @@ class Bilinear(Module):
 
 
 class Embedding(Module):
-    """The rows of weight at the indices. That of padding_idx starts as zeros and is not trained."""
+    """Lookup table: y[..., :] = weight[x[...], :].
+
+    Rows are at first standard normal, that of `padding_idx` is 0 and receives no gradient.
+
+    Shape:
+        [...] of integers -> [..., embedding_dim].
+
+    Attributes:
+        weight: Parameter [num_embeddings, embedding_dim].
+
+    Args:
+        num_embeddings: Number of rows.
+        embedding_dim: Size of a row.
+        padding_idx: Row that stays as it is, or None; negative numbers count from the last.
+        dtype: Floating-point dtype of the table.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `padding_idx` is no row (MLC0366).
+        UserIndexError: An index is not in [0, num_embeddings) (MLC0340).
+        UserTypeError: The indices are not integers (MLC0354).
+
+    Example:
+        >>> nn.Embedding(10, 3)(mlc.tensor([[1, 2], [4, 9]])).shape
+        (2, 2, 3)
+    """
 
     _parameters = ("weight",)
 
@@ -64,7 +152,34 @@ class Embedding(Module):
 
 
 class EmbeddingBag(Module):
-    """The sum, mean or max of the rows of weight at each bag of indices [bags, size]; those at padding_idx are left out
+    """Reduced lookup: y[i, :] = reduce over j of weight[x[i, j], :], with the sum, mean or maximum.
+
+    Indices equal to `padding_idx` are left out, also of the number a mean divides by; an empty bag gives 0. Unlike in
+    PyTorch there are no offsets: bags are the rows of a matrix. Rows are at first standard normal, that of
+    `padding_idx` is 0.
+
+    Shape:
+        [bags, size] of integers, and optionally per_sample_weights [bags, size] -> [bags, embedding_dim].
+
+    Attributes:
+        weight: Parameter [num_embeddings, embedding_dim].
+
+    Args:
+        num_embeddings: Number of rows.
+        embedding_dim: Size of a row.
+        mode: "sum", "mean" or "max"; per_sample_weights goes with "sum" alone.
+        padding_idx: Row that does not count, or None; negative numbers count from the last.
+        dtype: Floating-point dtype of the table.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `mode` is not allowed or does not go with per_sample_weights (MLC0360), `padding_idx` is no row
+            (MLC0366), or the input is no matrix (MLC0364).
+        UserIndexError: An index is not in [0, num_embeddings) (MLC0340).
+
+    Example:
+        >>> nn.EmbeddingBag(10, 3)(mlc.tensor([[1, 2, 4], [4, 9, 9]])).shape
+        (2, 3)
     """
 
     _parameters = ("weight",)
@@ -77,6 +192,15 @@ class EmbeddingBag(Module):
         self.mode = mode
 
     def forward(self, x: Operand, per_sample_weights: Operand = None) -> Tensor:
+        """Reduce each bag of rows of the table.
+
+        Args:
+            x: Indices [bags, size], integers.
+            per_sample_weights: Factors [bags, size] of the rows, only with mode "sum".
+
+        Returns:
+            Tensor [bags, embedding_dim] of the dtype of the table.
+        """
         return neural.embedding_bag(x, self.weight, self.mode, per_sample_weights, self.padding_idx)
 
 

@@ -7,93 +7,24 @@ from mlc.frontend.tensor import Operand, Tensor
 from mlc.nn.module import Module
 
 
-class CrossEntropyLoss(Module):
-    """-log_softmax(input)[target], or for probabilities -sum(target * log_softmax(input))"""
-
-    _buffers = ("weight",)
-
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean",
-                 label_smoothing: float = 0.0) -> None:
-        self.weight, self.ignore_index = weight, ignore_index
-        self.reduction, self.label_smoothing = reduction, label_smoothing
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.cross_entropy(input, target, self.weight, self.ignore_index, self.reduction,
-                                    self.label_smoothing)
-
-
-class NLLLoss(Module):
-    """-input[target], where input holds log probabilities"""
-
-    _buffers = ("weight",)
-
-    def __init__(self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean") -> None:
-        self.weight, self.ignore_index, self.reduction = weight, ignore_index, reduction
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.nll_loss(input, target, self.weight, self.ignore_index, self.reduction)
-
-
-class BCELoss(Module):
-    """-(target * log(input) + (1 - target) * log(1 - input))"""
-
-    _buffers = ("weight",)
-
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self.weight, self.reduction = weight, reduction
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.binary_cross_entropy(input, target, self.weight, self.reduction)
-
-
-class BCEWithLogitsLoss(Module):
-    """BCELoss of sigmoid(input), with pos_weight on the samples whose target is 1"""
-
-    _buffers = ("weight", "pos_weight")
-
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean", pos_weight: Tensor | None = None) -> None:
-        self.weight, self.reduction, self.pos_weight = weight, reduction, pos_weight
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.binary_cross_entropy_with_logits(input, target, self.weight, self.reduction, self.pos_weight)
-
-
-class MultiLabelSoftMarginLoss(Module):
-    """The mean over the classes of BCEWithLogitsLoss"""
-
-    _buffers = ("weight",)
-
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self.weight, self.reduction = weight, reduction
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.multilabel_soft_margin_loss(input, target, self.weight, self.reduction)
-
-
-class MultiLabelMarginLoss(Module):
-    """The sum over labels y and other classes i of max(0, 1 - (input[y] - input[i])) / classes"""
-
-    def __init__(self, reduction: str = "mean") -> None:
-        self.reduction = reduction
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.multilabel_margin_loss(input, target, self.reduction)
-
-
-class MultiMarginLoss(Module):
-    """The mean over the other classes i of max(0, margin - input[target] + input[i]) ** p"""
-
-    _buffers = ("weight",)
-
-    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        self.p, self.margin, self.weight, self.reduction = p, margin, weight, reduction
-
-    def forward(self, input: Operand, target: Operand) -> Tensor:
-        return losses.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
-
-
 class MSELoss(Module):
-    """(input - target) ** 2"""
+    """Squared error: (input - target)**2.
+
+    Unlike in PyTorch, the shapes do not broadcast.
+
+    Shape:
+        Input and target of the same shape -> [], or with reduction "none" that shape.
+
+    Args:
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Input and target differ in shape (MLC0367), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.MSELoss()(mlc.tensor([1.0, 2.0]), mlc.tensor([1.0, 4.0]))
+        tensor(2., dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction
@@ -103,7 +34,23 @@ class MSELoss(Module):
 
 
 class L1Loss(Module):
-    """|input - target|"""
+    """Absolute error: |input - target|.
+
+    The derivative at 0 is 0. Unlike in PyTorch, the shapes do not broadcast.
+
+    Shape:
+        Input and target of the same shape -> [], or with reduction "none" that shape.
+
+    Args:
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Input and target differ in shape (MLC0367), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.L1Loss()(mlc.tensor([1.0, 2.0]), mlc.tensor([1.0, 4.0]))
+        tensor(1., dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction
@@ -113,7 +60,25 @@ class L1Loss(Module):
 
 
 class SmoothL1Loss(Module):
-    """HuberLoss / beta"""
+    """Absolute error with a quadratic bottom: d**2 / (2 * beta) if d < beta, else d - beta / 2, d = |input - target|.
+
+    It is `HuberLoss` with delta = beta, divided by beta; with beta = 0 it is `L1Loss`. (Girshick 2015, "Fast R-CNN".)
+    Unlike in PyTorch, the shapes do not broadcast.
+
+    Shape:
+        Input and target of the same shape -> [], or with reduction "none" that shape.
+
+    Args:
+        reduction: "mean", "sum", or "none" for the loss of each element.
+        beta: Where the quadratic and the linear part meet; not negative.
+
+    Raises:
+        UserError: Input and target differ in shape (MLC0367), or `reduction` or `beta` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.SmoothL1Loss(reduction="none")(mlc.tensor([1.5, 2.0]), mlc.tensor([1.0, 4.0]))
+        tensor([0.125, 1.5  ], dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
         self.reduction, self.beta = reduction, beta
@@ -123,7 +88,24 @@ class SmoothL1Loss(Module):
 
 
 class HuberLoss(Module):
-    """d ** 2 / 2 within delta of the target, delta * (|d| - delta / 2) beyond"""
+    """Huber loss: d**2 / 2 if d <= delta, else delta * (d - delta / 2), with d = |input - target|.
+
+    (Huber 1964, "Robust Estimation of a Location Parameter".) Unlike in PyTorch, the shapes do not broadcast.
+
+    Shape:
+        Input and target of the same shape -> [], or with reduction "none" that shape.
+
+    Args:
+        reduction: "mean", "sum", or "none" for the loss of each element.
+        delta: Where the quadratic and the linear part meet; above 0.
+
+    Raises:
+        UserError: Input and target differ in shape (MLC0367), or `reduction` or `delta` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.HuberLoss(reduction="none")(mlc.tensor([1.5, 2.0]), mlc.tensor([1.0, 4.0]))
+        tensor([0.125, 1.5  ], dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         self.reduction, self.delta = reduction, delta
@@ -133,7 +115,25 @@ class HuberLoss(Module):
 
 
 class KLDivLoss(Module):
-    """target * (log(target) - input), where input holds log probabilities"""
+    """Kullback-Leibler divergence, pointwise: target * (log(target) - input), where the input holds log probabilities.
+
+    With log_target it is exp(target) * (target - input). Terms with a target of 0 are 0. The divergence of
+    distributions is reduction "batchmean", not "mean".
+
+    Shape:
+        Input and target of shapes that broadcast -> [], or with reduction "none" the common shape.
+
+    Args:
+        reduction: "mean", "sum", "batchmean" for the sum divided by the size of dimension 0, or "none".
+        log_target: Whether the target holds log probabilities too.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.KLDivLoss("batchmean")(mlc.log(mlc.tensor([[0.5, 0.5]])), mlc.tensor([[1.0, 0.0]]))
+        tensor(0.6931472, dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
         self.reduction, self.log_target = reduction, log_target
@@ -143,7 +143,27 @@ class KLDivLoss(Module):
 
 
 class PoissonNLLLoss(Module):
-    """e ** input - target * input, or input - target * log(input + eps)"""
+    """Negative log likelihood of a Poisson distribution: exp(input) - target * input.
+
+    With log_input=False, the input is the rate itself: input - target * log(input + eps). With full, Stirling's
+    approximation of log(target!), target * log(target) - target + log(2 * pi * target) / 2, is added where target > 1.
+
+    Shape:
+        Input and target of shapes that broadcast -> [], or with reduction "none" the common shape.
+
+    Args:
+        log_input: Whether the input is the logarithm of the rate.
+        full: Whether the term that does not depend on the input is added.
+        eps: Added to a rate before its logarithm is taken.
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.PoissonNLLLoss()(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 2.0]))
+        tensor(0.8591409, dtype=mlc.float32)
+    """
 
     def __init__(self, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean") -> None:
         self.log_input, self.full, self.eps, self.reduction = log_input, full, eps, reduction
@@ -153,7 +173,28 @@ class PoissonNLLLoss(Module):
 
 
 class GaussianNLLLoss(Module):
-    """(log(var) + (input - target) ** 2 / var) / 2"""
+    """Negative log likelihood of a normal distribution: (log(v) + (input - target)**2 / v) / 2 with v = max(var, eps).
+
+    With full, log(2 * pi) / 2 is added. The gradient by var is that of v, also where var is below eps. Unlike in
+    PyTorch, a negative variance is not refused. (Nix and Weigend 1994, "Estimating the Mean and Variance of the Target
+    Probability Distribution".)
+
+    Shape:
+        Input and target of shapes that broadcast, var of a shape that broadcasts with them, or with the last dimension
+        left out -> [], or with reduction "none" the common shape.
+
+    Args:
+        full: Whether the constant is added.
+        eps: Smallest variance.
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.GaussianNLLLoss()(mlc.tensor([0.0, 1.0]), mlc.tensor([1.0, 1.0]), mlc.tensor([1.0, 4.0]))
+        tensor(0.5965736, dtype=mlc.float32)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         self.full, self.eps, self.reduction = full, eps, reduction
@@ -163,7 +204,24 @@ class GaussianNLLLoss(Module):
 
 
 class HingeEmbeddingLoss(Module):
-    """input where the target is 1, max(0, margin - input) where it is -1"""
+    """Hinge loss of distances: input where target is 1, max(0, margin - input) where it is -1.
+
+    Where the target is neither, both terms are added, as in PyTorch.
+
+    Shape:
+        Input and target of shapes that broadcast -> [], or with reduction "none" the common shape.
+
+    Args:
+        margin: Distance from which on a pair with target -1 has no loss.
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.HingeEmbeddingLoss(reduction="none")(mlc.tensor([0.5, 0.25]), mlc.tensor([1, -1]))
+        tensor([0.5 , 0.75], dtype=mlc.float32)
+    """
 
     def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
         self.margin, self.reduction = margin, reduction
@@ -173,7 +231,21 @@ class HingeEmbeddingLoss(Module):
 
 
 class SoftMarginLoss(Module):
-    """log(1 + e ** (-target * input))"""
+    """Logistic loss of two classes: log(1 + exp(-target * input)), with targets 1 and -1.
+
+    Shape:
+        Input and target of shapes that broadcast -> [], or with reduction "none" the common shape.
+
+    Args:
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.SoftMarginLoss(reduction="none")(mlc.tensor([0.0, 2.0]), mlc.tensor([1, -1]))
+        tensor([0.6931472, 2.126928 ], dtype=mlc.float32)
+    """
 
     def __init__(self, reduction: str = "mean") -> None:
         self.reduction = reduction
@@ -183,7 +255,24 @@ class SoftMarginLoss(Module):
 
 
 class MarginRankingLoss(Module):
-    """max(0, -target * (input1 - input2) + margin)"""
+    """Hinge loss of the order of pairs: max(0, -target * (input1 - input2) + margin).
+
+    A target of 1 says that input1 is to be greater than input2, -1 the opposite.
+
+    Shape:
+        Inputs and target of shapes that broadcast -> [], or with reduction "none" the common shape.
+
+    Args:
+        margin: Difference from which on a pair in the right order has no loss.
+        reduction: "mean", "sum", or "none" for the loss of each element.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.MarginRankingLoss()(mlc.tensor([1.0, 2.0]), mlc.tensor([0.0, 3.0]), mlc.tensor([1, 1]))
+        tensor(0.5, dtype=mlc.float32)
+    """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         self.margin, self.reduction = margin, reduction
@@ -193,7 +282,26 @@ class MarginRankingLoss(Module):
 
 
 class CosineEmbeddingLoss(Module):
-    """1 - cos where the target is 1, max(0, cos - margin) where it is -1"""
+    """Cosine loss of pairs: 1 - cos(input1, input2) where target is 1, max(0, cos(input1, input2) - margin) elsewhere.
+
+    cos is taken along the last dimension; 2**-40 is added to both squared norms. PyTorch gives 0 for targets other than
+    1 and -1.
+
+    Shape:
+        Inputs [n, d] and target [n], or [d] and [] -> [], or with reduction "none" the shape of the target.
+
+    Args:
+        margin: Cosine up to which a pair with target -1 has no loss.
+        reduction: "mean", "sum", or "none" for the loss of each pair.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> a, b = mlc.tensor([[1.0, 0.0], [1.0, 0.0]]), mlc.tensor([[0.0, 1.0], [1.0, 0.0]])
+        >>> nn.CosineEmbeddingLoss(reduction="none")(a, b, mlc.tensor([1, -1]))
+        tensor([1., 1.], dtype=mlc.float32)
+    """
 
     def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
         self.margin, self.reduction = margin, reduction
@@ -203,7 +311,28 @@ class CosineEmbeddingLoss(Module):
 
 
 class TripletMarginLoss(Module):
-    """max(0, |anchor - positive| - |anchor - negative| + margin)"""
+    """Triplet loss: max(0, d(anchor, positive) - d(anchor, negative) + margin), d(a, b) = norm(a - b + eps, p).
+
+    With swap, d(positive, negative) stands in for d(anchor, negative) where it is smaller. (Balntas, Riba, Ponsa and
+    Mikolajczyk 2016, "Learning Local Feature Descriptors with Triplets and Shallow Convolutional Neural Networks".)
+
+    Shape:
+        Three inputs [..., d] of shapes that broadcast -> [], or with reduction "none" [...].
+
+    Args:
+        margin: Difference of distances from which on a triplet has no loss.
+        p: Order of the norm.
+        eps: Added to each difference, so that the norm has a derivative at 0.
+        swap: Whether the distance from the positive to the negative counts too.
+        reduction: "mean", "sum", or "none" for the loss of each triplet.
+
+    Raises:
+        UserError: Shapes do not broadcast (MLC0111), or `reduction` is not allowed (MLC0360).
+
+    Example:
+        >>> nn.TripletMarginLoss()(mlc.zeros(1, 2), mlc.ones(1, 2), mlc.tensor([[3.0, 4.0]]))
+        tensor(0., dtype=mlc.float32)
+    """
 
     def __init__(self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
                  reduction: str = "mean") -> None:

@@ -4,78 +4,51 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from mlc.frontend import absent, tree
-from mlc.frontend.arguments import FAILURES, as_coded, coded_methods
+from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Consumed, DTypeLike, Tensor, as_array, is_operand
+from mlc.frontend.tensor import Consumed, DTypeLike, Tensor
 from mlc.frontend.trace import Tracer, call, check_call, state
 from mlc.ir.diag import Error, UserError, UserTypeError
-from mlc.ir.types import from_numpy
+from mlc.nn.parameter import Parameter
+from mlc.nn.state import Incompatible, fitting
 
 M = TypeVar("M", bound="Module")
 
 
-class Incompatible(NamedTuple):
-    """What a state and a module do not share: names the module has, and names the state has."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
-
-
-class Parameter(Tensor):
-    """A tensor that is trained: an attribute of a module that is assigned one is a parameter from then on.
-
-        self.scale = nn.Parameter(mlc.ones(3))
-
-    data           a tensor, an array, or what `mlc.tensor` takes
-    requires_grad  False: a parameter that is frozen, see `Module.freeze`
-
-    The module holds the tensor itself. As in torch.nn.Parameter, but that a new model is what an update makes.
-    """
-
-    __slots__ = ("tensor", "trains")
-
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        self.tensor = data if type(data) is Tensor else Tensor(as_array(data))
-        self.trains = bool(requires_grad)
-        self._array = self.tensor.held
-
-
-coded_methods(Parameter, ("__init__",))
-
-
 class Module(tree.AttributeTree):
-    """A part of a model. Its parameters are the attributes assigned `nn.Parameter`s, in it and in the modules it holds.
+    """Part of a model: a tree of parameters, buffers and modules, with a `forward`.
 
-    A module is itself an argument and a result: `mlc.grad(loss)(model, x)` is a module that holds the gradients, and
-    `opt.update(gradients, state, model)` returns a new model. Attributes without arrays (sizes, functions, flags) are
-    part of what is compiled.
+    Its parameters are the attributes that are assigned an `nn.Parameter`, in it and in the modules it holds, also in
+    lists and dicts. A module is an argument and a result like any tree: `mlc.grad(loss)(model, x)` is a module that
+    holds the gradients, and `opt.update(gradients, state, model)` gives a new model. Attributes without arrays (sizes,
+    functions, flags) are part of what is compiled. Unlike in PyTorch, `super().__init__()` need not be called.
 
-        class Net(nn.Module):
-            def __init__(self):
-                self.hidden = nn.Linear(64, 128)
-                self.out = nn.Linear(128, 10)
-                self.scale = nn.Parameter(mlc.ones(10))
+    A buffer (`register_buffer`) is a tensor that is state and not trained, such as the running mean of a BatchNorm: it
+    has no gradient, optimizers leave it alone, and `forward` may assign it. The assignment reaches the caller of
+    compiled functions and derivatives too, on the module that was passed or on the one that is returned. Any other
+    tensor, such as a mask, has no gradient either and is not in `state_dict`.
 
-            def forward(self, x):
-                return self.scale * self.out(mlc.relu(self.hidden(x)))
+    `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch. Layers share a weight
+    by holding the same tensor, `self.out.weight = self.embedding.weight`: one parameter, with one gradient, which
+    `state_dict` has under both names.
 
-    A buffer (`register_buffer`) is a tensor that is state and not trained, such as the running mean of a BatchNorm:
-    it has no gradient, optimisers leave it alone, and `forward` may assign it anew. Such an assignment reaches the
-    caller out of calls, derivatives and compiled functions alike: on the module that was passed, or on the one that
-    the function returns. Any other attribute that is a tensor or an array, such as a mask, has no gradient either, is
-    not in `state_dict`, and stays as it is.
-
-    `train`, `eval`, `freeze`, `to` and `load_state_dict` change the module itself, as in PyTorch.
-
-    Layers share a weight by holding the same tensor, `self.out.weight = self.embedding.weight`: that is one parameter,
-    with one gradient, which `state_dict` has under both names.
+    Example:
+        >>> class Net(nn.Module):
+        ...     def __init__(self):
+        ...         self.hidden = nn.Linear(4, 8)
+        ...         self.scale = nn.Parameter(mlc.ones(8))
+        ...     def forward(self, x):
+        ...         return self.scale * mlc.relu(self.hidden(x))
+        >>> net = Net()
+        >>> net(mlc.ones(2, 4)).shape, net.num_parameters()
+        ((2, 8), 48)
+        >>> mlc.grad(lambda m, x: m(x).sum())(net, mlc.ones(2, 4)).scale.shape
+        (8,)
     """
 
     training = True
@@ -90,11 +63,25 @@ class Module(tree.AttributeTree):
         """A module without anything in it."""
 
     def forward(self, *args: Any, **keywords: Any) -> Any:
+        """Compute the result of the module; every module that is called defines it.
+
+        Calling the module calls it, in a recorded function as a function of its own.
+
+        Args:
+            args: As the class says.
+            keywords: As the class says.
+
+        Returns:
+            As the class says.
+
+        Raises:
+            UserTypeError: The class does not define it (MLC0349).
+        """
         raise UserTypeError(f"{type(self).__name__} has no forward", code="MLC0349", loc=user_loc(),
                             hint="define it, or call what the module holds")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        """forward(...); within a recorded function, a call of a function of its own."""
+        """Call `forward`; while a function is recorded, as a function of its own."""
         try:
             if state.trace is None:
                 return self.forward(*args, **keywords)
@@ -113,25 +100,48 @@ class Module(tree.AttributeTree):
 
     # -- what is inside -----------------------------------------------------------------------------------------------
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """(name, module) of the modules that this one holds itself, also in lists and dicts."""
+        """Iterate over the modules that this one holds itself, also in lists and dicts.
+
+        Returns:
+            Iterator of pairs of a name and a module.
+        """
         for name, x in self._held():
             if isinstance(x, Module):
                 yield name, x
 
     def children(self) -> Iterator[Module]:
+        """Iterate over the modules that this one holds itself."""
         return (x for _, x in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """(name, module) of this module and all inside it, each before those it holds."""
+        """Iterate over this module and all inside it, each before those it holds.
+
+        Args:
+            prefix: Name of this module.
+
+        Returns:
+            Iterator of pairs of a name, such as "layers.0", and a module.
+        """
         yield prefix, self
         for name, child in self.named_children():
             yield from child.named_modules(f"{prefix}.{name}" if prefix else name)
 
     def modules(self) -> Iterator[Module]:
+        """Iterate over this module and all inside it, each before those it holds."""
         return (x for _, x in self.named_modules())
 
     def get_submodule(self, target: str) -> Module:
-        """The module of this name: "layers.0"."""
+        """Find a module by its name.
+
+        Args:
+            target: Name, such as "layers.0".
+
+        Returns:
+            The module.
+
+        Raises:
+            UserError: There is none of this name (MLC0385).
+        """
         for name, module in self.named_modules():
             if name == target:
                 return module
@@ -139,22 +149,39 @@ class Module(tree.AttributeTree):
                         hint="it has " + ", ".join(name for name, _ in self.named_modules() if name))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of every parameter, such as ("layers.0.weight", ...); frozen ones too, shared ones once."""
+        """Iterate over the parameters, frozen ones too; shared ones come once, under their first name.
+
+        Returns:
+            Iterator of pairs of a name, such as "layers.0.weight", and a tensor.
+        """
         names = {id(x): name for name, x in reversed(self._ties().items())}
         return ((name, x) for name, x in self._ties().items() if names[id(x)] == name)
 
     def parameters(self) -> list[Tensor]:
+        """List the parameters, in the order of `named_parameters`."""
         return [x for _, x in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of every buffer."""
+        """Iterate over the buffers.
+
+        Returns:
+            Iterator of pairs of a name and a tensor.
+        """
         return ((name, x) for name, owner, attribute, x in self._tensors() if attribute in owner._buffers)
 
     def buffers(self) -> list[Tensor]:
+        """List the buffers."""
         return [x for _, x in self.named_buffers()]
 
     def num_parameters(self, trained: bool = False) -> int:
-        """How many numbers the parameters are; with `trained`, without the frozen ones."""
+        """Count the elements of all parameters.
+
+        Args:
+            trained: Whether to leave out frozen ones.
+
+        Returns:
+            An integer.
+        """
         frozen = {id(x) for _, owner, attribute, x in self._tensors() if trained and attribute in owner._frozen}
         return sum(x.numel() for x in self.parameters() if id(x) not in frozen)
 
@@ -168,7 +195,15 @@ class Module(tree.AttributeTree):
         object.__setattr__(self, name, value)
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
-        """Make an attribute that is a parameter; None keeps its place for one that comes later."""
+        """Make an attribute that is a parameter.
+
+        Args:
+            name: Name of the attribute.
+            param: A tensor or parameter; None to keep the place for one that is assigned later.
+
+        Raises:
+            UserError: The name is no identifier, or that of another attribute (MLC0386).
+        """
         if not str(name).isidentifier() or (hasattr(self, name) and name not in self._parameters):
             raise UserError(f"{name!r} cannot name a parameter of a {type(self).__name__}", code="MLC0386",
                             loc=user_loc(), hint="it is no name of Python, or that of an attribute already")
@@ -176,7 +211,16 @@ class Module(tree.AttributeTree):
         self._parameters = (*(n for n in self._parameters if n != name), name)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Make an attribute that is state, and no parameter; one that is not persistent is not in `state_dict`."""
+        """Make an attribute that is state, and no parameter.
+
+        Args:
+            name: Name of the attribute.
+            tensor: A tensor, or None.
+            persistent: Whether it is in `state_dict`.
+
+        Raises:
+            UserError: The name is no identifier, or that of another attribute (MLC0386).
+        """
         if not str(name).isidentifier() or (hasattr(self, name) and name not in self._buffers):
             raise UserError(f"{name!r} cannot name a buffer of a {type(self).__name__}", code="MLC0386", loc=user_loc(),
                             hint="it is no name of Python, or that of an attribute already")
@@ -202,7 +246,14 @@ class Module(tree.AttributeTree):
 
     # -- changing it --------------------------------------------------------------------------------------------------
     def train(self: M, mode: bool = True) -> M:
-        """Let Dropout, BatchNorm and the like do what they do in training; itself."""
+        """Set training or evaluation, which Dropout, BatchNorm and the like tell apart, in all modules inside.
+
+        Args:
+            mode: True for training.
+
+        Returns:
+            The module itself.
+        """
         for module in self.modules():
             vars(module).pop("training", None)             # the class says True: a module is what it was when made
             if not mode:
@@ -210,25 +261,47 @@ class Module(tree.AttributeTree):
         return self
 
     def eval(self: M) -> M:
-        """train(False): what the model does when it is used; itself."""
+        """Set evaluation: `train(False)`. Returns the module itself."""
         return self.train(False)
 
     def apply(self: M, f: Callable[[Module], Any]) -> M:
-        """Call f on every module inside, then on this one; itself."""
+        """Call a function on every module inside, then on this one.
+
+        Args:
+            f: Function of a module; its result is ignored.
+
+        Returns:
+            The module itself.
+        """
         for child in self.children():
             child.apply(f)
         f(self)
         return self
 
     def freeze(self: M, which: Callable[[str], bool] | None = None) -> M:
-        """Take the parameters out of training, or those whose names `which` accepts; itself.
+        """Take parameters out of training: they have no gradient, and optimizers leave them as they are.
 
-        A frozen parameter has no gradient, and optimisers neither change it nor keep state for it.
+        Args:
+            which: Predicate of a parameter's name; None for all.
+
+        Returns:
+            The module itself.
+
+        Example:
+            >>> nn.Linear(2, 3).freeze(lambda name: name == "bias").num_parameters(trained=True)
+            6
         """
         return self._freeze(which, lambda frozen, name: frozen if name in frozen else (*frozen, name))
 
     def unfreeze(self: M, which: Callable[[str], bool] | None = None) -> M:
-        """Undo `freeze`; itself."""
+        """Undo `freeze`.
+
+        Args:
+            which: Predicate of a parameter's name; None for all.
+
+        Returns:
+            The module itself.
+        """
         return self._freeze(which, lambda frozen, name: tuple(n for n in frozen if n != name))
 
     def _freeze(self: M, which: Callable[[str], bool] | None,
@@ -243,9 +316,24 @@ class Module(tree.AttributeTree):
 
     def to(self: M, target: Any = None, dtype: DTypeLike = None, *, device: Any = None,
            non_blocking: bool = False) -> M:
-        """Make the parameters and buffers that are floats of the float type `dtype`, and bring all to `device`; itself.
+        """Convert the parameters and buffers of floats to a dtype, and bring all parameters and buffers to a device.
 
-        target   an element type, a device, or a tensor that tells both
+        Args:
+            target: A dtype, a device, or a tensor that has both.
+            dtype: Floating-point dtype.
+            device: Device, such as "cuda:1".
+            non_blocking: Ignored.
+
+        Returns:
+            The module itself.
+
+        Raises:
+            UserTypeError: The dtype is not of floats, or `target` is neither dtype nor device (MLC0342).
+            UserError: The device is unknown (MLC0337).
+
+        Example:
+            >>> nn.Linear(2, 3).to(mlc.float16)
+            Linear(weight=mlc.float16[3, 2], bias=mlc.float16[3])
         """
         wanted, where = destination(target, dtype, device)
         if where is not None:
@@ -264,27 +352,34 @@ class Module(tree.AttributeTree):
         return self
 
     def cpu(self: M) -> M:
-        """to("cpu")"""
+        """Bring the module to the CPU's memory: `to("cpu")`."""
         return self.to("cpu")
 
     def cuda(self: M, device: Any = None) -> M:
-        """to("cuda")"""
+        """Bring the module to a GPU: `to("cuda")`.
+
+        Args:
+            device: Number or name of the device; None for the first.
+
+        Returns:
+            The module itself.
+        """
         return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
 
     def float(self: M) -> M:
-        """to(float32)"""
+        """Convert floats to float32: `to(mlc.float32)`."""
         return self.to("float32")
 
     def double(self: M) -> M:
-        """to(float64)"""
+        """Convert floats to float64: `to(mlc.float64)`."""
         return self.to("float64")
 
     def half(self: M) -> M:
-        """to(float16)"""
+        """Convert floats to float16: `to(mlc.float16)`."""
         return self.to("float16")
 
     def bfloat16(self: M) -> M:
-        """to(bfloat16)"""
+        """Convert floats to bfloat16: `to(mlc.bfloat16)`."""
         return self.to("bfloat16")
 
     def _assign(self, new: Mapping[str, Tensor]) -> None:
@@ -300,7 +395,11 @@ class Module(tree.AttributeTree):
 
     # -- saving and loading -------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Tensor]:
-        """The parameters and the buffers by name."""
+        """Collect the parameters and the persistent buffers by name; what several names share is under each of them.
+
+        Returns:
+            Dict of tensors.
+        """
         return {name: x for name, owner, attribute, x in self._state() if attribute not in owner._unsaved}
 
     def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
@@ -309,42 +408,24 @@ class Module(tree.AttributeTree):
                 if found[2] in found[1]._parameters or found[2] in found[1]._buffers)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Incompatible:
-        """Take over copies of the arrays in `state_dict`, by name; what the two do not share.
+        """Replace parameters and buffers by copies of arrays, by name.
 
-        An array has the shape of what it replaces, and its element type or another of the same kind. With strict,
-        both have the same names. What is under several names of one parameter must be equal.
+        An array has the shape of what it replaces, and its dtype or another of the same kind (bool, integer or float).
+
+        Args:
+            state_dict: Arrays by name.
+            strict: Whether both must have the same names.
+
+        Returns:
+            Named tuple of missing_keys, which the module has alone, and unexpected_keys, which the state has alone.
+
+        Raises:
+            UserError: Names differ, or what is under several names of one parameter does (MLC0382).
+            UserTypeError: It is no mapping, or shapes or kinds of dtypes differ (MLC0382).
         """
-        if not isinstance(state_dict, Mapping):
-            raise UserTypeError(f"a state is a dict of arrays by name, found {type(state_dict).__name__}",
-                                code="MLC0382", loc=user_loc())
-        own = self.state_dict()
-        missing = [name for name in own if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in own]
-        report = [f"{what} {_some(names)}" for what, names in (("missing", missing), ("unexpected", unexpected))
-                  if names and strict]
-        new: dict[str, Tensor] = {}
-        misfits = 0
-        for name, old in own.items():
-            if name not in state_dict:
-                continue
-            given = state_dict[name]
-            array = as_array(given, None if is_operand(given) else old.dtype)
-            if array.shape != old.shape or _kind(array.dtype) != _kind(old.held.dtype):
-                report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
-                              f"{old.dtype}{list(old.shape)}")
-                misfits += 1
-            else:
-                new[name] = Tensor(np.array(array, old.held.dtype, order="C")).moved(old.device)
-        first: dict[int, str] = {}
-        for name, x in self._ties().items():
-            other = first.setdefault(id(x), name) if name in new else name
-            if other != name and new[other].array.tobytes() != new[name].array.tobytes():
-                report.append(f"{other} and {name} are one parameter, and differ")
-        if report:
-            kind = UserTypeError if misfits == len(report) else UserError
-            raise kind("the state does not fit the module: " + "; ".join(report), code="MLC0382", loc=user_loc())
+        new, report = fitting(state_dict, self.state_dict(), self._ties(), strict)
         self._assign(new)
-        return Incompatible(missing, unexpected)
+        return report
 
     def __repr__(self) -> str:
         lines = [f"{name}={_shown(x)}".replace("\n", "\n  ") for name, x in vars(self).items()
@@ -363,16 +444,6 @@ def _check_count(error: BaseException, f: Callable[..., Any], name: str, args: S
     """As `as_coded` for a `forward` of the user's: what its annotations say is not for mlc to hold against anybody."""
     if isinstance(error, TypeError):
         check_call(f, name, args, keywords)
-
-
-def _kind(dtype: np.dtype[Any]) -> str:
-    """Which element types of a state may take each other's place: bool, integers, or floats, bfloat16 among them."""
-    found = from_numpy(dtype)
-    return "float" if found.is_float else "bool" if found.is_bool else "integer"
-
-
-def _some(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _blamed(init: Callable[..., None]) -> Callable[..., None]:

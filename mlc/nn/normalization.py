@@ -1,26 +1,46 @@
-"""Normalisation: LayerNorm, RMSNorm, BatchNorm, GroupNorm, InstanceNorm."""
+"""Normalization that training and evaluation share: LayerNorm, RMSNorm, GroupNorm, LocalResponseNorm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
 
-from mlc.dialects import tensor as T
 from mlc.frontend.functions import create, neural, normalization
-from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions import reduce as R
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
-from mlc.ir import sizes
-from mlc.ir.core import located
 from mlc.ir.diag import UserError
-from mlc.ir.sizes import Dim, Size
 from mlc.nn.module import Module
 
 
 class LayerNorm(Module):
-    """(x - mean) / sqrt(var + eps) * weight + bias over the last dimensions"""
+    """Layer normalization: (x - mean) / sqrt(var + eps) * weight + bias, over the last dimensions.
+
+    The variance is that of the population (divided by n). Weights are at first 1, biases 0. The result has the dtype of
+    the input; statistics of float16 and bfloat16 are computed in float32. (Ba, Kiros and Hinton 2016, "Layer
+    Normalization".)
+
+    Shape:
+        [..., *normalized_shape] -> the same shape.
+
+    Attributes:
+        weight: Parameter of shape normalized_shape, or None.
+        bias: Parameter of shape normalized_shape, or None.
+
+    Args:
+        normalized_shape: Sizes of the last dimensions of the input; an integer for one.
+        eps: Added to the variance.
+        elementwise_affine: Whether there are a weight and a bias.
+        bias: Whether there is a bias beside the weight.
+        dtype: Floating-point dtype of the parameters.
+
+    Raises:
+        UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
+        UserTypeError: Input and parameters do not go together, such as float64 and float32 (MLC0420).
+
+    Example:
+        >>> nn.LayerNorm(2)(mlc.tensor([[1.0, 3.0], [0.0, 8.0]]))
+        tensor([[-0.999995 ,  0.999995 ],
+                [-0.9999997,  0.9999997]], dtype=mlc.float32)
+    """
 
     _parameters = ("weight", "bias")
 
@@ -36,7 +56,31 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """x / sqrt(mean(x ** 2) + eps) * weight over the last dimensions"""
+    """Root mean square normalization: x / sqrt(mean(x**2) + eps) * weight, over the last dimensions.
+
+    Weights are at first 1. float16 and bfloat16 are computed in float32 and rounded once.
+    (Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".)
+
+    Shape:
+        [..., *normalized_shape] -> the same shape.
+
+    Attributes:
+        weight: Parameter of shape normalized_shape, or None.
+
+    Args:
+        normalized_shape: Sizes of the last dimensions of the input; an integer for one.
+        eps: Added to the mean square; None for the machine epsilon, 2**-52 for float64 and 2**-23 for all else.
+        elementwise_affine: Whether there is a weight.
+        dtype: Floating-point dtype of the weight.
+
+    Raises:
+        UserError: The shape of the input does not end in `normalized_shape` (MLC0367).
+        UserTypeError: Input and weight do not go together, such as float64 and float32 (MLC0420).
+
+    Example:
+        >>> nn.RMSNorm(2)(mlc.tensor([[3.0, 4.0]]))
+        tensor([[0.84852815, 1.1313709 ]], dtype=mlc.float32)
+    """
 
     _parameters = ("weight",)
 
@@ -51,7 +95,33 @@ class RMSNorm(Module):
 
 
 class GroupNorm(Module):
-    """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance of groups of channels of one image"""
+    """Group normalization: (x - mean) / sqrt(var + eps) * weight + bias, over groups of channels of each sample.
+
+    The variance is that of the population. Weights are at first 1, biases 0. Training and evaluation are alike.
+    (Wu and He 2018, "Group Normalization".)
+
+    Shape:
+        [n, num_channels, ...] -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_channels], or None.
+        bias: Parameter [num_channels], or None.
+
+    Args:
+        num_groups: Number of groups, of num_channels / num_groups consecutive channels each.
+        num_channels: Size of dimension 1 of the input.
+        eps: Added to the variance.
+        affine: Whether there are a weight and a bias.
+        dtype: Floating-point dtype of the parameters.
+
+    Raises:
+        UserError: The channels are not divisible by `num_groups` (MLC0358), the input has another number of channels
+            (MLC0367) or fewer than 2 dimensions (MLC0364).
+
+    Example:
+        >>> nn.GroupNorm(1, 2)(mlc.tensor([[1.0, 3.0]]))
+        tensor([[-0.999995,  0.999995]], dtype=mlc.float32)
+    """
 
     _parameters = ("weight", "bias")
 
@@ -69,132 +139,31 @@ class GroupNorm(Module):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha * the mean of x ** 2 over `size` neighbouring channels) ** beta"""
+    """Local response normalization: x / (k + alpha * mean of x**2 over neighbouring channels)**beta.
+
+    The neighbours of channel c are the `size` channels from c - size // 2 on; absent ones count as 0, and the mean
+    divides by `size` (Krizhevsky, Sutskever and Hinton 2012, "ImageNet Classification with Deep Convolutional Neural
+    Networks", take the sum).
+
+    Shape:
+        [n, c, ...] of at least 3 dimensions -> the same shape.
+
+    Args:
+        size: Number of channels of a window.
+        alpha: Factor of the mean square.
+        beta: Exponent.
+        k: Added before the power.
+
+    Raises:
+        UserError: The input has fewer than 3 dimensions (MLC0364), or `size` is below 1 (MLC0360).
+
+    Example:
+        >>> nn.LocalResponseNorm(2, alpha=1.0)(mlc.ones(1, 2, 1)).flatten()
+        tensor([0.73778796, 0.59460354], dtype=mlc.float32)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, x: Operand) -> Tensor:
         return normalization.local_response_norm(x, self.size, self.alpha, self.beta, self.k)
-
-
-class _Tracking(Module):
-    """Parameters and running statistics of channels.
-
-    In training, running_mean and running_var move by `momentum` toward the statistics of the batch; those of a
-    BatchNorm with momentum = None are the mean over all batches. They are buffers: see Module.
-    """
-
-    _parameters = ("weight", "bias")
-    _buffers = ("running_mean", "running_var", "num_batches_tracked")
-    ranks: ClassVar[tuple[int, ...]]
-
-    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
-                 dtype: DTypeLike) -> None:
-        self.eps, self.momentum = eps, momentum
-        self.weight = create.ones(num_features, dtype=dtype) if affine else None
-        self.bias = create.zeros(num_features, dtype=dtype) if affine else None
-        self.running_mean = create.zeros(num_features, dtype=dtype) if track_running_stats else None
-        self.running_var = create.ones(num_features, dtype=dtype) if track_running_stats else None
-        self.num_batches_tracked = create.zeros(dtype="int64") if track_running_stats else None
-
-    def check(self, x: Operand) -> None:
-        if len(x.shape) not in self.ranks:
-            raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "
-                            f"{len(x.shape)}", code="MLC0364", loc=user_loc())
-
-    def check_count(self, count: Dim) -> None:
-        """The variance is not that of one value; of a size with symbols, the compiled function checks it."""
-        message = f"{type(self).__name__} in training needs more than one value for each channel"
-        if isinstance(count, Size):
-            with located(user_loc()):
-                T.FailIf(T.Item(tracer(E.eq(tracer(count), 1)).value).result, message)
-        elif count == 1:
-            raise UserError(message, code="MLC0363", loc=user_loc())
-
-    def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
-        """Move the running statistics by a part of the way toward those of a batch."""
-        assert self.running_mean is not None and self.running_var is not None
-        self.running_mean, self.running_var = (
-            (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype)
-            for old, new in ((self.running_mean, mean), (self.running_var, var)))
-
-
-class _BatchNorm(_Tracking):
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-                 track_running_stats: bool = True, dtype: DTypeLike = "float32") -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-
-    def forward(self, x: Operand) -> Tensor:
-        x = create.asarray(x)
-        self.check(x)
-        of_batch = self.training or self.running_mean is None
-        if self.training and self.running_mean is not None:
-            axes = tuple(a for a in range(len(x.shape)) if a != 1)
-            self.check_count(sizes.product([x.shape[a] for a in axes]))
-            wide = x.float() if x.dtype.itemsize < 4 else x
-            assert self.num_batches_tracked is not None
-            self.num_batches_tracked = self.num_batches_tracked + 1
-            self.track(R.mean(wide, axes), R.var(wide, axes),
-                       1 / self.num_batches_tracked if self.momentum is None else self.momentum)
-        return normalization.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
-                                        eps=self.eps)
-
-
-class BatchNorm1d(_BatchNorm):
-    """(x - mean) / sqrt(var + eps) * weight + bias for each channel of [n, c] or [n, c, l]: of the batch in training,
-    else the running ones"""
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """BatchNorm1d of images [n, c, h, w]"""
-
-    ranks = (4,)
-
-
-class BatchNorm3d(_BatchNorm):
-    """BatchNorm1d of [n, c, d, h, w]"""
-
-    ranks = (5,)
-
-
-class _InstanceNorm(_Tracking):
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
-                 track_running_stats: bool = False, dtype: DTypeLike = "float32") -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
-
-    def forward(self, x: Operand) -> Tensor:
-        x = create.asarray(x)
-        self.check(x)
-        if len(x.shape) == min(self.ranks):
-            return self._normalized(x.unsqueeze(0)).squeeze(0)
-        return self._normalized(x)
-
-    def _normalized(self, x: Tensor) -> Tensor:
-        of_image = self.training or self.running_mean is None
-        if self.training and self.running_mean is not None:
-            axes = tuple(range(2, len(x.shape)))
-            wide = x.float() if x.dtype.itemsize < 4 else x
-            self.track(R.mean(R.mean(wide, axes), 0), R.mean(R.var(wide, axes), 0), self.momentum or 0.0)
-        return normalization.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_image,
-                                           eps=self.eps)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """(x - mean) / sqrt(var + eps) * weight + bias for each channel of each sequence in [n, c, l] or [c, l]"""
-
-    ranks = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """InstanceNorm1d of images [n, c, h, w] or [c, h, w]"""
-
-    ranks = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """InstanceNorm1d of [n, c, d, h, w] or [c, d, h, w]"""
-
-    ranks = (4, 5)

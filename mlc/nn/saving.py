@@ -22,19 +22,54 @@ from mlc.weights import DTYPES, to_bytes
 
 @coded
 def save_safetensors(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
-    """Write arrays by name, such as `model.state_dict()`; the file is there whole or not at all."""
+    """Write arrays by name to a safetensors file.
+
+    The file is replaced as a whole or not at all: a write that fails leaves the old one.
+
+    Args:
+        path: Name of the file.
+        state: Mapping of names to tensors or arrays of any dtype of mlc, such as `model.state_dict()`.
+
+    Raises:
+        UserError: The file cannot be written, or an array has a dtype that the format lacks (MLC0393).
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+        >>> nn.save_safetensors(path, {"w": mlc.ones(2)})
+        >>> nn.load_safetensors(path)
+        {'w': tensor([1., 1.], dtype=mlc.float32)}
+    """
     try:
         write_whole(path, [to_bytes({name: as_array(x) for name, x in state.items()})])
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else getattr(error, "message", error)
         raise UserError(f"{path} cannot be written: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
 @coded
 def load_safetensors(path: str | os.PathLike[str]) -> dict[str, Tensor]:
-    """The tensors of a file by name. They are read when they are used: the file is mapped, and must stay as it is.
+    """Map a safetensors file into memory, and return its tensors by name.
 
-    What it holds is checked first: names, element types, shapes, and that every array lies within the file.
+    The header is checked against the file first. Elements are read when they are used, so the file must stay as it is;
+    writing to a tensor does not change it. Nothing in a file is executed.
+
+    Args:
+        path: Name of the file.
+
+    Returns:
+        Dict of tensors, in the order of the file.
+
+    Raises:
+        UserError: The file cannot be read (MLC0392), or is no safetensors file, or one with dtypes or shapes that mlc
+            lacks (MLC0387).
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.safetensors")
+        >>> nn.save_safetensors(path, nn.Linear(2, 3).state_dict())
+        >>> sorted(nn.load_safetensors(path))
+        ['bias', 'weight']
     """
     file = Path(path)
     try:

@@ -58,8 +58,41 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """x + attention(x), then x + linear2(activation(linear1(x))), with layer norms after the sums or, norm_first,
-    before what is added."""
+    """Encoder layer of a Transformer: norm1(x + attention(x)), then norm2(x + linear2(activation(linear1(x)))).
+
+    With norm_first it is x + attention(norm1(x)), then x + linear2(activation(linear1(norm2(x)))). (Vaswani et al.
+    2017, "Attention Is All You Need"; norm_first: Xiong et al. 2020, "On Layer Normalization in the Transformer
+    Architecture".)
+
+    Shape:
+        [l, n, d_model], with batch_first [n, l, d_model], or [l, d_model] -> the same shape.
+
+    Attributes:
+        self_attn: `MultiheadAttention`.
+        linear1, linear2: `Linear` layers to dim_feedforward and back.
+        norm1, norm2: `LayerNorm` layers.
+        dropout, dropout1, dropout2: `Dropout` of the hidden features, and of each result before it is added.
+
+    Args:
+        d_model: Features of the input.
+        nhead: Number of heads, which divides d_model.
+        dim_feedforward: Hidden features.
+        dropout: Probability in training that an element is dropped.
+        activation: "relu", "gelu" or a function.
+        layer_norm_eps: eps of the normalizations.
+        batch_first: Whether the batch is dimension 0 rather than 1.
+        norm_first: Whether the input of each part is normalized rather than the sum.
+        bias: Whether linear layers and normalizations have biases.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+
+    Example:
+        >>> nn.TransformerEncoderLayer(4, 2, dim_feedforward=8)(mlc.ones(3, 1, 4)).shape
+        (3, 1, 4)
+    """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
@@ -70,6 +103,17 @@ class TransformerEncoderLayer(_Layer):
 
     def forward(self, src: Operand, src_mask: Operand = None, src_key_padding_mask: Operand = None,
                 is_causal: bool = False) -> Tensor:
+        """Apply the layer to a sequence.
+
+        Args:
+            src: Sequence, of a shape that the class names.
+            src_mask: Mask [l, l] of attention, as of `MultiheadAttention`.
+            src_key_padding_mask: Mask [n, l] of positions that nothing attends to.
+            is_causal: Forbid attention to later positions.
+
+        Returns:
+            Tensor of the shape of `src`.
+        """
         def attention(x: Tensor) -> Tensor:
             out: Tensor = self.dropout1(self.self_attn(x, x, x, src_key_padding_mask, False, src_mask,
                                                        is_causal=is_causal)[0])
@@ -80,7 +124,41 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """As TransformerEncoderLayer, with x + attention(x, memory) between the two."""
+    """Decoder layer of a Transformer: as `TransformerEncoderLayer`, with attention to a memory between the two parts.
+
+    x = norm1(x + self_attn(x)); x = norm2(x + multihead_attn(x, memory)); norm3(x + linear2(activation(linear1(x)))).
+    (Vaswani et al. 2017, "Attention Is All You Need".)
+
+    Shape:
+        [l, n, d_model] and memory [m, n, d_model], with batch_first the batch first, or both without it -> the first
+        shape.
+
+    Attributes:
+        self_attn, multihead_attn: `MultiheadAttention` to the sequence and to the memory.
+        linear1, linear2: `Linear` layers to dim_feedforward and back.
+        norm1, norm2, norm3: `LayerNorm` layers.
+        dropout, dropout1, dropout2, dropout3: `Dropout` of the hidden features, and of each result before it is added.
+
+    Args:
+        d_model: Features of the input.
+        nhead: Number of heads, which divides d_model.
+        dim_feedforward: Hidden features.
+        dropout: Probability in training that an element is dropped.
+        activation: "relu", "gelu" or a function.
+        layer_norm_eps: eps of the normalizations.
+        batch_first: Whether the batch is dimension 0 rather than 1.
+        norm_first: Whether the input of each part is normalized rather than the sum.
+        bias: Whether linear layers and normalizations have biases.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+
+    Example:
+        >>> nn.TransformerDecoderLayer(4, 2, dim_feedforward=8)(mlc.ones(3, 1, 4), mlc.ones(5, 1, 4)).shape
+        (3, 1, 4)
+    """
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
                  activation: Activation = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
@@ -96,6 +174,21 @@ class TransformerDecoderLayer(_Layer):
     def forward(self, tgt: Operand, memory: Operand, tgt_mask: Operand = None, memory_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
                 tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+        """Apply the layer to a sequence and a memory.
+
+        Args:
+            tgt: Sequence, of a shape that the class names.
+            memory: Result of the encoder.
+            tgt_mask: Mask [l, l] of attention to the sequence, as of `MultiheadAttention`.
+            memory_mask: Mask [l, m] of attention to the memory.
+            tgt_key_padding_mask: Mask [n, l] of positions that nothing attends to.
+            memory_key_padding_mask: Mask [n, m] of positions of the memory that nothing attends to.
+            tgt_is_causal: Forbid attention to later positions.
+            memory_is_causal: Forbid attention to later positions of the memory.
+
+        Returns:
+            Tensor of the shape of `tgt`.
+        """
         def to_itself(x: Tensor) -> Tensor:
             out: Tensor = self.dropout1(self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask,
                                                        is_causal=tgt_is_causal)[0])
@@ -112,7 +205,30 @@ class TransformerDecoderLayer(_Layer):
 
 
 class TransformerEncoder(Module):
-    """`num_layers` copies of a layer, one after the other, and a norm."""
+    """Stack of encoder layers: norm(layer_n(... layer_1(src))).
+
+    The layers are copies of one, so that they begin with the same values, as in PyTorch; each draws dropout of its own.
+
+    Shape:
+        As of the layer.
+
+    Attributes:
+        layers: `ModuleList` of the copies.
+        norm: The module that comes last, or None.
+
+    Args:
+        encoder_layer: Layer that is copied.
+        num_layers: Number of copies.
+        norm: Module applied to the result, or None.
+
+    Raises:
+        UserTypeError: `encoder_layer` is no module (MLC0421).
+
+    Example:
+        >>> layer = nn.TransformerEncoderLayer(4, 2, dim_feedforward=8)
+        >>> nn.TransformerEncoder(layer, 2)(mlc.ones(3, 1, 4)).shape
+        (3, 1, 4)
+    """
 
     def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([_copy(encoder_layer) for _ in range(num_layers)])
@@ -127,7 +243,30 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """`num_layers` copies of a layer, one after the other, and a norm."""
+    """Stack of decoder layers: norm(layer_n(... layer_1(tgt, memory), memory)).
+
+    The layers are copies of one, so that they begin with the same values, as in PyTorch; each draws dropout of its own.
+
+    Shape:
+        As of the layer.
+
+    Attributes:
+        layers: `ModuleList` of the copies.
+        norm: The module that comes last, or None.
+
+    Args:
+        decoder_layer: Layer that is copied.
+        num_layers: Number of copies.
+        norm: Module applied to the result, or None.
+
+    Raises:
+        UserTypeError: `decoder_layer` is no module (MLC0421).
+
+    Example:
+        >>> layer = nn.TransformerDecoderLayer(4, 2, dim_feedforward=8)
+        >>> nn.TransformerDecoder(layer, 2)(mlc.ones(3, 1, 4), mlc.ones(5, 1, 4)).shape
+        (3, 1, 4)
+    """
 
     def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
         self.layers = ModuleList([_copy(decoder_layer) for _ in range(num_layers)])
@@ -144,7 +283,41 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder of src, and a decoder of tgt that attends to what the encoder says."""
+    """Transformer: a decoder of the target that attends to the encoding of the source.
+
+    All weight matrices are at first Xavier uniform. (Vaswani et al. 2017, "Attention Is All You Need".)
+
+    Shape:
+        src [s, n, d_model] and tgt [t, n, d_model], with batch_first the batch first, or both without it -> shape of
+        tgt.
+
+    Attributes:
+        encoder: `TransformerEncoder` with a final `LayerNorm`.
+        decoder: `TransformerDecoder` with a final `LayerNorm`.
+
+    Args:
+        d_model: Features of source and target.
+        nhead: Number of heads, which divides d_model.
+        num_encoder_layers: Number of encoder layers.
+        num_decoder_layers: Number of decoder layers.
+        dim_feedforward: Hidden features.
+        dropout: Probability in training that an element is dropped.
+        activation: "relu", "gelu" or a function.
+        layer_norm_eps: eps of the normalizations.
+        batch_first: Whether the batch is dimension 0 rather than 1.
+        norm_first: Whether the input of each part is normalized rather than the sum.
+        bias: Whether linear layers and normalizations have biases.
+        dtype: Floating-point dtype of the parameters.
+        generator: Source of the initial values; None for that of `mlc.manual_seed`.
+
+    Raises:
+        UserError: `activation` is unknown (MLC0360), or `nhead` does not divide `d_model` (MLC0358).
+
+    Example:
+        >>> model = nn.Transformer(4, 2, 1, 1, dim_feedforward=8)
+        >>> model(mlc.ones(3, 1, 4), mlc.ones(2, 1, 4)).shape
+        (2, 1, 4)
+    """
 
     def __init__(self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6,
                  dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = "relu",
@@ -163,6 +336,24 @@ class Transformer(Module):
                 memory_mask: Operand = None, src_key_padding_mask: Operand = None,
                 tgt_key_padding_mask: Operand = None, memory_key_padding_mask: Operand = None,
                 src_is_causal: bool = False, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
+        """Encode the source, and decode the target.
+
+        Args:
+            src: Source sequence.
+            tgt: Target sequence.
+            src_mask: Mask [s, s] of attention within the source.
+            tgt_mask: Mask [t, t] of attention within the target.
+            memory_mask: Mask [t, s] of attention to the encoded source.
+            src_key_padding_mask: Mask [n, s] of positions of the source.
+            tgt_key_padding_mask: Mask [n, t] of positions of the target.
+            memory_key_padding_mask: Mask [n, s] of positions of the encoded source.
+            src_is_causal: Forbid attention to later positions of the source.
+            tgt_is_causal: Forbid attention to later positions of the target.
+            memory_is_causal: Forbid attention to later positions of the encoded source.
+
+        Returns:
+            Tensor of the shape of `tgt`.
+        """
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         out: Tensor = self.decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                                    tgt_is_causal, memory_is_causal)
@@ -170,7 +361,20 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, dtype: DTypeLike = "float32") -> Tensor:
-        """-inf where the column is beyond the row, 0 elsewhere."""
+        """Mask of floats that forbids attention to later positions: -inf where the column is beyond the row, else 0.
+
+        Args:
+            sz: Length of the sequence.
+            dtype: Floating-point dtype.
+
+        Returns:
+            Tensor [sz, sz].
+
+        Example:
+            >>> nn.Transformer.generate_square_subsequent_mask(2)
+            tensor([[  0., -inf],
+                    [  0.,   0.]], dtype=mlc.float32)
+        """
         later = create.arange(sz).unsqueeze(1) < create.arange(sz)
         return E.where(later, float("-inf"), create.zeros(dtype=dtype))
 

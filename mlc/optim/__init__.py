@@ -1,6 +1,6 @@
-"""Optimisers as functions: `params, state = opt.update(gradients, state, params)`.
+"""Optimizers as functions: `params, state = opt.update(gradients, state, params)`.
 
-Parameters, gradients and state are trees. An optimiser holds only its settings, so an update is pure, compiles with
+Parameters, gradients and state are trees. An optimizer holds only its settings, so an update is pure, compiles with
 the step it belongs to, and takes the old buffers over if they are donated. Its learning rate is a number, or a
 function of the step from `mlc.optim.schedules`.
 """

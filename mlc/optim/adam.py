@@ -44,10 +44,33 @@ class _Adaptive(Optimizer):
 
 
 class Adam(_Adaptive):
-    """m = lerp(g, m, beta1);  v = lerp(g ** 2, v, beta2);  p = p - lr * m' / (sqrt(v') + eps)
+    """Adam: p = p - lr * m' / (sqrt(v') + eps), with moving averages of the gradient and of its square.
 
-    where m' and v' are m / (1 - beta1 ** t) and v / (1 - beta2 ** t); with amsgrad, v' is the largest v so far. Weight
-    decay adds weight_decay * p to g.
+    m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g**2; m' = m / (1 - beta1**t); v' = v / (1 -
+    beta2**t), where t counts the updates from 1. With amsgrad, v is its largest value so far. (Kingma and Ba 2015,
+    "Adam", algorithm 1; amsgrad: Reddi, Kale and Kumar 2018, "On the Convergence of Adam and Beyond", algorithm 2.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Decay rates of the two moving averages, each in [0, 1).
+        eps: Added to the denominator.
+        weight_decay: Factor of p that is added to the gradient or, if decoupled, of lr * p that is subtracted from p.
+        amsgrad: Whether the largest v so far is used; the state has a third slot, "max_exp_avg_sq".
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+        decoupled: Whether the weight decay is that of `AdamW`.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.Adam(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -76,9 +99,31 @@ class Adam(_Adaptive):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: p is multiplied by 1 - lr * weight_decay.
+    """Adam with decoupled weight decay: p = p * (1 - lr * weight_decay) - lr * m' / (sqrt(v') + eps), as in `Adam`.
 
-    (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", 2019.)
+    (Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization", algorithm 2 with lr in both terms, as in
+    PyTorch.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Decay rates of the two moving averages, each in [0, 1).
+        eps: Added to the denominator.
+        weight_decay: Factor of lr * p that is subtracted from p.
+        amsgrad: Whether the largest v so far is used; the state has a third slot, "max_exp_avg_sq".
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.AdamW(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.899, -1.898], dtype=mlc.float32)
     """
 
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -88,7 +133,30 @@ class AdamW(Adam):
 
 
 class Adamax(_Adaptive):
-    """m = lerp(g, m, beta1);  u = max(beta2 * u, |g| + eps);  p = p - lr / (1 - beta1 ** t) * m / u"""
+    """Adam with the infinity norm: p = p - lr / (1 - beta1**t) * m / u, u = max(beta2 * u, |g| + eps).
+
+    m = beta1 * m + (1 - beta1) * g. (Kingma and Ba 2015, "Adam", algorithm 2, which has no eps.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Decay rates of the moving average and of the norm, each in [0, 1).
+        eps: Added to the magnitude of the gradient.
+        weight_decay: Factor of p that is added to the gradient.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.Adamax(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.9], dtype=mlc.float32)
+    """
 
     slots = ("exp_avg", "exp_inf")
 
@@ -107,10 +175,32 @@ class Adamax(_Adaptive):
 
 
 class NAdam(_Adaptive):
-    """Adam with Nesterov's momentum: p moves by lr * (a * g + b * m) / (sqrt(v') + eps)
+    """Adam with Nesterov momentum: p = p - lr * (a * g + b * m) / (sqrt(v') + eps), with m, v and v' as in `Adam`.
 
-    where mu(t) = beta1 * (1 - 0.96 ** (t * momentum_decay) / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)) and
-    b = mu(t + 1) / (1 - mu(1) ... mu(t + 1)).
+    mu(t) = beta1 * (1 - 0.96**(t * momentum_decay) / 2), a = (1 - mu(t)) / (1 - mu(1) ... mu(t)) and b = mu(t + 1) / (1
+    - mu(1) ... mu(t + 1)). (Dozat 2016, "Incorporating Nesterov Momentum into Adam".)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Decay rates of the two moving averages, each in [0, 1).
+        eps: Added to the denominator.
+        weight_decay: Factor of p that is added to the gradient or, if decoupled, of lr * p that is subtracted from p.
+        momentum_decay: Rate at which the momentum grows to beta1.
+        decoupled_weight_decay: Whether the weight decay is that of `AdamW`.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.NAdam(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.8943548, -1.8943548], dtype=mlc.float32)
     """
 
     slots = ("exp_avg", "exp_avg_sq", "mu_product")
@@ -140,11 +230,33 @@ class NAdam(_Adaptive):
 
 
 class RAdam(_Adaptive):
-    """Adam whose step waits for the variance of v': p = p - lr * m' * r / (sqrt(v') + eps), and - lr * m' at first
+    """Adam with a rectified step: p = p - lr * m' * r / (sqrt(v') + eps) once rho > 5, before that p - lr * m'.
 
-    r = sqrt((rho - 4) (rho - 2) rho_inf / ((rho_inf - 4) (rho_inf - 2) rho)) once rho > 5, where
-    rho_inf = 2 / (1 - beta2) - 1 and rho = rho_inf - 2 t beta2 ** t / (1 - beta2 ** t). (Liu et al., "On the Variance
-    of the Adaptive Learning Rate and Beyond", 2020.)
+    m' and v' are those of `Adam`; rho_inf = 2 / (1 - beta2) - 1, rho = rho_inf - 2 * t * beta2**t / (1 - beta2**t) and
+    r = sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho)). As in PyTorch, eps is added
+    before the correction of v. (Liu et al. 2020, "On the Variance of the Adaptive Learning Rate and Beyond", algorithm
+    2.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Decay rates of the two moving averages, each in [0, 1).
+        eps: Added to the denominator.
+        weight_decay: Factor of p that is added to the gradient or, if decoupled, of lr * p that is subtracted from p.
+        decoupled_weight_decay: Whether the weight decay is that of `AdamW`.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.RAdam(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
 
     def __init__(self, lr: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -169,6 +281,18 @@ class RAdam(_Adaptive):
 
 
 def corrections(betas: tuple[float, float], t: Tensor) -> tuple[Tensor, Tensor]:
-    """1 - beta ** t for both: what averages that started at 0 are short of after t updates."""
+    """Bias corrections 1 - beta**t of both averages: the total weight of t updates of one that began at 0.
+
+    Args:
+        betas: The two decay rates.
+        t: Number of updates, an int64 tensor of no dimensions.
+
+    Returns:
+        Two float64 tensors of no dimensions.
+
+    Example:
+        >>> mlc.optim.adam.corrections((0.5, 0.75), mlc.tensor(2))
+        (tensor(0.75, dtype=mlc.float64), tensor(0.4375, dtype=mlc.float64))
+    """
     first, second = (1 - E.pow(beta, t.double()) for beta in betas)
     return first, second

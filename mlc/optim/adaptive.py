@@ -12,10 +12,33 @@ from mlc.optim.optimizer import Group, Optimizer, Rate
 
 
 class RMSprop(Optimizer):
-    """v = lerp(g ** 2, v, alpha);  p = p - lr * g / (sqrt(v) + eps)
+    """RMSprop: p = p - lr * g / (sqrt(v) + eps), v = alpha * v + (1 - alpha) * g**2.
 
-    With centered, sqrt(v - a ** 2) where a = lerp(g, a, alpha); with momentum, p moves by lr * b where
-    b = momentum * b + the quotient.
+    With centered, v - a**2 stands in for v, where a = alpha * a + (1 - alpha) * g; with momentum, p = p - lr * b where
+    b = momentum * b + g / (sqrt(v) + eps). (Hinton 2012, "Neural Networks for Machine Learning", lecture 6e; centered:
+    Graves 2013, "Generating Sequences with Recurrent Neural Networks".)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        alpha: Decay rate of the averages.
+        eps: Added to the denominator.
+        weight_decay: Factor of p that is added to the gradient.
+        momentum: Factor of the last step; without it, the state has no "momentum_buffer".
+        centered: Whether the variance of the gradient is used; the state then has a slot "grad_avg".
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.RMSprop(lr=0.01)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.90000004, -1.9       ], dtype=mlc.float32)
     """
 
     def __init__(self, lr: Rate = 1e-2, alpha: float = 0.99, eps: float = 1e-8, weight_decay: float = 0.0,
@@ -48,7 +71,32 @@ class RMSprop(Optimizer):
 
 
 class Adagrad(Optimizer):
-    """v = v + g ** 2;  p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(v) + eps)"""
+    """Adagrad: p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(v) + eps), v = v + g**2.
+
+    t counts the updates from 1. (Duchi, Hazan and Singer 2011, "Adaptive Subgradient Methods for Online Learning and
+    Stochastic Optimization", with the diagonal of the matrix.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        lr_decay: Rate at which the learning rate falls.
+        weight_decay: Factor of p that is added to the gradient.
+        initial_accumulator_value: v before the first update.
+        eps: Added to the denominator.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.Adagrad(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.9], dtype=mlc.float32)
+    """
 
     slots = ("sum",)
 
@@ -77,7 +125,31 @@ class Adagrad(Optimizer):
 
 
 class Adadelta(Optimizer):
-    """v = lerp(g ** 2, v, rho);  d = sqrt(u + eps) / sqrt(v + eps) * g;  u = lerp(d ** 2, u, rho);  p = p - lr * d"""
+    """Adadelta: p = p - lr * d, d = sqrt(u + eps) / sqrt(v + eps) * g.
+
+    v = rho * v + (1 - rho) * g**2 before, and u = rho * u + (1 - rho) * d**2 after it. (Zeiler 2012, "ADADELTA: An
+    Adaptive Learning Rate Method", algorithm 1, which has no lr.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        rho: Decay rate of the averages, in [0, 1).
+        eps: Added under both roots.
+        weight_decay: Factor of p that is added to the gradient.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.Adadelta()
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.99683774, -1.9968377 ], dtype=mlc.float32)
+    """
 
     slots = ("square_avg", "acc_delta")
 

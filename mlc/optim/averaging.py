@@ -11,23 +11,46 @@ from mlc.frontend.tensor import Operand
 
 
 class MovingAverage:
-    """The exponential moving average of parameters: a = decay * a + (1 - decay) * p
+    """Exponential moving average of parameters: a = decay * a + (1 - decay) * p.
 
-        average = mlc.optim.MovingAverage(0.999)
-        smooth = average.init(model)
-        smooth = average.update(smooth, model)             # after each step, within it or not
+    Buffers and frozen parameters of modules are those of the model as it is. It is a pure function of trees: it may be
+    part of a compiled step. (Polyak and Juditsky 1992, "Acceleration of Stochastic Approximation by Averaging", take
+    the mean of all steps.)
 
-    Buffers and frozen parameters are those of the model as it is.
+    Args:
+        decay: Weight of the average so far; a number, or a tensor of one element.
+
+    Example:
+        >>> average = mlc.optim.MovingAverage(0.9)
+        >>> smooth = average.init(mlc.tensor([1.0]))
+        >>> average.update(smooth, mlc.tensor([2.0]))
+        tensor([1.1], dtype=mlc.float32)
     """
 
     def __init__(self, decay: Operand = 0.999) -> None:
         self.decay = decay
 
     def init(self, params: Any) -> Any:
-        """A copy of the parameters."""
+        """Copy the parameters.
+
+        Args:
+            params: Tree of parameters.
+
+        Returns:
+            Tree of the same structure, with tensors of its own.
+        """
         return tree.map(create.tensor, params)
 
     def update(self, average: Any, params: Any) -> Any:
+        """Move the average toward the parameters.
+
+        Args:
+            average: Result of `init` or of the last `update`.
+            params: Tree of the same structure.
+
+        Returns:
+            The new average.
+        """
         leaves, structure = tree.flatten(params)
         rows = zip(tree.matching_leaves(structure, average), leaves, tree.trained(params))
         return structure.unflatten([a + (1 - self.decay) * (p - a) if trained else p for a, p, trained in rows])

@@ -24,13 +24,28 @@ Group = tuple[Callable[[str], bool], dict[str, Any]]
 
 
 class Optimizer:
-    """`init` makes the state of parameters, `update` moves them by their gradients.
+    """Base of optimizers: `init` makes a state, `update` gives new parameters and a new state.
 
-    The state is a dict: "step" counts the updates, each other entry is a tree like the parameters. Buffers and frozen
-    parameters of modules have neither gradients nor state, and stay as they are.
+    It holds settings alone, so that an update is a pure function, which compiles with the step it is part of. The state
+    is a dict: "step" counts the updates (int64), each of `slots` is a tree like the parameters. Parameters are any
+    tree, such as a module, whose buffers and frozen parameters have no state and stay as they are. A subclass defines
+    `rule`, and where it needs them `slots`, `scalars`, `fresh` and `validate`.
 
-    groups   pairs (predicate on a parameter's name, settings that are different for it); the first that fits counts:
-             AdamW(groups=[(lambda name: name.endswith("bias"), {"weight_decay": 0.0})])
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> class SignSGD(mlc.optim.Optimizer):
+        ...     def rule(self, p, g, lr, scalars, *slots):
+        ...         return (p - lr * mlc.sign(g),)
+        >>> opt, w = SignSGD(0.5), mlc.tensor([1.0, -2.0])
+        >>> opt.update(mlc.tensor([3.0, -4.0]), opt.init(w), w)
+        (tensor([ 0.5, -1.5], dtype=mlc.float32), {'step': tensor(1, dtype=mlc.int64)})
     """
 
     slots: tuple[str, ...] = ()
@@ -66,36 +81,95 @@ class Optimizer:
 
     @staticmethod
     def check(name: str, value: Any, below: float = float("inf")) -> None:
+        """Raise UserError (MLC0383) unless 0 <= value < below.
+
+        Args:
+            name: Name of the setting in the message.
+            value: Number to check.
+            below: Upper bound, which is excluded.
+        """
         if not 0 <= value < below:
             raise UserError(f"{name} = {value} is not in [0, {below})", code="MLC0383", loc=user_loc())
 
     def same_slots(self, setting: str, slot: str, wanted: bool) -> None:
-        """UserError if a group needs other slots than the optimiser has: each slot is one tree for all parameters."""
+        """Raise UserError (MLC0383) if a group needs another state than the optimizer, where each slot is one tree.
+
+        Args:
+            setting: Name of the setting that decides.
+            slot: Name of the slot that it needs.
+            wanted: Whether the group needs it.
+        """
         if wanted != (slot in self.slots):
             raise UserError(f"a group has another {setting} than the optimiser: that decides what the state is",
                             code="MLC0383", loc=user_loc(), hint="use two optimisers, or give both the same")
 
     def validate(self) -> None:
-        """UserError if a setting makes no sense."""
+        """Raise UserError (MLC0383) if a setting is out of range; called for the optimizer and for each group."""
 
     def fresh(self, p: Tensor) -> tuple[Tensor, ...]:
-        """What the slots of a parameter hold before the first update."""
+        """Make the slots of a parameter before the first update: zeros of its shape and dtype.
+
+        Args:
+            p: The parameter.
+
+        Returns:
+            One tensor for each of `slots`.
+        """
         return tuple(create.zeros_like(p) for _ in self.slots)
 
     def scalars(self, t: Tensor) -> tuple[Any, ...]:
-        """What the rule needs of the number of this update, counted from 1: the same for all parameters."""
+        """Compute what the rule needs of the number of the update, once for all parameters.
+
+        Args:
+            t: Number of this update, from 1, an int64 tensor of no dimensions.
+
+        Returns:
+            Tuple that `rule` is given.
+        """
         return ()
 
     def rule(self, p: Tensor, g: Tensor, lr: Any, scalars: tuple[Any, ...], *slots: Tensor) -> tuple[Tensor, ...]:
-        """(the parameter, its slots) after an update."""
+        """Compute a parameter and its slots after an update; every subclass defines it.
+
+        Args:
+            p: The parameter.
+            g: Its gradient, of the same shape.
+            lr: Learning rate, a number or a tensor of no dimensions.
+            scalars: Result of `scalars`.
+            slots: Its slots before the update.
+
+        Returns:
+            Tuple of the parameter and the slots after it.
+        """
         raise NotImplementedError
 
     def moved(self, *args: Any) -> tuple[Tensor, ...]:
-        """`rule`; within a recorded function a call, so that parameters of one shape share the code."""
+        """Apply `rule`; while a function is recorded as a call, so that parameters of one shape share the code.
+
+        Args:
+            args: Arguments of `rule`.
+
+        Returns:
+            Result of `rule`.
+        """
         return self.rule(*args) if recording.trace is None else call(type(self).__name__, self.rule, *args)
 
     def init(self, params: Any) -> dict[str, Any]:
-        """The state before the first update; each tensor has memory of its own."""
+        """Make the state before the first update.
+
+        Args:
+            params: Tree of parameters.
+
+        Returns:
+            Dict with "step" and the slots, each tensor in memory of its own.
+
+        Raises:
+            UserError: A tensor is two parameters outside of a module (MLC0378).
+
+        Example:
+            >>> mlc.optim.SGD(0.1, momentum=0.9).init(mlc.ones(2))
+            {'step': tensor(0, dtype=mlc.int64), 'momentum_buffer': tensor([0., 0.], dtype=mlc.float32)}
+        """
         leaves, structure = tree.flatten(tree.trained_part(params))
         names = _trained_names(params)
         _check_distinct(names, leaves)
@@ -103,8 +177,26 @@ class Optimizer:
         return {"step": create.zeros(dtype="int64"), **dict(zip(self.slots, trees_of(structure, own, len(self.slots))))}
 
     def update(self, grads: Any, state: dict[str, Any], params: Any, lr: Operand = None) -> tuple[Any, dict[str, Any]]:
-        """(new parameters, new state). `lr` stands in for the optimiser's own; groups that have one of their own keep
-        their ratio to it."""
+        """Move the parameters by one step.
+
+        Args:
+            grads: Tree like the parameters, as `mlc.grad` gives it.
+            state: Result of `init` or of the last `update`.
+            params: Tree of parameters.
+            lr: Learning rate in place of the optimizer's; groups with one of their own keep their ratio to it.
+
+        Returns:
+            New parameters of the same structure and dtypes, and the new state.
+
+        Raises:
+            UserError: The state belongs to another optimizer (MLC0377).
+            UserTypeError: The state is no dict (MLC0421), or the trees differ in structure.
+
+        Example:
+            >>> opt, w = mlc.optim.SGD(0.1), mlc.tensor([1.0])
+            >>> opt.update(mlc.tensor([2.0]), opt.init(w), w)
+            (tensor([0.8], dtype=mlc.float32), {'step': tensor(1, dtype=mlc.int64)})
+        """
         if not isinstance(state, dict):
             raise UserTypeError(f"state is {described(state)}, expected a dict", code="MLC0421", loc=user_loc(),
                                 hint="pass what init or the last update returned")
@@ -130,11 +222,27 @@ class Optimizer:
         return with_trained(params, new), {"step": t, **dict(zip(self.slots, slots_of))}
 
     def of(self, name: str) -> Optimizer:
-        """The settings for the parameter of this name."""
+        """Find the settings of a parameter.
+
+        Args:
+            name: Name of the parameter, such as "layers.0.weight".
+
+        Returns:
+            The first group whose predicate holds for the name, as an optimizer; else the optimizer itself.
+        """
         return next((other for chosen, other in self.groups if chosen(name)), self)
 
     @staticmethod
     def rate(lr: Any, step: Tensor) -> Any:
+        """Evaluate a learning rate.
+
+        Args:
+            lr: A number, a tensor, or a schedule.
+            step: Number of updates already made.
+
+        Returns:
+            The schedule at that step, or `lr` itself.
+        """
         return lr(step) if callable(lr) else lr
 
 

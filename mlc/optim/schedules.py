@@ -21,48 +21,164 @@ from mlc.optim.optimizer import Schedule
 
 @coded
 def constant(lr: float) -> Schedule:
-    """lr"""
+    """Constant rate: lr.
+
+    Args:
+        lr: The rate.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Example:
+        >>> rate = mlc.optim.schedules.constant(0.1)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [0.1, 0.1, 0.1]
+    """
     return lambda step: lr + 0.0 * _number(step)
 
 
 @coded
 def linear(start: float, end: float, steps: int) -> Schedule:
-    """From start to end in `steps` equal steps, then end."""
+    """Linear interpolation: start + (end - start) * min(step / steps, 1).
+
+    Args:
+        start: Rate at step 0.
+        end: Rate from step `steps` on.
+        steps: Length of the way.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `steps` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.linear(1.0, 0.0, 10)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.5, 0.0]
+    """
     _check("steps", steps)
     return lambda step: start + (end - start) * _progress(step, steps)
 
 
 @coded
 def cosine(lr: float, steps: int, end: float = 0.0) -> Schedule:
-    """From lr to end along half a cosine, then end."""
+    """Cosine annealing: end + (lr - end) * (1 + cos(pi * min(step / steps, 1))) / 2.
+
+    (Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts", equation 5, without restarts.)
+
+    Args:
+        lr: Rate at step 0.
+        steps: Length of the way.
+        end: Rate from step `steps` on.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `steps` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.cosine(1.0, 10)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.5, 0.0]
+    """
     _check("steps", steps)
     return lambda step: end + (lr - end) * (1 + cos(math.pi * _progress(step, steps))) / 2
 
 
 @coded
 def cosine_restarts(lr: float, steps: int, end: float = 0.0) -> Schedule:
-    """`cosine` again and again, every `steps` steps."""
+    """Cosine annealing with warm restarts: as `cosine`, of step % steps.
+
+    (Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts", equation 5.)
+
+    Args:
+        lr: Rate at the start of each period.
+        steps: Length of a period.
+        end: Rate that the end of a period comes near.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `steps` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.cosine_restarts(1.0, 10)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.5, 1.0]
+    """
     _check("steps", steps)
     return lambda step: end + (lr - end) * (1 + cos(math.pi / steps * E.remainder(_number(step), steps))) / 2
 
 
 @coded
 def polynomial(lr: float, steps: int, power: float = 1.0, end: float = 0.0) -> Schedule:
-    """From lr to end as (1 - step / steps) ** power, then end."""
+    """Polynomial decay: end + (lr - end) * (1 - min(step / steps, 1))**power.
+
+    Args:
+        lr: Rate at step 0.
+        steps: Length of the way.
+        power: Exponent.
+        end: Rate from step `steps` on.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `steps` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.polynomial(1.0, 10, power=2.0)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.25, 0.0]
+    """
     _check("steps", steps)
     return lambda step: end + (lr - end) * E.pow(1 - _progress(step, steps), power)
 
 
 @coded
 def step_decay(lr: float, step_size: int, gamma: float = 0.1) -> Schedule:
-    """lr * gamma ** (step // step_size)"""
+    """Step decay: lr * gamma**floor(step / step_size).
+
+    Args:
+        lr: Rate at step 0.
+        step_size: Steps from one decay to the next.
+        gamma: Factor of a decay.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `step_size` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.step_decay(1.0, 5)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.1, 0.01]
+    """
     _check("step_size", step_size)
     return lambda step: lr * E.pow(gamma, E.floor(_number(step) / step_size))
 
 
 @coded
 def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Schedule:
-    """lr, multiplied by gamma at each of the milestones"""
+    """Decay at milestones: lr * gamma**(number of milestones <= step).
+
+    Args:
+        lr: Rate at step 0.
+        milestones: Steps at which the rate is multiplied.
+        gamma: Factor of a decay.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Example:
+        >>> rate = mlc.optim.schedules.multistep(1.0, [5, 8])
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [1.0, 0.1, 0.01]
+    """
     def rate(step: Any) -> Tensor:
         out = lr + 0.0 * _number(step)
         for milestone in milestones:
@@ -73,14 +189,46 @@ def multistep(lr: float, milestones: Sequence[int], gamma: float = 0.1) -> Sched
 
 @coded
 def exponential(lr: float, gamma: float) -> Schedule:
-    """lr * gamma ** step"""
+    """Exponential decay: lr * gamma**step.
+
+    Args:
+        lr: Rate at step 0.
+        gamma: Factor of a step.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Example:
+        >>> rate = mlc.optim.schedules.exponential(1.0, 0.5)
+        >>> [round(rate(step).item(), 4) for step in (0, 1, 2)]
+        [1.0, 0.5, 0.25]
+    """
     return lambda step: lr * E.pow(gamma, _number(step))
 
 
 @coded
 def warmup(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedule:
-    """From the fraction `start` of what the schedule says to all of it in `steps` steps; the schedule itself starts
-    at once"""
+    """Linear warmup: schedule(step) * (start + (1 - start) * min(step / steps, 1)).
+
+    The schedule itself counts from step 0, and not from the end of the warmup. (Goyal et al. 2017, "Accurate, Large
+    Minibatch SGD".)
+
+    Args:
+        schedule: Schedule, or a number for a constant one.
+        steps: Length of the warmup.
+        start: Fraction of the rate at step 0.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `steps` is below 1 (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.warmup(1.0, 10)
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 10)]
+        [0.0, 0.5, 1.0]
+    """
     _check("steps", steps)
     after = constant(schedule) if isinstance(schedule, int | float) else schedule
     return lambda step: after(step) * (start + (1 - start) * _progress(step, steps))
@@ -89,7 +237,30 @@ def warmup(schedule: float | Schedule, steps: int, start: float = 0.0) -> Schedu
 @coded
 def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_strategy: str = "cos",
               div_factor: float = 25.0, final_div_factor: float = 1e4, three_phase: bool = False) -> Schedule:
-    """Up from max_lr / div_factor to max_lr, and down to that over final_div_factor. As torch's OneCycleLR."""
+    """One-cycle policy: up from max_lr / div_factor to max_lr, then down to max_lr / div_factor / final_div_factor.
+
+    As torch.optim.lr_scheduler.OneCycleLR, without its momentum. (Smith and Topin 2018, "Super-Convergence".)
+
+    Args:
+        max_lr: Highest rate, at step pct_start * total_steps - 1.
+        total_steps: Length of the cycle.
+        pct_start: Fraction of the cycle in which the rate rises.
+        anneal_strategy: "cos" or "linear".
+        div_factor: Highest rate divided by the first one.
+        final_div_factor: First rate divided by the last one.
+        three_phase: Whether the rate falls to the first one as long as it has risen, and then to the last one.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: `total_steps` is below 1 (MLC0383), or `anneal_strategy` is unknown (MLC0360).
+
+    Example:
+        >>> rate = mlc.optim.schedules.one_cycle(1.0, 10)
+        >>> [round(rate(step).item(), 4) for step in (0, 2, 9)]
+        [0.04, 1.0, 0.0]
+    """
     _check("total_steps", total_steps)
     if anneal_strategy not in ("cos", "linear"):
         raise UserError(f"anneal_strategy = {anneal_strategy!r}", code="MLC0360", loc=user_loc(),
@@ -117,7 +288,23 @@ def one_cycle(max_lr: float, total_steps: int, pct_start: float = 0.3, anneal_st
 
 @coded
 def sequential(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Schedule:
-    """One schedule after the other, each counting from 0 at its milestone."""
+    """Schedules one after the other, each counting from 0 at its milestone.
+
+    Args:
+        schedules: The schedules.
+        milestones: Step at which each but the first begins.
+
+    Returns:
+        Function of the number of updates already made, a number or a tensor, that gives a float64 of no dimensions.
+
+    Raises:
+        UserError: The milestones are not one fewer than the schedules (MLC0383).
+
+    Example:
+        >>> rate = mlc.optim.schedules.sequential([lambda step: 1.0, lambda step: 0.5**step], [5])
+        >>> [round(rate(step).item(), 4) for step in (0, 5, 6)]
+        [1.0, 1.0, 0.5]
+    """
     if len(milestones) != len(schedules) - 1:
         raise UserError(f"{len(schedules)} schedules change at {len(schedules) - 1} milestones, found "
                         f"{len(milestones)}", code="MLC0383", loc=user_loc())
@@ -133,12 +320,30 @@ def sequential(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Sche
 
 
 class Plateau:
-    """A learning rate that falls when a loss stops falling, decided outside compiled steps: `lr = plateau.step(loss)`.
+    """Decay on plateaus: lr = lr * factor after more than `patience` steps in a row without an improvement.
 
-    As torch's ReduceLROnPlateau: after more than `patience` steps in a row without an improvement, the rate is
-    multiplied by `factor`, and for `cooldown` steps nothing is counted. A loss is an improvement below best *
-    (1 - threshold), or with threshold_mode = "abs" below best - threshold; with mode = "max" it is one above
-    best * (1 + threshold) or best + threshold.
+    As torch.optim.lr_scheduler.ReduceLROnPlateau. It holds state and decides outside of compiled steps; pass the rate
+    to `Optimizer.update`. A loss is an improvement below best * (1 - threshold), or with threshold_mode "abs" below
+    best - threshold; with mode "max" above best * (1 + threshold) or best + threshold.
+
+    Args:
+        lr: First rate.
+        mode: "min" or "max": which losses are better.
+        factor: Factor of a decay.
+        patience: Steps without an improvement that are tolerated.
+        threshold: How much better a loss has to be.
+        threshold_mode: "rel" or "abs".
+        cooldown: Steps after a decay in which nothing is counted.
+        min_lr: Lower bound of the rate.
+        eps: Smallest decay that is made.
+
+    Raises:
+        UserError: `mode` or `threshold_mode` is unknown (MLC0360).
+
+    Example:
+        >>> plateau = mlc.optim.schedules.Plateau(1.0, patience=1)
+        >>> [plateau.step(loss) for loss in (3.0, 3.0, 3.0, 2.0)]
+        [1.0, 1.0, 0.1, 0.1]
     """
 
     def __init__(self, lr: float, mode: str = "min", factor: float = 0.1, patience: int = 10, threshold: float = 1e-4,
@@ -152,7 +357,14 @@ class Plateau:
         self.best, self.bad, self.cooling = math.inf * self.sign, 0, 0
 
     def step(self, loss: Any) -> float:
-        """The rate after this loss (or other measure)."""
+        """Take account of a loss.
+
+        Args:
+            loss: A number or a tensor of one element.
+
+        Returns:
+            The rate from now on.
+        """
         value = float(loss.item() if isinstance(loss, Tensor) else loss)
         margin = self.sign * self.threshold
         bound = self.best * (1 - margin) if self.relative else self.best - margin

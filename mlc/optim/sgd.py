@@ -13,10 +13,32 @@ from mlc.optim.optimizer import Group, Optimizer, Rate
 
 
 class SGD(Optimizer):
-    """v = momentum * v + (1 - dampening) * g;  p = p - lr * v
+    """Stochastic gradient descent: p = p - lr * v, v = momentum * v + (1 - dampening) * g.
 
-    With weight_decay, g has weight_decay * p added; with nesterov, p moves by g + momentum * v; with maximize, the
-    other way. The first v is g. As torch.optim.SGD.
+    The first v is g. With nesterov, p = p - lr * (g + momentum * v). (Momentum: Polyak 1964, "Some Methods of Speeding
+    up the Convergence of Iteration Methods"; nesterov: Sutskever, Martens, Dahl and Hinton 2013, "On the Importance of
+    Initialization and Momentum in Deep Learning".)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        momentum: Factor of the last v; without it, the state has no "momentum_buffer".
+        dampening: Fraction of the gradient that does not enter v.
+        weight_decay: Factor of p that is added to the gradient.
+        nesterov: Whether to look ahead; needs a momentum and no dampening.
+        maximize: Whether to go up the gradient.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.SGD(lr=0.1, momentum=0.9)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.6], dtype=mlc.float32)
     """
 
     def __init__(self, lr: Rate = 1e-3, momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0,
@@ -48,9 +70,28 @@ class SGD(Optimizer):
 
 
 class Lion(Optimizer):
-    """p = p * (1 - lr * weight_decay) - lr * sign(lerp(g, m, beta1));  m = lerp(g, m, beta2)
+    """Lion: p = p * (1 - lr * weight_decay) - lr * sign(beta1 * m + (1 - beta1) * g).
 
-    (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023.)
+    After that m = beta2 * m + (1 - beta2) * g. Steps are larger than those of Adam: take a 3 to 10 times smaller lr.
+    (Chen et al. 2023, "Symbolic Discovery of Optimization Algorithms", algorithm 2.)
+
+    Args:
+        lr: Learning rate: a number, a tensor of one element, or a schedule (`mlc.optim.schedules`).
+        betas: Weights of m in the step and in its own update, each in [0, 1).
+        weight_decay: Factor of lr * p that is subtracted from p.
+        groups: Pairs (predicate of a parameter's name, dict of settings that differ); the first that fits counts.
+
+    Raises:
+        UserError: A setting is negative or unknown (MLC0383).
+        UserTypeError: `lr` is no learning rate, such as a list of parameters (MLC0383).
+
+    Example:
+        >>> opt = mlc.optim.Lion(lr=0.1)
+        >>> w = mlc.tensor([1.0, -2.0])
+        >>> state = opt.init(w)
+        >>> w, state = opt.update(mlc.tensor([1.0, -4.0]), state, w)
+        >>> w
+        tensor([ 0.9, -1.9], dtype=mlc.float32)
     """
 
     slots = ("exp_avg",)

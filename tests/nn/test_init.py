@@ -70,7 +70,8 @@ def test_eye_constant_and_sparse() -> None:
 @pytest.mark.parametrize("make", [
     lambda: init.calculate_gain("gelu"), lambda: init.kaiming_uniform((3,)),
     lambda: init.kaiming_normal((3, 4), mode="in"), lambda: init.trunc_normal((2,), a=2, b=1),
-    lambda: init.trunc_normal((2,), a=8, b=9), lambda: init.dirac((5, 2, 3), 2), lambda: init.eye((2, 2, 2))])
+    lambda: init.trunc_normal((2,), a=8, b=9), lambda: init.trunc_normal((-1,)), lambda: init.sparse((4, 2), 2.0),
+    lambda: mlc.manual_seed(-1), lambda: init.dirac((5, 2, 3), 2), lambda: init.eye((2, 2, 2))])
 def test_what_makes_no_sense(make: Callable[[], Any]) -> None:
     with pytest.raises(mlc.UserError, match="MLC03"):
         make()

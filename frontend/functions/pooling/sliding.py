@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,7 @@ from mlc.frontend.operands import cast, floating, number, plain_int, reshape, ro
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, i64
@@ -44,7 +46,8 @@ class _Geometry:
         if not self.ceil_mode:
             return p
         if not isinstance(n, int):
-            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365")
+            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365",
+                            symbols=sizes.symbols(n))
         count = -(-(n + 2 * p - (k - 1) * d - 1) // s) + 1
         count -= (count - 1) * s >= n + p
         return max(p, (count - 1) * s + (k - 1) * d + 1 - n - p)
@@ -290,6 +293,8 @@ def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
 
 
 def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
+    if not p or not math.isfinite(p):
+        raise UserError(f"norm_type = {p}", code="MLC0360", hint="use max_pool for the maximum")
     x, was_added = batched(R.float_only(tracer(input), "lp_pool"), geometry.spatial, "the input")
 
     def norms(x: Tracer) -> Tensor:

@@ -1,0 +1,344 @@
+"""Normalization with running statistics: BatchNorm and InstanceNorm."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import create, normalization
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.location import user_loc
+from mlc.frontend.operands import tracer
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor
+from mlc.ir import sizes
+from mlc.ir.core import located
+from mlc.ir.diag import UserError
+from mlc.ir.sizes import Dim, Size
+from mlc.nn.module import Module
+
+
+class _Tracking(Module):
+    """Parameters and running statistics of channels.
+
+    In training, running_mean and running_var move by `momentum` toward the statistics of the batch; those of a
+    BatchNorm with momentum = None are the mean over all batches. They are buffers: see Module.
+    """
+
+    _parameters = ("weight", "bias")
+    _buffers = ("running_mean", "running_var", "num_batches_tracked")
+    ranks: ClassVar[tuple[int, ...]]
+
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool,
+                 dtype: DTypeLike) -> None:
+        self.eps, self.momentum = eps, momentum
+        self.weight = create.ones(num_features, dtype=dtype) if affine else None
+        self.bias = create.zeros(num_features, dtype=dtype) if affine else None
+        self.running_mean = create.zeros(num_features, dtype=dtype) if track_running_stats else None
+        self.running_var = create.ones(num_features, dtype=dtype) if track_running_stats else None
+        self.num_batches_tracked = create.zeros(dtype="int64") if track_running_stats else None
+
+    def check(self, x: Operand) -> None:
+        if len(x.shape) not in self.ranks:
+            raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "
+                            f"{len(x.shape)}", code="MLC0364", loc=user_loc())
+
+    def check_count(self, count: Dim) -> None:
+        """The variance is not that of one value; of a size with symbols, the compiled function checks it."""
+        message = f"{type(self).__name__} in training needs more than one value for each channel"
+        if isinstance(count, Size):
+            with located(user_loc()):
+                T.FailIf(T.Item(tracer(E.eq(tracer(count), 1)).value).result, message)
+        elif count == 1:
+            raise UserError(message, code="MLC0363", loc=user_loc())
+
+    def track(self, mean: Tensor, var: Tensor, part: Any) -> None:
+        """Move the running statistics by a part of the way toward those of a batch."""
+        assert self.running_mean is not None and self.running_var is not None
+        self.running_mean, self.running_var = (
+            (1 - part) * old + part * E.cast_to(E.detach(new), old.dtype)
+            for old, new in ((self.running_mean, mean), (self.running_var, var)))
+
+
+class _BatchNorm(_Tracking):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+                 track_running_stats: bool = True, dtype: DTypeLike = "float32") -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
+        self.check(x)
+        of_batch = self.training or self.running_mean is None
+        if self.training and self.running_mean is not None:
+            axes = tuple(a for a in range(len(x.shape)) if a != 1)
+            self.check_count(sizes.product([x.shape[a] for a in axes]))
+            wide = x.float() if x.dtype.itemsize < 4 else x
+            assert self.num_batches_tracked is not None
+            self.num_batches_tracked = self.num_batches_tracked + 1
+            self.track(R.mean(wide, axes), R.var(wide, axes),
+                       1 / self.num_batches_tracked if self.momentum is None else self.momentum)
+        return normalization.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_batch,
+                                        eps=self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
+
+    In training, mean and variance are those of the batch (the variance of the population), and the running statistics
+    move toward them: running = (1 - momentum) * running + momentum * batch, with the unbiased variance. In evaluation
+    the running statistics are used. Weights are at first 1, biases 0, running means 0 and variances 1. A compiled
+    function or a derivative assigns the buffers of the module that it is given. Statistics of float16 and bfloat16 are
+    computed in float32. (Ioffe and Szegedy 2015, "Batch Normalization".)
+
+    Shape:
+        [n, num_features] or [n, num_features, l] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None.
+
+    Args:
+        num_features: Number of channels.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for the mean over all batches.
+        affine: Whether there are a weight and a bias.
+        track_running_stats: Whether there are running statistics; without them those of the batch are always used.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
+            (MLC0363).
+        UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
+            (MLC0420).
+
+    Example:
+        >>> norm = nn.BatchNorm1d(2)
+        >>> norm(mlc.ones(4, 2)).shape
+        (4, 2)
+        >>> norm.running_mean
+        tensor([0.1, 0.1], dtype=mlc.float32)
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
+
+    In training, mean and variance are those of the batch (the variance of the population), and the running statistics
+    move toward them: running = (1 - momentum) * running + momentum * batch, with the unbiased variance. In evaluation
+    the running statistics are used. Weights are at first 1, biases 0, running means 0 and variances 1. A compiled
+    function or a derivative assigns the buffers of the module that it is given. Statistics of float16 and bfloat16 are
+    computed in float32. (Ioffe and Szegedy 2015, "Batch Normalization".)
+
+    Shape:
+        [n, num_features, h, w] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None.
+
+    Args:
+        num_features: Number of channels.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for the mean over all batches.
+        affine: Whether there are a weight and a bias.
+        track_running_stats: Whether there are running statistics; without them those of the batch are always used.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
+            (MLC0363).
+        UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
+            (MLC0420).
+
+    Example:
+        >>> norm = nn.BatchNorm2d(2)
+        >>> norm(mlc.ones(4, 2, 3, 3)).shape
+        (4, 2, 3, 3)
+        >>> norm.running_mean
+        tensor([0.1, 0.1], dtype=mlc.float32)
+    """
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel.
+
+    In training, mean and variance are those of the batch (the variance of the population), and the running statistics
+    move toward them: running = (1 - momentum) * running + momentum * batch, with the unbiased variance. In evaluation
+    the running statistics are used. Weights are at first 1, biases 0, running means 0 and variances 1. A compiled
+    function or a derivative assigns the buffers of the module that it is given. Statistics of float16 and bfloat16 are
+    computed in float32. (Ioffe and Szegedy 2015, "Batch Normalization".)
+
+    Shape:
+        [n, num_features, d, h, w] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None.
+
+    Args:
+        num_features: Number of channels.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for the mean over all batches.
+        affine: Whether there are a weight and a bias.
+        track_running_stats: Whether there are running statistics; without them those of the batch are always used.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
+            (MLC0363).
+        UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
+            (MLC0420).
+
+    Example:
+        >>> norm = nn.BatchNorm3d(2)
+        >>> norm(mlc.ones(4, 2, 3, 3, 3)).shape
+        (4, 2, 3, 3, 3)
+        >>> norm.running_mean
+        tensor([0.1, 0.1], dtype=mlc.float32)
+    """
+
+    ranks = (5,)
+
+
+class _InstanceNorm(_Tracking):
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, dtype: DTypeLike = "float32") -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+
+    def forward(self, x: Operand) -> Tensor:
+        x = create.asarray(x)
+        self.check(x)
+        if len(x.shape) == min(self.ranks):
+            return self._normalized(x.unsqueeze(0)).squeeze(0)
+        return self._normalized(x)
+
+    def _normalized(self, x: Tensor) -> Tensor:
+        of_image = self.training or self.running_mean is None
+        if self.training and self.running_mean is not None:
+            axes = tuple(range(2, len(x.shape)))
+            wide = x.float() if x.dtype.itemsize < 4 else x
+            self.track(R.mean(R.mean(wide, axes), 0), R.mean(R.var(wide, axes), 0), self.momentum or 0.0)
+        return normalization.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias, of_image,
+                                           eps=self.eps)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel of each sample.
+
+    The variance is that of the population. Training and evaluation are alike, unless running statistics are tracked:
+    these move in training, as those of `BatchNorm1d`, toward the mean over the batch, and are used in evaluation.
+    (Ulyanov, Vedaldi and Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".)
+
+    Shape:
+        [n, num_features, l] or [num_features, l] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None; it stays 0.
+
+    Args:
+        num_features: Number of channels; checked only where there are parameters or running statistics.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for 0.
+        affine: Whether there are a weight and a bias, 1 and 0 at first.
+        track_running_stats: Whether there are running statistics.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+
+    Example:
+        >>> nn.InstanceNorm1d(1)(mlc.arange(2.0).reshape(1, 2)).flatten()
+        tensor([-0.99998,  0.99998], dtype=mlc.float32)
+    """
+
+    ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel of each sample.
+
+    The variance is that of the population. Training and evaluation are alike, unless running statistics are tracked:
+    these move in training, as those of `BatchNorm2d`, toward the mean over the batch, and are used in evaluation.
+    (Ulyanov, Vedaldi and Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".)
+
+    Shape:
+        [n, num_features, h, w] or [num_features, h, w] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None; it stays 0.
+
+    Args:
+        num_features: Number of channels; checked only where there are parameters or running statistics.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for 0.
+        affine: Whether there are a weight and a bias, 1 and 0 at first.
+        track_running_stats: Whether there are running statistics.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+
+    Example:
+        >>> nn.InstanceNorm2d(1)(mlc.arange(4.0).reshape(1, 2, 2)).flatten()
+        tensor([-1.3416355, -0.4472118,  0.4472118,  1.3416355], dtype=mlc.float32)
+    """
+
+    ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalization: (x - mean) / sqrt(var + eps) * weight + bias, for each channel of each sample.
+
+    The variance is that of the population. Training and evaluation are alike, unless running statistics are tracked:
+    these move in training, as those of `BatchNorm3d`, toward the mean over the batch, and are used in evaluation.
+    (Ulyanov, Vedaldi and Lempitsky 2016, "Instance Normalization: The Missing Ingredient for Fast Stylization".)
+
+    Shape:
+        [n, num_features, d, h, w] or [num_features, d, h, w] of floats -> the same shape.
+
+    Attributes:
+        weight: Parameter [num_features], or None.
+        bias: Parameter [num_features], or None.
+        running_mean: Buffer [num_features], or None.
+        running_var: Buffer [num_features], or None.
+        num_batches_tracked: Buffer [], int64, or None; it stays 0.
+
+    Args:
+        num_features: Number of channels; checked only where there are parameters or running statistics.
+        eps: Added to the variance.
+        momentum: Weight of the new statistics; None for 0.
+        affine: Whether there are a weight and a bias, 1 and 0 at first.
+        track_running_stats: Whether there are running statistics.
+        dtype: Floating-point dtype of parameters and statistics.
+
+    Raises:
+        UserError: The input has another number of dimensions (MLC0364), or of channels than the parameters (MLC0367).
+
+    Example:
+        >>> nn.InstanceNorm3d(1)(mlc.arange(8.0).reshape(1, 2, 2, 2)).flatten()
+        tensor([-1.5275238 , -1.0910884 , -0.6546531 , -0.21821769,  0.21821769,
+                 0.6546531 ,  1.0910884 ,  1.5275238 ], dtype=mlc.float32)
+    """
+
+    ranks = (4, 5)
