@@ -40,23 +40,43 @@ def listed(sizes: tuple[Any, ...]) -> Any:
 
 
 class Methods(Leaf):
-    """What a tensor can be asked for besides what it is."""
+    """The methods of a tensor that are functions: `x.f(...)` is `mlc.f(x, ...)`, whose documentation it has."""
 
     __slots__ = ()
 
     # -- element types ------------------------------------------------------------------------------------------------
     def clone(self) -> Tensor: return call("clone", self)
     def contiguous(self) -> Tensor: return call("contiguous", self)
-    def float(self) -> Tensor: return call("cast", self, "float32")
-    def double(self) -> Tensor: return call("cast", self, "float64")
-    def half(self) -> Tensor: return call("cast", self, "float16")
-    def bfloat16(self) -> Tensor: return call("cast", self, "bfloat16")
-    def long(self) -> Tensor: return call("cast", self, "int64")
-    def int(self) -> Tensor: return call("cast", self, "int32")
-    def bool(self) -> Tensor: return call("cast", self, "bool")
-    def short(self) -> Tensor: return call("cast", self, "int16")
-    def char(self) -> Tensor: return call("cast", self, "int8")
-    def byte(self) -> Tensor: return call("cast", self, "uint8")
+    def float(self) -> Tensor:
+        """The elements as float32, as `mlc.cast` gives them."""
+        return call("cast", self, "float32")
+    def double(self) -> Tensor:
+        """The elements as float64, as `mlc.cast` gives them."""
+        return call("cast", self, "float64")
+    def half(self) -> Tensor:
+        """The elements as float16, as `mlc.cast` gives them."""
+        return call("cast", self, "float16")
+    def bfloat16(self) -> Tensor:
+        """The elements as bfloat16, as `mlc.cast` gives them."""
+        return call("cast", self, "bfloat16")
+    def long(self) -> Tensor:
+        """The elements as int64, as `mlc.cast` gives them."""
+        return call("cast", self, "int64")
+    def int(self) -> Tensor:
+        """The elements as int32, as `mlc.cast` gives them."""
+        return call("cast", self, "int32")
+    def bool(self) -> Tensor:
+        """The elements as bool, as `mlc.cast` gives them."""
+        return call("cast", self, "bool")
+    def short(self) -> Tensor:
+        """The elements as int16, as `mlc.cast` gives them."""
+        return call("cast", self, "int16")
+    def char(self) -> Tensor:
+        """The elements as int8, as `mlc.cast` gives them."""
+        return call("cast", self, "int8")
+    def byte(self) -> Tensor:
+        """The elements as uint8, as `mlc.cast` gives them."""
+        return call("cast", self, "uint8")
     def detach(self) -> Tensor: return call("detach", self)
 
     # -- element by element -------------------------------------------------------------------------------------------
@@ -234,7 +254,9 @@ class Methods(Leaf):
 
     # -- shapes -------------------------------------------------------------------------------------------------------
     def reshape(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
-    def view(self, *shape: Any) -> Tensor: return call("reshape", self, listed(shape))
+    def view(self, *shape: Any) -> Tensor:
+        """The same elements under another shape, as `mlc.reshape`, of sizes or one sequence of them; one may be -1."""
+        return call("reshape", self, listed(shape))
     def permute(self, *dims: Any) -> Tensor: return call("permute", self, listed(dims))
     def transpose(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
     def t(self) -> Tensor: return call("t", self)
@@ -245,7 +267,9 @@ class Methods(Leaf):
     def ravel(self) -> Tensor: return call("flatten", self)
     def expand(self, *sizes: Any) -> Tensor: return call("expand", self, listed(sizes))
     def broadcast_to(self, size: Sequence[Dim]) -> Tensor: return call("broadcast_to", self, size)
-    def repeat(self, *repeats: Any) -> Tensor: return call("tile", self, listed(repeats))
+    def repeat(self, *repeats: Any) -> Tensor:
+        """The tensor repeated along its dimensions, as `mlc.tile`, by numbers or one sequence of them."""
+        return call("tile", self, listed(repeats))
     def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]: return tuple(call("chunk", self, chunks, dim))
     def split(self, split_size: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         return tuple(call("split", self, split_size, dim))
@@ -265,9 +289,15 @@ class Methods(Leaf):
     def moveaxis(self, source: Dims, destination: Dims) -> Tensor: return call("movedim", self, source, destination)
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: return call("transpose", self, axis0, axis1)
     def swapdims(self, dim0: _int, dim1: _int) -> Tensor: return call("transpose", self, dim0, dim1)
-    def view_as(self, other: Tensor) -> Tensor: return call("reshape", self, other.shape)
-    def reshape_as(self, other: Tensor) -> Tensor: return call("reshape", self, other.shape)
-    def expand_as(self, other: Tensor) -> Tensor: return call("expand", self, other.shape)
+    def view_as(self, other: Tensor) -> Tensor:
+        """The same elements under the shape of `other`."""
+        return call("reshape", self, other.shape)
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """The same elements under the shape of `other`."""
+        return call("reshape", self, other.shape)
+    def expand_as(self, other: Tensor) -> Tensor:
+        """The tensor broadcast to the shape of `other`."""
+        return call("expand", self, other.shape)
     def tile(self, *dims: Any) -> Tensor: return call("tile", self, listed(dims))
     def repeat_interleave(self, repeats: Any, dim: _int | None = None) -> Tensor:
         return call("repeat_interleave", self, repeats, dim)

@@ -16,6 +16,7 @@ from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import absent
 from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
+from mlc.frontend.dlpack import dlpack_device, from_dlpack
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
 from mlc.frontend.methods import OPERATIONS as OPERATIONS
@@ -48,7 +49,25 @@ class Consumed:
 
 
 class Tensor(Methods):
-    """An array of one element type. Immutable; operators build new tensors, with broadcasting and promotion."""
+    """An immutable array of elements of one dtype, in the memory of the CPU or of a GPU.
+
+    Operators and methods give new tensors, with broadcasting and with promotion of dtypes as in PyTorch. Subscripts are
+    PyTorch's, too. There is no assignment to elements, no `requires_grad` and no `backward`: use `mlc.where`,
+    `mlc.scatter` and `mlc.grad`. Within a compiled function a tensor has a shape and a dtype, but no elements yet.
+
+    Args:
+        data: Array to wrap without a copy; do not write to it. `mlc.tensor` copies, and takes lists and numbers.
+
+    Raises:
+        UserError: `data` is no array (MLC0345), or the tensor is used after a call to which it was donated (MLC0343).
+
+    Example:
+        >>> x = mlc.Tensor(np.array([1.0, 2.0, 3.0]))
+        >>> x + 1
+        tensor([2., 3., 4.], dtype=mlc.float64)
+        >>> x.shape, x.dtype, x[1:].sum().item()
+        ((3,), mlc.float64, 5.0)
+    """
 
     __slots__ = ("_array",)
     _array: Any                                          # a numpy array, one of a device, or Consumed
@@ -57,7 +76,6 @@ class Tensor(Methods):
     __hash__ = object.__hash__
 
     def __init__(self, data: Any) -> None:
-        """Wrap an array without copying it; `mlc.tensor` copies and takes more."""
         self._array = data if type(data) is np.ndarray else as_array(data)
 
     # -- what it is ---------------------------------------------------------------------------------------------------
@@ -67,8 +85,7 @@ class Tensor(Methods):
         array = self._array
         if array is None or type(array) is Consumed:
             raise UserError(f"this tensor was donated to {array}, which took over its memory", code="MLC0343",
-                            loc=user_loc(),
-                            hint="use what the call returned, or pass a copy: mlc.tensor(x)")
+                            loc=user_loc(), hint="use what the call returned, or pass a copy: mlc.tensor(x)")
         return array  # type: ignore[no-any-return]
 
     @property
@@ -79,61 +96,74 @@ class Tensor(Methods):
 
     @property
     def shape(self) -> tuple[Any, ...]:
+        """The sizes of the dimensions; symbolic ones within a function that is compiled for all sizes."""
         return tuple(self.held.shape)
 
     @property
     def dtype(self) -> DType:
+        """The dtype of the elements, such as `mlc.float32`."""
         return of_ir(from_numpy(self.held.dtype))
 
     @property
     def device(self) -> str:
-        """Where its elements are: "cpu", or "cuda:0" and so on."""
+        """The device that holds the elements: "cpu", or "cuda:0" and so on."""
         return device_of(self.held)
 
     @property
     def ndim(self) -> _int:
+        """The number of dimensions."""
         return len(self.shape)
 
     def dim(self) -> _int:
+        """The number of dimensions."""
         return len(self.shape)
-
     ndimension = dim
 
     @property
     def is_cuda(self) -> _bool:
+        """Whether the elements are on a GPU."""
         return self.device != CPU
 
     def is_floating_point(self) -> _bool:
+        """Whether the dtype is one of floats."""
         return self.dtype.is_floating_point
 
     @property
     def itemsize(self) -> _int:
+        """The number of bytes of an element."""
         return self.dtype.itemsize
 
     def element_size(self) -> _int:
+        """The number of bytes of an element."""
         return self.dtype.itemsize
 
     @property
     def nbytes(self) -> Any:
+        """The number of bytes of all elements."""
         return self.numel() * self.dtype.itemsize
 
     def size(self, dim: _int | None = None) -> Any:
+        """The shape, or the size of a dimension; UserError MLC0356 where it is out of range."""
         if dim is None:
             return self.shape
         return self.shape[axis(dim, len(self.shape), scalar=False)]
 
     def numel(self) -> Any:
+        """The number of elements."""
         return self.held.size
 
     def nelement(self) -> Any:
+        """The number of elements."""
         return self.numel()
 
     @property
     def T(self) -> Tensor:
-        return self.permute(*range(self.ndim - 1, -1, -1))
+        """The tensor with its dimensions in reverse order."""
+        return self.permute(*reversed(range(self.ndim)))
 
     @property
     def mT(self) -> Tensor:
+        """The tensor with its last two dimensions swapped."""
         return self.transpose(-2, -1)
 
     # -- leaving for Python and other libraries -----------------------------------------------------------------------
@@ -177,6 +207,7 @@ class Tensor(Methods):
         return self.held.__dlpack_device__()
 
     def item(self) -> Any:
+        """The only element as a Python number; UserError MLC0344 where there are several."""
         held = self.held
         if held.size != 1:
             raise UserError(f"a tensor of shape {list(held.shape)} is no single number", code="MLC0344",
@@ -184,6 +215,7 @@ class Tensor(Methods):
         return self.array.item()
 
     def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers, or one number."""
         return self.array.tolist()
 
     def __bool__(self) -> _bool:
@@ -234,32 +266,67 @@ class Tensor(Methods):
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
            non_blocking: _bool = False) -> Tensor:
-        """In the element type `dtype` and on `device`; `target` is one of them, or a tensor that tells both."""
+        """The tensor in another dtype, on another device, or both; itself where nothing changes, unless `copy`.
+
+        Args:
+            target: A dtype, a device, or a tensor that tells both.
+            dtype: The dtype.
+            device: The device, "cpu", "cuda" or "cuda:1".
+            copy: Whether the result has memory of its own in any case.
+            non_blocking: Accepted for PyTorch's sake.
+
+        Returns:
+            Tensor of the same shape.
+
+        Raises:
+            UserError: `target` is neither a dtype nor a device (MLC0342), or there is no such device (MLC0337).
+
+        Example:
+            >>> mlc.tensor([1.7]).to(mlc.int64)
+            tensor([1], dtype=mlc.int64)
+        """
         wanted, where = destination(target, dtype, device)
         out = self if wanted is None else call("cast", self, wanted)
         out = out if where is None else out.moved(where)
         return out.clone() if copy and out is self else out
 
     def moved(self, where: str) -> Tensor:
-        """On the device of this name, as `devices.as_device` gives it; itself if it is there."""
+        """The tensor on the device of this name, as `devices.as_device` gives it; itself if it is there."""
         if where == self.device:
             return self
         return wrap(self.array if where == CPU else Devices.put(self.array, where))
 
-    def type_as(self, other: Tensor) -> Tensor: return self.to(other.dtype)
-    def cpu(self) -> Tensor: return self.moved(CPU)
+    def type_as(self, other: Tensor) -> Tensor:
+        """The elements in the dtype of `other`."""
+        return self.to(other.dtype)
+
+    def cpu(self) -> Tensor:
+        """The tensor in the CPU's memory; itself if it is there."""
+        return self.moved(CPU)
+
     def cuda(self, device: Any = None) -> Tensor:
+        """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
         return self.moved(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int)
                                     else device) or CPU)
+
     def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        """A tensor of zeros, of a shape, as `mlc.zeros`; dtype and device are those of this tensor by default."""
         return call("zeros", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
     def new_ones(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        """A tensor of ones, of a shape, as `mlc.ones`; dtype and device are those of this tensor by default."""
         return call("ones", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
     def new_empty(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
+        """A tensor of a shape, as `mlc.empty`; dtype and device are those of this tensor by default."""
         return call("empty", *size, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
     def new_full(self, size: Sequence[Dim], fill_value: Operand, dtype: DTypeLike = None) -> Tensor:
+        """A tensor of one number, as `mlc.full`; dtype and device are those of this tensor by default."""
         return call("full", size, fill_value, dtype=self.dtype if dtype is None else dtype, device=self.device)
+
     def new_tensor(self, data: Any, dtype: DTypeLike = None) -> Tensor:
+        """A tensor with a copy of data, as `mlc.tensor`; dtype and device are those of this tensor by default."""
         return call("tensor", data, self.dtype if dtype is None else dtype, device=self.device)
 
     # -- operators ----------------------------------------------------------------------------------------------------
@@ -367,17 +434,9 @@ def as_held(x: Any) -> Held:
     """The array of anything that has one, wherever it is."""
     if isinstance(x, Tensor):
         return x.held
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) in Devices.adopted():
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and dlpack_device(x) in Devices.adopted():
         return Devices.adopt(x)
     return as_array(x)
-
-
-def _dlpack_device(x: Any) -> int:
-    """The kind of device that another library's tensor is on; some are on none that DLPack has."""
-    try:
-        return int(x.__dlpack_device__()[0])
-    except (BufferError, RuntimeError, TypeError, ValueError):
-        return -1
 
 
 def _from_python(x: Any, narrow: bool) -> Array:
@@ -439,29 +498,3 @@ def _plain(x: Any) -> Any:
     if isinstance(x, list | tuple):
         return [_plain(v) for v in x]
     return x.array if isinstance(x, Tensor) else x
-
-
-def from_dlpack(x: Any) -> Array:
-    """The array of another library's tensor, sharing its memory."""
-    name = f"{type(x).__module__}.{type(x).__name__}"
-    try:
-        if x.__dlpack_device__()[0] not in (1, 3, 11):            # CPU, CUDA host memory, CUDA managed memory
-            raise UserTypeError(f"a {name} that is not in the CPU's memory cannot be used here", code="MLC0346",
-                                loc=user_loc(), hint="move it first: x.cpu()")
-        if name.startswith("torch."):
-            x = _plain_torch(x)
-        return x if isinstance(x, np.ndarray) else np.from_dlpack(x)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346", loc=user_loc()) from None
-
-
-def _plain_torch(x: Any) -> Any:
-    """A torch tensor without what DLPack refuses: a gradient to record, and bfloat16, which numpy has no name for."""
-    import torch
-    x = x.detach()
-    if x.dtype is torch.bfloat16:
-        import ml_dtypes
-        return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return x

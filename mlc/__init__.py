@@ -118,7 +118,7 @@ _API = (
 )
 """Names besides functions of tensors, which frontend/functions has."""
 _ELSEWHERE = {
-    "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.tensor", "Error": "mlc.ir.diag",
+    "DType": "mlc.frontend.dtypes", "Tensor": "mlc.frontend.functions", "Error": "mlc.ir.diag",
     "UserError": "mlc.ir.diag", "load": "mlc.artifact", "manual_seed": "mlc.nn.init", "map": "mlc.frontend.control",
     "save": "mlc.artifact", "detect_anomaly": "mlc.anomaly", "gradcheck": "mlc.gradient_check",
     "gradgradcheck": "mlc.gradient_check",
@@ -142,6 +142,8 @@ def __getattr__(name: str) -> Any:
 
 def _find(name: str) -> Any:
     """What a public name stands for; None if it is none."""
+    if name == "Tensor":                                   # whose operators are functions, and need the compiler
+        importlib.import_module("mlc.api")
     if name in _ELSEWHERE:
         return getattr(importlib.import_module(_ELSEWHERE[name]), name)
     api = importlib.import_module("mlc.api")               # first: it gives the frontend its compiler

@@ -94,6 +94,14 @@ def test_documentation_is_whole(name: str) -> None:
         assert not found, f"mlc.{name}: " + "; ".join(found)
 
 
+def test_every_method_of_a_tensor_is_documented() -> None:
+    """Those that are functions have the functions' documentation."""
+    without = [name for name in dir(mlc.Tensor) if not name.startswith("_") and not inspect.isdatadescriptor(
+        value := inspect.getattr_static(mlc.Tensor, name)) and not value.__doc__ and name != "shared"]
+    assert not without
+    assert mlc.Tensor.softmax.__doc__ == mlc.softmax.__doc__
+
+
 def test_the_list_of_undocumented_names_only_shrinks() -> None:
     assert not UNDOCUMENTED - PUBLIC.keys(), "names that do not exist"
 

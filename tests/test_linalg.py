@@ -118,3 +118,9 @@ def test_least_squares_of_vectors() -> None:
 def test_condition_of_singular_matrices() -> None:
     x = np.array([[[0.0, 0], [0, 0]], [[1, 0], [0, 0]], [[1, 0], [0, 4]], [[np.nan, 1], [1, 1]]])
     np.testing.assert_array_equal(np.array(mlc.linalg.cond(mlc.tensor(x), 1)), [np.inf, np.inf, 4, np.nan])
+
+
+def test_factors_without_pivots_are_refused() -> None:
+    for f in (mlc.linalg.lu, mlc.linalg.lu_factor):
+        with pytest.raises(mlc.UserError, match="MLC0360"):
+            f(mlc.eye(2), pivot=False)

@@ -374,3 +374,8 @@ def test_an_extension_module_says_that_it_cannot(tmp_path: Path) -> None:
     with pytest.raises(mlc.UserError, match="only the data tell how large") as caught:
         extension.source(f, [mlc.spec("N")], "picked")
     assert caught.value.code == "MLC0574"
+
+
+def test_only_integers_are_counted() -> None:
+    with pytest.raises(mlc.UserError, match="MLC0354"):
+        mlc.bincount(mlc.ones(2))

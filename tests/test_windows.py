@@ -77,6 +77,12 @@ def test_a_window_that_does_not_fit_is_found_before_anything_runs() -> None:
         pool(np.zeros((1, 1, 3), "f4"))
 
 
+@pytest.mark.parametrize("pool", [F.max_pool1d, F.avg_pool1d, lambda x, k: F.lp_pool1d(x, 2, k)])
+def test_no_pool_takes_windows_larger_than_the_image(pool: Any) -> None:
+    with pytest.raises(Error, match="MLC0367"):
+        pool(mlc.ones(1, 1, 3), 5)
+
+
 def test_an_update_is_written_in_place() -> None:
     def f(x: Any, u: Any, i: Any) -> Any:
         return mlc.dynamic_update_slice(x * 2.0, u, (i, 0))

@@ -63,5 +63,8 @@ for _module in (elementwise, trigonometry, reduce, scan):
         if _f.__module__.startswith(_module.__name__) and not hasattr(Tensor, _name) and _name not in NO_METHODS and (
                 next(iter(inspect.signature(_f).parameters)) == "input"):
             setattr(Methods, _name, _f)                    # a method without a line in methods.py, which types it
+for _name, _method in vars(Methods).items():
+    if not _name.startswith("_") and inspect.isfunction(_method) and not _method.__doc__ and _name in OPERATIONS:
+        _method.__doc__ = OPERATIONS[_name].__doc__       # which calls the tensor `input`
 for _class in (Methods, Tensor):
     coded_methods(_class)

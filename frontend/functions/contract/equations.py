@@ -9,11 +9,7 @@ from collections.abc import Sequence
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import _inner, dot_general
-from mlc.frontend.operands import (
-    broadcast_to,
-    factors,
-    tracer,
-)
+from mlc.frontend.operands import broadcast_to, factors, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer

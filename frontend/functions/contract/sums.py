@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.contract.products import _inner, _need, bmm, dot_general, mm, mv, outer
-from mlc.frontend.operands import (
-    broadcast_shapes,
-    factors,
-    together,
-)
+from mlc.frontend.operands import broadcast_shapes, factors, together
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir import sizes

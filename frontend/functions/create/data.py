@@ -11,22 +11,8 @@ from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.eager import strengthened
 from mlc.frontend.functions.create.public import creation
-from mlc.frontend.operands import (
-    cast,
-    reshape,
-    together,
-)
-from mlc.frontend.tensor import (
-    Array,
-    DTypeLike,
-    Operand,
-    Tensor,
-    as_array,
-    as_held,
-    elements,
-    is_operand,
-    wrap,
-)
+from mlc.frontend.operands import cast, reshape, together
+from mlc.frontend.tensor import Array, DTypeLike, Operand, Tensor, as_array, as_held, elements, is_operand, wrap
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Size

@@ -10,22 +10,8 @@ import numpy as np
 
 from mlc.frontend.dtypes import DType, as_dtype, as_ir, float32
 from mlc.frontend.functions.create.public import creation
-from mlc.frontend.operands import (
-    MAX_ELEMENTS,
-    NUMBER,
-    broadcast_to,
-    cast,
-    number,
-    shape_of,
-)
-from mlc.frontend.tensor import (
-    DTypeLike,
-    Number,
-    Operand,
-    Tensor,
-    as_array,
-    wrap,
-)
+from mlc.frontend.operands import MAX_ELEMENTS, NUMBER, broadcast_to, cast, number, shape_of
+from mlc.frontend.tensor import DTypeLike, Number, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, state
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim

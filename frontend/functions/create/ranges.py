@@ -11,20 +11,8 @@ from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_dtype, as_ir, float32, int64
 from mlc.frontend.functions.create.filled import _sizes
 from mlc.frontend.functions.create.public import creation
-from mlc.frontend.operands import (
-    cast,
-    count_of,
-    plain_int,
-    size,
-    tracer,
-)
-from mlc.frontend.tensor import (
-    Array,
-    DTypeLike,
-    Number,
-    Tensor,
-    wrap,
-)
+from mlc.frontend.operands import cast, count_of, plain_int, size, tracer
+from mlc.frontend.tensor import Array, DTypeLike, Number, Tensor, wrap
 from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.types import i64, to_numpy

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
-from mlc.frontend.operands import (
-    together,
-    tracer,
-)
+from mlc.frontend.operands import together, tracer
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserTypeError

@@ -10,15 +10,7 @@ from mlc.frontend.functions.elementwise.apply import binary, numeric, unary
 from mlc.frontend.functions.elementwise.bits import logical_and, logical_or
 from mlc.frontend.functions.elementwise.rounding import trunc
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import (
-    cast,
-    floating,
-    number,
-    rounded_once,
-    signed,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import cast, floating, number, rounded_once, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -6,12 +6,7 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import binary, unary
-from mlc.frontend.operands import (
-    boolean,
-    number,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import boolean, number, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserTypeError

@@ -6,11 +6,7 @@ import math
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import compare, unary
-from mlc.frontend.operands import (
-    floating,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import floating, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 

@@ -9,13 +9,7 @@ from mlc.frontend.functions.elementwise.apply import binary, numeric, unary
 from mlc.frontend.functions.elementwise.arithmetic import mul, reciprocal, square
 from mlc.frontend.functions.elementwise.selection import clamp, maximum, where
 from mlc.frontend.functions.elementwise.sign import abs
-from mlc.frontend.operands import (
-    cast,
-    floating,
-    rounded_once,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import cast, floating, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer

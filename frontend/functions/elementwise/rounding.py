@@ -8,11 +8,7 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import unary
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import (
-    floating,
-    plain_int,
-    tracer,
-)
+from mlc.frontend.operands import floating, plain_int, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserTypeError

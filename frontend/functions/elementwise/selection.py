@@ -9,13 +9,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import binary, compare
 from mlc.frontend.functions.elementwise.bits import logical_or
 from mlc.frontend.functions.elementwise.comparison import isnan
-from mlc.frontend.operands import (
-    cast,
-    full,
-    kind,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import cast, full, kind, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

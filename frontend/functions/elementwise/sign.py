@@ -6,12 +6,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions.elementwise.apply import unary
 from mlc.frontend.functions.elementwise.arithmetic import reciprocal
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import (
-    cast,
-    signed,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import cast, signed, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 

@@ -7,14 +7,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index.picking import known_integers
 from mlc.frontend.functions.shape import sliced
-from mlc.frontend.operands import (
-    cast,
-    integer,
-    number,
-    plain_int,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import cast, integer, number, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -8,13 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.linalg.matrices import _matrix, _mt, _solve, _square, _symmetric, _together
 from mlc.frontend.functions.shape import cat, narrow, tril, triu
-from mlc.frontend.operands import (
-    broadcast_to,
-    cast,
-    full,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

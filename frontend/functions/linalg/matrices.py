@@ -6,15 +6,7 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import (
-    broadcast_shapes,
-    broadcast_to,
-    cast,
-    floating,
-    reshape,
-    same_shape,
-    tracer,
-)
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, floating, reshape, same_shape, tracer
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes

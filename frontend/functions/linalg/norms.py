@@ -14,14 +14,7 @@ from mlc.frontend.functions.linalg.factorizations import svdvals
 from mlc.frontend.functions.linalg.matrices import _matrix, _square
 from mlc.frontend.functions.linalg.solving import inv
 from mlc.frontend.functions.shape import movedim
-from mlc.frontend.operands import (
-    axis,
-    cast,
-    floating,
-    full,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import axis, cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -8,12 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract
 from mlc.frontend.functions.linalg.matrices import _eye, _known, _square
 from mlc.frontend.functions.linalg.solving import inv
-from mlc.frontend.operands import (
-    broadcast_to,
-    plain_int,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import broadcast_to, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

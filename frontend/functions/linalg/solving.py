@@ -8,12 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.linalg.matrices import _eye, _matrix, _mt, _right_sides, _solve, _square, _together
-from mlc.frontend.operands import (
-    broadcast_to,
-    full,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import broadcast_to, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import random
-from mlc.frontend.operands import (
-    floating,
-    full,
-    tracer,
-)
+from mlc.frontend.operands import floating, full, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserError

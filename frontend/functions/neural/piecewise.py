@@ -6,15 +6,7 @@ from typing import cast as typed
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import (
-    cast,
-    floating,
-    number,
-    reshape,
-    rounded_once,
-    together,
-    tracer,
-)
+from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

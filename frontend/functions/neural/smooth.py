@@ -8,12 +8,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.trigonometry import tanh
-from mlc.frontend.operands import (
-    axis,
-    floating,
-    rounded_once,
-    tracer,
-)
+from mlc.frontend.operands import axis, floating, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit

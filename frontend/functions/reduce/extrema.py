@@ -7,14 +7,7 @@ from typing import Any, NamedTuple
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.sums import _not_empty, _reduce, kept
-from mlc.frontend.operands import (
-    axes,
-    axis,
-    cast,
-    is_tensor,
-    reshape,
-    tracer,
-)
+from mlc.frontend.operands import axes, axis, cast, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

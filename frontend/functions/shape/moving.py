@@ -9,19 +9,9 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape.joining import sliced
-from mlc.frontend.operands import (
-    axes,
-    axis,
-    full,
-    is_tensor,
-    number,
-    plain_int,
-    tracer,
-)
+from mlc.frontend.operands import axes, axis, full, is_tensor, number, plain_int, tracer
 from mlc.frontend.operands import broadcast_to as to_size
-from mlc.frontend.operands import (
-    reshape as to_shape,
-)
+from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
