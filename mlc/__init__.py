@@ -60,7 +60,8 @@ if TYPE_CHECKING:
         one_hot as one_hot, take_along_dim as take_along_dim, take_flat,
     )
     from mlc.frontend.functions.linalg import (
-        det as det, logdet as logdet, matrix_exp as matrix_exp, matrix_power as matrix_power, slogdet as slogdet,
+        chain_matmul as chain_matmul, det as det, logdet as logdet, matrix_exp as matrix_exp,
+        matrix_power as matrix_power, slogdet as slogdet,
     )
     from mlc.frontend.functions.neural import (
         celu as celu, cosine_similarity as cosine_similarity, layer_norm as layer_norm, log_softmax as log_softmax,

@@ -1,78 +1,30 @@
 """Public names whose documentation is not whole yet. It may only shrink: tests/test_documentation.py sees to it."""
 
 UNDOCUMENTED = frozenset("""
-    Compiled DType Error Tensor UserError abs acos acosh add addbmm addcdiv addcmul addmm addmv addr all allclose
-    amax amin aminmax any arange arcsin arcsinh arctan arctan2 arctanh argmax argmin argsort argwhere as_tensor
-    atleast_1d atleast_2d atleast_3d baddbmm bartlett_window bincount bitwise_and bitwise_left_shift bitwise_not
-    bitwise_or bitwise_right_shift bitwise_xor blackman_window block_diag bmm broadcast_tensors broadcast_to
-    bucketize cartesian_prod cast cat cdist ceil celu chain_matmul checkpoint chunk clamp clamp_max clamp_min clone
-    column_stack combinations compile cond contiguous copysign corrcoef cos cosh cosine_similarity count_nonzero cov
-    cross cuda.device_count cuda.empty_cache cuda.get_device_capability cuda.get_device_name cuda.is_available
-    cuda.max_memory_allocated cuda.memory_allocated cuda.memory_reserved cuda.synchronize cuda.why_not cummax cummin
-    cumprod cumsum custom_jvp custom_vjp deg2rad det detach detect_anomaly diag diag_embed diagflat diagonal diff
-    dist div dot dsplit dstack dynamic_slice dynamic_update_slice einsum embedding empty empty_like eq equal erf
-    erfc erfinv exp exp2 expand expm1 eye fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft
-    fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq
-    fft.rfftn fix flatten flip fliplr flipud float_power floor floor_divide fmax fmin fmod fori_loop frac
-    from_dlpack from_numpy full full_like gather ge ger get_num_threads grad gradcheck gradgradcheck greater
-    hamming_window hann_window heaviside hessian histc hsplit hstack hvp hypot index_add index_copy index_fill
-    index_reduce index_select inner inverse isclose isfinite isin isinf isnan isneginf isposinf jacfwd jacrev jvp
-    kron kthvalue layer_norm ldexp le lerp less linalg.cholesky linalg.cond linalg.eigh linalg.eigvalsh linalg.lstsq
-    linalg.lu linalg.lu_factor linalg.lu_solve linalg.matrix_norm linalg.matrix_rank linalg.multi_dot linalg.norm
-    linalg.pinv linalg.qr linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.vector_norm
-    linearize linspace load log log10 log1p log2 log_softmax logaddexp logaddexp2 logcumsumexp logdet logical_and
-    logical_not logical_or logical_xor logit logsumexp lower manual_seed map masked_fill masked_select matmul
-    matrix_exp matrix_power max maximum mean median meshgrid min minimum mm mode moveaxis msort mul mv nan_to_num
-    nanmean nanmedian nanquantile nansum narrow native_entries ne neg nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d
-    nn.AdaptiveAvgPool3d nn.AdaptiveMaxPool1d nn.AdaptiveMaxPool2d nn.AdaptiveMaxPool3d nn.AlphaDropout nn.AvgPool1d
-    nn.AvgPool2d nn.AvgPool3d nn.BCELoss nn.BCEWithLogitsLoss nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d
-    nn.Bilinear nn.CELU nn.ChannelShuffle nn.Conv1d nn.Conv2d nn.Conv3d nn.ConvTranspose1d nn.ConvTranspose2d
-    nn.ConvTranspose3d nn.CosineEmbeddingLoss nn.CrossEntropyLoss nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d
-    nn.ELU nn.Embedding nn.EmbeddingBag nn.Flatten nn.Fold nn.GELU nn.GLU nn.GaussianNLLLoss nn.GroupNorm
-    nn.Hardshrink nn.Hardsigmoid nn.Hardswish nn.Hardtanh nn.HingeEmbeddingLoss nn.HuberLoss nn.Identity
-    nn.InstanceNorm1d nn.InstanceNorm2d nn.InstanceNorm3d nn.KLDivLoss nn.L1Loss nn.LPPool1d nn.LPPool2d nn.LPPool3d
-    nn.LayerNorm nn.LeakyReLU nn.Linear nn.LocalResponseNorm nn.LogSigmoid nn.LogSoftmax nn.MSELoss
-    nn.MarginRankingLoss nn.MaxPool1d nn.MaxPool2d nn.MaxPool3d nn.Mish nn.Module nn.ModuleDict nn.ModuleList
-    nn.MultiLabelMarginLoss nn.MultiLabelSoftMarginLoss nn.MultiMarginLoss nn.MultiheadAttention nn.NLLLoss nn.PReLU
-    nn.Parameter nn.ParameterList nn.PixelShuffle nn.PixelUnshuffle nn.PoissonNLLLoss nn.RMSNorm nn.ReLU nn.ReLU6
-    nn.SELU nn.Sequential nn.SiLU nn.Sigmoid nn.SmoothL1Loss nn.SoftMarginLoss nn.Softmax nn.Softmax2d nn.Softmin
-    nn.Softplus nn.Softshrink nn.Softsign nn.Tanh nn.Tanhshrink nn.Threshold nn.Transformer nn.TransformerDecoder
-    nn.TransformerDecoderLayer nn.TransformerEncoder nn.TransformerEncoderLayer nn.TripletMarginLoss nn.Unflatten
-    nn.Unfold nn.Upsample nn.functional.adaptive_avg_pool1d nn.functional.adaptive_avg_pool2d
-    nn.functional.adaptive_avg_pool3d nn.functional.adaptive_max_pool1d nn.functional.adaptive_max_pool2d
-    nn.functional.adaptive_max_pool3d nn.functional.alpha_dropout nn.functional.avg_pool1d nn.functional.avg_pool2d
-    nn.functional.avg_pool3d nn.functional.batch_norm nn.functional.bilinear nn.functional.binary_cross_entropy
-    nn.functional.binary_cross_entropy_with_logits nn.functional.channel_shuffle nn.functional.conv1d
-    nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
-    nn.functional.conv_transpose3d nn.functional.cosine_embedding_loss nn.functional.cross_entropy
-    nn.functional.dropout nn.functional.elu nn.functional.embedding_bag nn.functional.feature_dropout
-    nn.functional.fold nn.functional.gaussian_nll_loss nn.functional.gelu nn.functional.glu nn.functional.group_norm
-    nn.functional.hardshrink nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh
-    nn.functional.hinge_embedding_loss nn.functional.huber_loss nn.functional.instance_norm
-    nn.functional.interpolate nn.functional.kl_div nn.functional.l1_loss nn.functional.leaky_relu
-    nn.functional.linear nn.functional.local_response_norm nn.functional.logsigmoid nn.functional.lp_pool1d
-    nn.functional.lp_pool2d nn.functional.lp_pool3d nn.functional.margin_ranking_loss nn.functional.max_pool1d
-    nn.functional.max_pool2d nn.functional.max_pool3d nn.functional.mish nn.functional.mse_loss
-    nn.functional.multi_margin_loss nn.functional.multilabel_margin_loss nn.functional.multilabel_soft_margin_loss
-    nn.functional.nll_loss nn.functional.normalize nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
-    nn.functional.poisson_nll_loss nn.functional.relu6 nn.functional.scaled_dot_product_attention nn.functional.silu
-    nn.functional.smooth_l1_loss nn.functional.soft_margin_loss nn.functional.softmin nn.functional.softplus
-    nn.functional.softshrink nn.functional.softsign nn.functional.tanhshrink nn.functional.triplet_margin_loss
-    nn.functional.unfold nn.init.bound nn.init.calculate_gain nn.init.constant nn.init.default_generator
-    nn.init.dirac nn.init.eye nn.init.fans nn.init.kaiming_normal nn.init.kaiming_uniform nn.init.normal
-    nn.init.ones nn.init.orthogonal nn.init.shapes_only nn.init.sizes nn.init.sparse nn.init.trunc_normal
-    nn.init.uniform nn.init.xavier_normal nn.init.xavier_uniform nn.init.zeros nn.load_safetensors
-    nn.save_safetensors nonzero norm one_hot ones ones_like optim.Accumulated optim.Adadelta optim.Adagrad
-    optim.Adam optim.AdamW optim.Adamax optim.Lion optim.MovingAverage optim.NAdam optim.Optimizer optim.RAdam
-    optim.RMSprop optim.SGD optim.clip_by_global_norm optim.clip_by_value optim.global_norm pad pairwise_distance
-    permute positive pow prelu prod quantile rad2deg random.bernoulli random.bits random.categorical random.cauchy
-    random.choice random.dropout random.exponential random.fold_in random.gumbel random.key random.laplace
-    random.normal random.permutation random.rademacher random.rand random.rand_like random.randint random.randn
-    random.randn_like random.randperm random.split random.truncated_normal random.uniform ravel reciprocal relu
-    remainder repeat_interleave reshape rms_norm roll rot90 round row_stack rsqrt save saved_bytes scan scatter
-    scatter_add scatter_reduce searchsorted select selu set_num_threads sigmoid sign signbit sin sinc sinh slogdet
-    softmax sort spec split sqrt square squeeze stack std std_mean sub sum swapaxes swapdims t take take_along_dim
-    tan tanh tensor tensor_split tensordot threshold tile topk trace trapezoid tril tril_indices triu triu_indices
-    unbind unflatten unique unique_consecutive unravel_index unsqueeze value_and_grad vander var var_mean vdot vjp
-    vmap vsplit where while_loop xlogy zeros zeros_like
+    Compiled DType Error Tensor UserError checkpoint compile cond cuda.device_count cuda.empty_cache
+    cuda.get_device_capability cuda.get_device_name cuda.is_available cuda.max_memory_allocated
+    cuda.memory_allocated cuda.memory_reserved cuda.synchronize cuda.why_not custom_jvp custom_vjp detect_anomaly
+    fori_loop get_num_threads grad gradcheck gradgradcheck hessian hvp jacfwd jacrev jvp linearize load lower
+    manual_seed map native_entries nn.AdaptiveAvgPool1d nn.AdaptiveAvgPool2d nn.AdaptiveAvgPool3d
+    nn.AdaptiveMaxPool1d nn.AdaptiveMaxPool2d nn.AdaptiveMaxPool3d nn.AlphaDropout nn.AvgPool1d nn.AvgPool2d
+    nn.AvgPool3d nn.BCELoss nn.BCEWithLogitsLoss nn.BatchNorm1d nn.BatchNorm2d nn.BatchNorm3d nn.Bilinear nn.CELU
+    nn.ChannelShuffle nn.Conv1d nn.Conv2d nn.Conv3d nn.ConvTranspose1d nn.ConvTranspose2d nn.ConvTranspose3d
+    nn.CosineEmbeddingLoss nn.CrossEntropyLoss nn.Dropout nn.Dropout1d nn.Dropout2d nn.Dropout3d nn.ELU nn.Embedding
+    nn.EmbeddingBag nn.Flatten nn.Fold nn.GELU nn.GLU nn.GaussianNLLLoss nn.GroupNorm nn.Hardshrink nn.Hardsigmoid
+    nn.Hardswish nn.Hardtanh nn.HingeEmbeddingLoss nn.HuberLoss nn.Identity nn.InstanceNorm1d nn.InstanceNorm2d
+    nn.InstanceNorm3d nn.KLDivLoss nn.L1Loss nn.LPPool1d nn.LPPool2d nn.LPPool3d nn.LayerNorm nn.LeakyReLU nn.Linear
+    nn.LocalResponseNorm nn.LogSigmoid nn.LogSoftmax nn.MSELoss nn.MarginRankingLoss nn.MaxPool1d nn.MaxPool2d
+    nn.MaxPool3d nn.Mish nn.Module nn.ModuleDict nn.ModuleList nn.MultiLabelMarginLoss nn.MultiLabelSoftMarginLoss
+    nn.MultiMarginLoss nn.MultiheadAttention nn.NLLLoss nn.PReLU nn.Parameter nn.ParameterList nn.PixelShuffle
+    nn.PixelUnshuffle nn.PoissonNLLLoss nn.RMSNorm nn.ReLU nn.ReLU6 nn.SELU nn.Sequential nn.SiLU nn.Sigmoid
+    nn.SmoothL1Loss nn.SoftMarginLoss nn.Softmax nn.Softmax2d nn.Softmin nn.Softplus nn.Softshrink nn.Softsign
+    nn.Tanh nn.Tanhshrink nn.Threshold nn.Transformer nn.TransformerDecoder nn.TransformerDecoderLayer
+    nn.TransformerEncoder nn.TransformerEncoderLayer nn.TripletMarginLoss nn.Unflatten nn.Unfold nn.Upsample
+    nn.init.bound nn.init.calculate_gain nn.init.constant nn.init.default_generator nn.init.dirac nn.init.eye
+    nn.init.fans nn.init.kaiming_normal nn.init.kaiming_uniform nn.init.normal nn.init.ones nn.init.orthogonal
+    nn.init.shapes_only nn.init.sizes nn.init.sparse nn.init.trunc_normal nn.init.uniform nn.init.xavier_normal
+    nn.init.xavier_uniform nn.init.zeros nn.load_safetensors nn.save_safetensors optim.Accumulated optim.Adadelta
+    optim.Adagrad optim.Adam optim.AdamW optim.Adamax optim.Lion optim.MovingAverage optim.NAdam optim.Optimizer
+    optim.RAdam optim.RMSprop optim.SGD optim.clip_by_global_norm optim.clip_by_value optim.global_norm save
+    saved_bytes scan set_num_threads spec value_and_grad vjp vmap while_loop
 """.split())

@@ -53,8 +53,8 @@ ALSO_PUBLIC = frozenset({
 NOT_PUBLIC = frozenset({"getitem", "fftfreq", "key", "rfftfreq"})
 """What stands in a namespace of its own, or is an operator."""
 PUBLIC = {name: f for name, f in OPERATIONS.items()
-          if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC or f.__module__ in {
-              module.__name__ for module in NETWORKS})}
+          if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
+                                         or f.__module__.startswith(tuple(m.__name__ for m in NETWORKS)))}
 """The functions that are names of mlc itself."""
 NO_METHODS = frozenset({"cast", "std_mean", "var_mean"})
 """Functions of one tensor that PyTorch has as no methods."""

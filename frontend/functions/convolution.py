@@ -106,21 +106,97 @@ def _with_bias(x: Tracer, bias: Operand) -> Tensor:
 @operation()
 def conv1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
-    """result[n, o, p] = bias[o] + the sum over c, k of weight[o, c, k] * input[n, c, p * stride + k * dilation]"""
+    """sum over c, k of weight[o, c, k] * input[n, c, p * stride + k * dilation] + bias[o].
+
+    It is a cross-correlation, as in PyTorch: filters are not reversed.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n; integers become float32.
+        weight: Filters of shape (out_channels, c / groups, kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer.
+        padding: Zeros before and after, an integer; "valid" for none, "same" for as many windows as elements, with
+            stride 1.
+        dilation: Distance of the elements of a window, an integer.
+        groups: Number of groups of channels; each is convolved with its own filters.
+
+    Returns:
+        Tensor of shape (n, out_channels, *windows) in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit or a window is larger than the image
+            (MLC0367), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ
+            (MLC0420).
+
+    Example:
+        >>> nn.functional.conv1d(mlc.tensor([[1.0, 2.0, 4.0]]), mlc.tensor([[[-1.0, 1.0]]]))
+        tensor([[1., 2.]], dtype=mlc.float32)
+    """
     return _convolution(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @operation()
 def conv2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
-    """conv1d over two spatial dimensions"""
+    """The convolution of images with filters: `conv1d` over two dimensions.
+
+    It is a cross-correlation, as in PyTorch: filters are not reversed.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n; integers become float32.
+        weight: Filters of shape (out_channels, c / groups, *kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer, or one for each dimension.
+        padding: Zeros before and after, an integer, or one for each dimension; "valid" for none, "same" for as many
+            windows as elements, with stride 1.
+        dilation: Distance of the elements of a window, an integer, or one for each dimension.
+        groups: Number of groups of channels; each is convolved with its own filters.
+
+    Returns:
+        Tensor of shape (n, out_channels, *windows) in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit or a window is larger than the image
+            (MLC0367), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ
+            (MLC0420).
+
+    Example:
+        >>> nn.functional.conv2d(mlc.ones(1, 1, 3, 3), mlc.ones(1, 1, 2, 2))
+        tensor([[[[4., 4.],
+                  [4., 4.]]]], dtype=mlc.float32)
+    """
     return _convolution(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 @operation()
 def conv3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Padding = 0,
            dilation: Ints = 1, groups: int = 1) -> Tensor:
-    """conv1d over three spatial dimensions"""
+    """The convolution of volumes with filters: `conv1d` over three dimensions.
+
+    It is a cross-correlation, as in PyTorch: filters are not reversed.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n; integers become float32.
+        weight: Filters of shape (out_channels, c / groups, *kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer, or one for each dimension.
+        padding: Zeros before and after, an integer, or one for each dimension; "valid" for none, "same" for as many
+            windows as elements, with stride 1.
+        dilation: Distance of the elements of a window, an integer, or one for each dimension.
+        groups: Number of groups of channels; each is convolved with its own filters.
+
+    Returns:
+        Tensor of shape (n, out_channels, *windows) in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit or a window is larger than the image
+            (MLC0367), a setting is out of range (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ
+            (MLC0420).
+
+    Example:
+        >>> nn.functional.conv3d(mlc.ones(1, 1, 2, 2, 2), mlc.ones(1, 1, 2, 2, 2))
+        tensor([[[[[8.]]]]], dtype=mlc.float32)
+    """
     return _convolution(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -148,21 +224,105 @@ def _transposed(spatial: int, input: Operand, weight: Operand, bias: Operand, st
 @operation()
 def conv_transpose1d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
-    """The sum over c, p, k of input[n, c, p] * weight[c, o, k], added at [n, o, p * stride + k * dilation - padding]"""
+    """The transposed convolution.
+
+    It sums input[n, c, p] * weight[c, o, k] at [n, o, p * stride + k * dilation - padding], which is the derivative of
+    `conv1d` with respect to its input.
+
+    Args:
+        input: Tensor of shape (n, c, w), or one image without n; integers become float32.
+        weight: Filters of shape (c, out_channels / groups, kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer.
+        padding: Elements that are cut off before and after, an integer.
+        output_padding: Elements that are added behind, less than the stride or the dilation.
+        groups: Number of groups of channels; each is convolved with its own filters.
+        dilation: Distance of the elements of a window, an integer.
+
+    Returns:
+        Tensor of shape (n, out_channels, *sizes), sizes (p - 1) * stride - 2 * padding + dilation * (kernel - 1) +
+        output_padding + 1 for p elements, in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit (MLC0367), a setting is out of range
+            (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ (MLC0420).
+
+    Example:
+        >>> nn.functional.conv_transpose1d(mlc.tensor([[1.0, 2.0]]), mlc.tensor([[[1.0, 10.0]]]))
+        tensor([[ 1., 12., 20.]], dtype=mlc.float32)
+    """
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @operation()
 def conv_transpose2d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
-    """conv_transpose1d over two spatial dimensions"""
+    """The transposed convolution: `conv_transpose1d` over two dimensions.
+
+    It sums input[n, c, p] * weight[c, o, k] at [n, o, p * stride + k * dilation - padding], which is the derivative of
+    `conv2d` with respect to its input.
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n; integers become float32.
+        weight: Filters of shape (c, out_channels / groups, *kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer, or one for each dimension.
+        padding: Elements that are cut off before and after, an integer, or one for each dimension.
+        output_padding: Elements that are added behind, less than the stride or the dilation.
+        groups: Number of groups of channels; each is convolved with its own filters.
+        dilation: Distance of the elements of a window, an integer, or one for each dimension.
+
+    Returns:
+        Tensor of shape (n, out_channels, *sizes), sizes (p - 1) * stride - 2 * padding + dilation * (kernel - 1) +
+        output_padding + 1 for p elements, in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit (MLC0367), a setting is out of range
+            (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ (MLC0420).
+
+    Example:
+        >>> nn.functional.conv_transpose2d(mlc.ones(1, 1, 2, 2), mlc.ones(1, 1, 2, 2))
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]], dtype=mlc.float32)
+    """
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @operation()
 def conv_transpose3d(input: Operand, weight: Operand, bias: Operand = None, stride: Ints = 1, padding: Ints = 0,
                      output_padding: Ints = 0, groups: int = 1, dilation: Ints = 1) -> Tensor:
-    """conv_transpose1d over three spatial dimensions"""
+    """The transposed convolution: `conv_transpose1d` over three dimensions.
+
+    It sums input[n, c, p] * weight[c, o, k] at [n, o, p * stride + k * dilation - padding], which is the derivative of
+    `conv3d` with respect to its input.
+
+    Args:
+        input: Tensor of shape (n, c, d, h, w), or one image without n; integers become float32.
+        weight: Filters of shape (c, out_channels / groups, *kernel).
+        bias: Tensor of shape (out_channels,); None for 0.
+        stride: Step from one window to the next, an integer, or one for each dimension.
+        padding: Elements that are cut off before and after, an integer, or one for each dimension.
+        output_padding: Elements that are added behind, less than the stride or the dilation.
+        groups: Number of groups of channels; each is convolved with its own filters.
+        dilation: Distance of the elements of a window, an integer, or one for each dimension.
+
+    Returns:
+        Tensor of shape (n, out_channels, *sizes), sizes (p - 1) * stride - 2 * padding + dilation * (kernel - 1) +
+        output_padding + 1 for p elements, in the promoted dtype.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), channels do not fit (MLC0367), a setting is out of range
+            (MLC0360) or has the wrong length (MLC0357), or the float dtypes differ (MLC0420).
+
+    Example:
+        >>> nn.functional.conv_transpose3d(mlc.ones(1, 1, 1, 1, 1), mlc.ones(1, 1, 2, 2, 2))
+        tensor([[[[[1., 1.],
+                   [1., 1.]],
+        <BLANKLINE>
+                  [[1., 1.],
+                   [1., 1.]]]]], dtype=mlc.float32)
+    """
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -204,7 +364,29 @@ def unfold_dimension(input: Operand, dimension: int, size: int, step: int) -> Te
 
 @operation()
 def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
-    """The windows of images [n, c, h, w] as columns: [n, c * elements of a window, number of windows]."""
+    """The windows of images as columns (im2col).
+
+    Args:
+        input: Tensor of shape (n, c, h, w), or one image without n.
+        kernel_size: Size of the windows, an integer, or one for each dimension.
+        dilation: Distance of the elements of a window, likewise.
+        padding: Zeros before and after, likewise.
+        stride: Step from one window to the next, likewise.
+
+    Returns:
+        Tensor of shape (n, c * elements of a window, number of windows) and the dtype of `input`.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), or a setting is out of range (MLC0360) or has the wrong
+            length (MLC0357).
+
+    Example:
+        >>> nn.functional.unfold(mlc.reshape(mlc.arange(6), (1, 2, 3)), 2)
+        tensor([[0, 1],
+                [1, 2],
+                [3, 4],
+                [4, 5]], dtype=mlc.int64)
+    """
     x, was_added = batched(tracer(input), 2, "the input")
     kernel, apart = each(kernel_size, 2, "kernel_size", 1), each(dilation, 2, "dilation", 1)
     around, step = each(padding, 2, "padding"), each(stride, 2, "stride", 1)
@@ -217,7 +399,29 @@ def unfold(input: Operand, kernel_size: Ints, dilation: Ints = 1, padding: Ints 
 @operation()
 def fold(input: Operand, output_size: Ints, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0,
          stride: Ints = 1) -> Tensor:
-    """Columns as `unfold` makes them, added up where they came from: images of `output_size`."""
+    """Columns as `unfold` makes them, summed where they came from (col2im).
+
+    Args:
+        input: Tensor of shape (n, c * elements of a window, number of windows), or one image without n.
+        output_size: Sizes of the images, an integer, or one for each dimension.
+        kernel_size: Size of the windows, likewise.
+        dilation: Distance of the elements of a window, likewise.
+        padding: Elements that are cut off before and after, likewise.
+        stride: Step from one window to the next, likewise.
+
+    Returns:
+        Tensor of shape (n, c, *output_size) and the dtype of `input`.
+
+    Raises:
+        UserError: the number of dimensions is wrong (MLC0364), the columns do not fit (MLC0367), or a setting is out of
+            range (MLC0360) or has the wrong length (MLC0357).
+
+    Example:
+        >>> nn.functional.fold(mlc.ones(4, 4), 3, 2)
+        tensor([[[1., 2., 1.],
+                 [2., 4., 2.],
+                 [1., 2., 1.]]], dtype=mlc.float32)
+    """
     x = tracer(input)
     if x.ndim not in (2, 3):
         raise UserError(f"the input has {x.ndim} dimensions, expected 2 or 3", code="MLC0364")

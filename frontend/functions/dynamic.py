@@ -33,7 +33,28 @@ def _check(x: Tracer, sizes: Sequence[Dim]) -> None:
 
 @operation()
 def dynamic_slice(input: Operand, starts: Sequence[Operand], sizes: Sequence[Dim]) -> Tensor:
-    """The piece of `sizes` that begins at `starts`, one integer tensor or number for each dimension"""
+    """The slice of the given sizes that begins at `starts`, which may be computed: result[i] = input[starts + i].
+
+    Args:
+        start from which the slice would reach over an end is moved to where it fits, as in XLA's DynamicSlice.
+        input: Tensor.
+        starts: An integer number or 0-d tensor for each dimension.
+        sizes: Size of the slice in each dimension.
+
+    Returns:
+        Tensor of shape `sizes` and the dtype of `input`.
+
+    Raises:
+        UserError: the starts are not one for each dimension (MLC0357), a start is not of integers (MLC0354) or not 0-d
+            (MLC0364), the sizes are not one for each dimension (MLC0364), or one is greater than the tensor's
+            (MLC0367).
+
+    Example:
+        >>> mlc.dynamic_slice(mlc.arange(10), (mlc.tensor(4),), (3,))
+        tensor([4, 5, 6], dtype=mlc.int64)
+        >>> mlc.dynamic_slice(mlc.arange(10), (9,), (3,))
+        tensor([7, 8, 9], dtype=mlc.int64)
+    """
     x, shape = tracer(input), shape_of(sizes)
     _check(x, shape)
     return emit(T.DynamicSlice, x, _starts(starts, x), shape)  # type: ignore[no-any-return]
@@ -41,7 +62,25 @@ def dynamic_slice(input: Operand, starts: Sequence[Operand], sizes: Sequence[Dim
 
 @operation()
 def dynamic_update_slice(input: Operand, update: Operand, starts: Sequence[Operand]) -> Tensor:
-    """input with `update` in place of the piece that begins at `starts`"""
+    """The tensor with the slice that begins at `starts` replaced by `update`.
+
+    Args:
+        start from which the slice would reach over an end is moved to where it fits, as in XLA's DynamicUpdateSlice.
+        input: Tensor.
+        update: Tensor of as many dimensions, none of them greater; it is cast to the dtype of `input`.
+        starts: An integer number or 0-d tensor for each dimension.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: the starts are not one for each dimension (MLC0357), a start is not of integers (MLC0354) or not 0-d
+            (MLC0364), `update` has another number of dimensions (MLC0364) or is greater than `input` (MLC0367).
+
+    Example:
+        >>> mlc.dynamic_update_slice(mlc.zeros(5), mlc.tensor([1.0, 2.0]), (3,))
+        tensor([0., 0., 0., 1., 2.], dtype=mlc.float32)
+    """
     x = tracer(input)
     u = cast(tracer(update), x.type.dtype)
     _check(x, u.shape)

@@ -57,10 +57,32 @@ def _channels(input: Operand, name: str) -> tuple[Tracer, Tracer]:
 @operation()
 def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
                bias: Operand = None, training: bool = False, momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias for each channel (dimension 1)
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, dimension 1 (Ioffe and Szegedy 2015).
 
-    In training mean and variance are those of the batch, else the running ones. These are not changed here, so that
-    `momentum` has no effect: nn.BatchNorm1d and its like keep them.
+    In training mean and variance (without Bessel's correction) are those of the batch, otherwise the running ones.
+    Unlike PyTorch's, the function changes no running statistics: `nn.BatchNorm1d` and its like keep them. Statistics of
+    narrow floats are computed in float32.
+
+    Args:
+        input: Tensor of shape (n, channels, ...); integers become float32.
+        running_mean: Mean for each channel, of shape (channels,); None to take those of the input.
+        running_var: Variance for each channel, likewise.
+        weight: Factor for each channel; None for 1.
+        bias: Summand for each channel; None for 0.
+        training: Whether to take the statistics of the batch.
+        momentum: Accepted for PyTorch's sake; it has no effect.
+        eps: Added to the variance.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 2 dimensions (MLC0364), or a parameter is not of shape (channels,) (MLC0367).
+
+    Example:
+        >>> nn.functional.batch_norm(mlc.tensor([[1.0], [3.0]]), training=True)
+        tensor([[-0.999995],
+                [ 0.999995]], dtype=mlc.float32)
     """
     x, wide = _channels(input, "batch_norm")
     if training or running_mean is None or running_var is None:
@@ -78,7 +100,31 @@ def batch_norm(input: Operand, running_mean: Operand = None, running_var: Operan
 def instance_norm(input: Operand, running_mean: Operand = None, running_var: Operand = None, weight: Operand = None,
                   bias: Operand = None, use_input_stats: bool = True, momentum: float = 0.1,
                   eps: float = 1e-5) -> Tensor:
-    """batch_norm of each image by itself"""
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel of each image.
+
+    The method is that of Ulyanov, Vedaldi and Lempitsky 2016.
+
+    Args:
+        input: Tensor of shape (n, channels, *image); integers become float32.
+        running_mean: Mean for each channel, of shape (channels,); None to take those of the input.
+        running_var: Variance for each channel, likewise.
+        weight: Factor for each channel; None for 1.
+        bias: Summand for each channel; None for 0.
+        use_input_stats: Whether to take the statistics of each image; otherwise it is `batch_norm` with the running
+            ones.
+        momentum: Accepted for PyTorch's sake; it has no effect.
+        eps: Added to the variance.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 3 dimensions (MLC0364), or a parameter is not of shape (channels,) (MLC0367).
+
+    Example:
+        >>> nn.functional.instance_norm(mlc.tensor([[[1.0, 3.0]]]))
+        tensor([[[-0.999995,  0.999995]]], dtype=mlc.float32)
+    """
     x, wide = _channels(input, "instance_norm")
     if not use_input_stats:
         return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
@@ -91,7 +137,26 @@ def instance_norm(input: Operand, running_mean: Operand = None, running_var: Ope
 @operation()
 def group_norm(input: Operand, num_groups: int, weight: Operand = None, bias: Operand = None,
                eps: float = 1e-5) -> Tensor:
-    """(input - mean) / sqrt(var + eps) * weight + bias, mean and variance of groups of channels of one image"""
+    """(x - mean) / sqrt(var + eps) * weight + bias for each group of channels of each image (Wu and He 2018).
+
+    Args:
+        input: Tensor of shape (n, channels, ...); integers become float32.
+        num_groups: Number of groups, a divisor of the channels.
+        weight: Factor for each channel; None for 1.
+        bias: Summand for each channel; None for 0.
+        eps: Added to the variance.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 2 dimensions (MLC0364), the groups do not divide the channels (MLC0358), or a
+            parameter is not of shape (channels,) (MLC0367).
+
+    Example:
+        >>> nn.functional.group_norm(mlc.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)
+        tensor([[-0.999995  ,  0.999995  , -0.99999994,  0.99999994]], dtype=mlc.float32)
+    """
     x, wide = _channels(input, "group_norm")
     g, (n, c, *rest) = plain_int(num_groups, "num_groups"), x.shape
     if g < 1 or c % g != 0:
@@ -103,7 +168,29 @@ def group_norm(input: Operand, num_groups: int, weight: Operand = None, bias: Op
 
 @operation()
 def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """input / (k + alpha * the mean of input ** 2 over `size` neighbouring channels) ** beta"""
+    """x / (k + alpha * mean of x ** 2 over `size` neighbouring channels) ** beta.
+
+    The method is that of Krizhevsky, Sutskever and Hinton 2012. Beyond the first and the last channel x is 0, which
+    counts in the mean.
+
+    Args:
+        input: Tensor of shape (n, channels, *image); integers become float32.
+        size: Number of channels, with that of x in the middle.
+        alpha: Factor of the mean.
+        beta: Exponent.
+        k: Summand.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 3 dimensions (MLC0364), or `size` is not positive (MLC0360).
+
+    Example:
+        >>> nn.functional.local_response_norm(mlc.ones(1, 2, 1), 2, alpha=1.0)
+        tensor([[[0.73778796],
+                 [0.59460354]]], dtype=mlc.float32)
+    """
     x = floating(input)
     if x.ndim < 3:
         raise UserError(f"local_response_norm needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
@@ -124,11 +211,33 @@ def local_response_norm(input: Operand, size: int, alpha: float = 1e-4, beta: fl
 def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, attn_mask: Operand = None,
                                  dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
                                  enable_gqa: bool = False, *, dropout_key: Operand = None) -> Tensor:
-    """softmax(scale * query @ key.T + mask) @ value over the last two dimensions; scale is 1 / sqrt(size) if not given
+    """softmax(scale * query @ key.T + mask) @ value (Vaswani et al. 2017).
 
-    A boolean mask is True where a query attends to a key; is_causal lets it attend to none that comes later. With
-    enable_gqa, heads (dimension -3) of keys and values may be shared by several heads of queries. dropout_p needs a
-    dropout_key, the random key that says what is dropped.
+    Unlike PyTorch's, dropout draws with a key that is given.
+
+    Args:
+        query: Tensor of floats of shape (..., l, e).
+        key: Tensor of shape (..., s, e); the dimensions before the last two broadcast.
+        value: Tensor of shape (..., s, v).
+        attn_mask: Tensor that broadcasts to (..., l, s): bools, True where a query attends to a key, or floats that are
+            added.
+        dropout_p: Probability with which a weight becomes 0.
+        is_causal: Whether query i attends to keys up to i only.
+        scale: Factor of the products; 1 / sqrt(e) by default.
+        enable_gqa: Whether several heads (dimension -3) of queries may share one of keys and values (Ainslie et al.
+            2023).
+        dropout_key: Random key, needed with `dropout_p`.
+
+    Returns:
+        Tensor of shape (..., l, v).
+
+    Raises:
+        UserError: a tensor has fewer than 2 dimensions (MLC0364), shapes do not fit (MLC0367), `is_causal` comes with a
+            mask (MLC0360), the dropout key is missing (MLC0353), or the float dtypes differ (MLC0420).
+
+    Example:
+        >>> nn.functional.scaled_dot_product_attention(mlc.ones(1, 2), mlc.ones(2, 2), mlc.tensor([[1.0], [3.0]]))
+        tensor([[2.]], dtype=mlc.float32)
     """
     q, k, v = factors(query, key, value, floating=True)
     if min(q.ndim, k.ndim, v.ndim) < 2:

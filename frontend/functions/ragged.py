@@ -80,7 +80,22 @@ def _where_not_zero(input: Operand) -> tuple[Tracer, tuple[Dim, ...]]:
 
 @operation()
 def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not 0, a row of them for each; with as_tuple, those along each axis"""
+    """The indices of the elements that are not 0, in row-major order.
+
+    Their number is a data-dependent size within a compiled function.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        as_tuple: Whether to give a tuple of one index vector for each dimension, which can index the tensor.
+
+    Returns:
+        Tensor of int64 of shape (count, number of dimensions), or the tuple.
+
+    Example:
+        >>> mlc.nonzero(mlc.tensor([[0, 5], [6, 0]]))
+        tensor([[0, 1],
+                [1, 0]], dtype=mlc.int64)
+    """
     positions, shape = _where_not_zero(input)
     if as_tuple:
         return coordinates(positions, shape or (1,))
@@ -92,13 +107,45 @@ def nonzero(input: Operand, *, as_tuple: bool = False) -> Any:
 
 @operation()
 def argwhere(input: Operand) -> Tensor:
-    """The indices of the elements that are not 0, a row of them for each"""
+    """The indices of the elements that are not 0, a row for each.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+
+    Returns:
+        Tensor of int64 of shape (count, number of dimensions).
+
+    Example:
+        >>> mlc.argwhere(mlc.tensor([[0, 5], [6, 0]]))
+        tensor([[0, 1],
+                [1, 0]], dtype=mlc.int64)
+    """
     return nonzero(input)  # type: ignore[no-any-return]
 
 
 @operation(stored={"input": "other", "other": "input"})
 def where(condition: Operand, input: Operand = None, other: Operand = None) -> Any:
-    """input where the condition holds, other elsewhere; of a condition alone, the indices where it holds, by axes"""
+    """The elements of `input` where the condition holds, those of `other` elsewhere.
+
+    Both are computed; the derivative goes to the one that is taken. A condition alone gives the indices where it holds,
+    as `nonzero(condition, as_tuple=True)`.
+
+    Args:
+        condition: Tensor of bools.
+        input: Tensor or number.
+        other: Tensor or number; all three broadcast.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype of `input` and `other`, or a tuple of index vectors.
+
+    Raises:
+        UserError: `condition` is not of bool (MLC0362), one of `input` and `other` is missing (MLC0353), or an integer
+            does not fit in the dtype of the other (MLC0348).
+
+    Example:
+        >>> mlc.where(mlc.tensor([True, False]), 1.0, mlc.tensor([5.0, 6.0]))
+        tensor([1., 6.], dtype=mlc.float32)
+    """
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if input is None or other is None:
@@ -108,7 +155,24 @@ def where(condition: Operand, input: Operand = None, other: Operand = None) -> A
 
 @operation()
 def masked_select(input: Operand, mask: Operand) -> Tensor:
-    """The elements where the mask holds, a vector; input and mask are broadcast to one shape"""
+    """The elements where a mask holds, as a vector, in row-major order.
+
+    Their number is a data-dependent size within a compiled function.
+
+    Args:
+        input: Tensor.
+        mask: Tensor of bools; both broadcast.
+
+    Returns:
+        1-D tensor of the dtype of `input`.
+
+    Raises:
+        UserError: `mask` is not of bool (MLC0362), or the shapes do not broadcast (MLC0111).
+
+    Example:
+        >>> mlc.masked_select(mlc.tensor([1, 2, 3]), mlc.tensor([True, False, True]))
+        tensor([1, 3], dtype=mlc.int64)
+    """
     x, m = tracer(input), tracer(mask)
     if not m.type.dtype.is_bool:
         raise UserTypeError(f"the mask is of {m.dtype}, expected mlc.bool", code="MLC0362",
@@ -147,8 +211,26 @@ def _given(out: list[Tracer]) -> Any:
 @operation()
 def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
-    """The different elements in ascending order, with return_inverse where each element of input is among them, with
-    return_counts how often each occurs; NaN differs from NaN
+    """The different elements, in ascending order.
+
+    NaN differs from NaN. Their number is a data-dependent size within a compiled function.
+
+    Args:
+        input: Tensor or number.
+        sorted: Accepted for PyTorch's sake: the result is always in order.
+        return_inverse: Whether to tell where each element of `input` is in the result, in a tensor of its shape.
+        return_counts: Whether to tell how often each element of the result occurs.
+        dim: Must be None: different slices are not found; see `unique_consecutive` for those in order.
+
+    Returns:
+        1-D tensor of the dtype of `input`, or a tuple of it and what is asked for, of int64.
+
+    Raises:
+        UserError: `dim` is given (MLC0360).
+
+    Example:
+        >>> mlc.unique(mlc.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3], dtype=mlc.int64), tensor([1, 2], dtype=mlc.int64))
     """
     if dim is not None:
         raise UserError(f"dim = {dim}: different slices are not found here, only different elements", code="MLC0360",
@@ -166,8 +248,25 @@ def unique(input: Operand, sorted: bool = True, return_inverse: bool = False, re
 @operation()
 def unique_consecutive(input: Operand, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
-    """Of equal elements that follow each other the first, or of equal slices along `dim`; with return_inverse to which
-    each one belongs, with return_counts how many there are of each
+    """The elements that differ from the one before, or the slices along a dimension that do.
+
+    NaN differs from NaN. Their number is a data-dependent size within a compiled function.
+
+    Args:
+        input: Tensor or number.
+        return_inverse: Whether to tell to which run each element or slice belongs.
+        return_counts: Whether to tell how long each run is.
+        dim: The dimension of the slices; None for the elements of the flattened tensor.
+
+    Returns:
+        Tensor of the dtype of `input`, or a tuple of it and what is asked for, of int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.unique_consecutive(mlc.tensor([1, 1, 2, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1], dtype=mlc.int64), tensor([2, 2, 1], dtype=mlc.int64))
     """
     x = tracer(input)
     shape = x.shape

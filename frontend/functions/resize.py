@@ -28,10 +28,34 @@ MODES = ("nearest", "nearest-exact", *LINEAR, "area")
 @operation()
 def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Tensor:
-    """Images [n, c, spatial dimensions] in another size, or scaled: "nearest", "nearest-exact", "linear", "bilinear",
-    "trilinear", "bicubic" or "area"
+    """Images in another size.
 
-    align_corners makes the centres of the corner pixels stay in place, rather than the corners of the images.
+    Bicubic interpolation is that of Keys 1981, with a = -3/4. Reducing does no smoothing beforehand.
+
+    Args:
+        input: Tensor of shape (n, c, *image); integers become float32.
+        size: Sizes of the new image, an integer, or one for each dimension.
+        scale_factor: Factors of the sizes, in place of `size`; sizes are rounded down.
+        mode: "nearest", "nearest-exact", "linear" (one dimension), "bilinear" and "bicubic" (two), "trilinear" (three)
+            or "area".
+        align_corners: Whether the centres of the corner pixels stay in place, rather than the corners of the images; of
+            linear and cubic modes only.
+        recompute_scale_factor: Whether to take the quotient of the sizes in place of `scale_factor`.
+
+    Returns:
+        Tensor of shape (n, c, *new image) and the dtype of `input`.
+
+    Raises:
+        UserError: `mode` is another string or does not go with `align_corners` (MLC0360), or with the number of
+            dimensions (MLC0364), not exactly one of `size` and `scale_factor` is given (MLC0353), it has the wrong
+            length (MLC0357), a size is not positive (MLC0358) or symbolic (MLC0365), or a factor is no positive number
+            (MLC0421).
+
+    Example:
+        >>> nn.functional.interpolate(mlc.tensor([[[1.0, 3.0]]]), 4)
+        tensor([[[1., 1., 3., 3.]]], dtype=mlc.float32)
+        >>> nn.functional.interpolate(mlc.tensor([[[1.0, 3.0]]]), 4, mode="linear")
+        tensor([[[1. , 1.5, 2.5, 3. ]]], dtype=mlc.float32)
     """
     x = floating(input)
     spatial = x.ndim - 2
@@ -133,7 +157,22 @@ def _mixed(x: Tracer, at: int, places: Array, weights: Array) -> Tracer:
 
 @operation()
 def channel_shuffle(input: Operand, groups: int) -> Tensor:
-    """The channels (dimension 1) of `groups` groups, one of each group in turn."""
+    """The channels of several groups in turn: channel i * groups + g is channel i of group g (Zhang et al. 2018).
+
+    Args:
+        input: Tensor of shape (n, channels, *image).
+        groups: Number of groups, a divisor of the channels.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 3 dimensions (MLC0364), or the groups do not divide the channels (MLC0358).
+
+    Example:
+        >>> nn.functional.channel_shuffle(mlc.reshape(mlc.arange(4), (1, 4, 1)), 2).flatten()
+        tensor([0, 2, 1, 3], dtype=mlc.int64)
+    """
     x, g = tracer(input), plain_int(groups, "groups")
     if x.ndim < 3:
         raise UserError(f"channel_shuffle needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
@@ -146,7 +185,25 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
 
 @operation()
 def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
-    """result[..., c, h * r + i, w * r + j] = input[..., (c * r + i) * r + j, h, w] for r = upscale_factor"""
+    """Channels as pixels: result[..., c, h * r + i, w * r + j] = input[..., (c * r + i) * r + j, h, w].
+
+    The method is that of Shi et al. 2016.
+
+    Args:
+        input: Tensor of shape (..., c * r * r, h, w).
+        upscale_factor: The factor r.
+
+    Returns:
+        Tensor of shape (..., c, h * r, w * r) and the dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 3 dimensions (MLC0364), or the channels are no multiple of r * r (MLC0358).
+
+    Example:
+        >>> nn.functional.pixel_shuffle(mlc.reshape(mlc.arange(4), (4, 1, 1)), 2)
+        tensor([[[0, 1],
+                 [2, 3]]], dtype=mlc.int64)
+    """
     x, r = tracer(input), plain_int(upscale_factor, "upscale_factor")
     channels, height, width = _image(x)
     if r < 1 or channels % (r * r) != 0:
@@ -159,7 +216,24 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
 
 @operation()
 def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
-    """result[..., (c * r + i) * r + j, h, w] = input[..., c, h * r + i, w * r + j] for r = downscale_factor"""
+    """Pixels as channels: result[..., (c * r + i) * r + j, h, w] = input[..., c, h * r + i, w * r + j].
+
+    It is the inverse of `pixel_shuffle`.
+
+    Args:
+        input: Tensor of shape (..., c, h * r, w * r).
+        downscale_factor: The factor r.
+
+    Returns:
+        Tensor of shape (..., c * r * r, h, w) and the dtype of `input`.
+
+    Raises:
+        UserError: `input` has fewer than 3 dimensions (MLC0364), or its sizes are no multiples of r (MLC0358).
+
+    Example:
+        >>> nn.functional.pixel_unshuffle(mlc.reshape(mlc.arange(4), (1, 2, 2)), 2).shape
+        (4, 1, 1)
+    """
     x, r = tracer(input), plain_int(downscale_factor, "downscale_factor")
     channels, height, width = _image(x)
     if r < 1 or height % r != 0 or width % r != 0:

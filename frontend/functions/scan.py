@@ -26,13 +26,45 @@ def _running(kind: str, input: Operand, dim: int, dtype: DTypeLike) -> Tensor:
 
 @operation()
 def cumsum(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
-    """result[i] = the sum of input[0] to input[i] along `dim`; integers are summed as int64"""
+    """Running sums: result[i] = input[0] + ... + input[i] along a dimension.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+        dtype: Dtype in which elements are added; by default that of floats, and int64 for others.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.cumsum(mlc.tensor([1, 2, 3]), 0)
+        tensor([1, 3, 6], dtype=mlc.int64)
+    """
     return _running("add", input, dim, dtype)
 
 
 @operation()
 def cumprod(input: Operand, dim: int, *, dtype: DTypeLike = None) -> Tensor:
-    """result[i] = the product of input[0] to input[i] along `dim`; integers are multiplied as int64"""
+    """Running products: result[i] = input[0] * ... * input[i] along a dimension.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+        dtype: Dtype in which elements are multiplied; by default that of floats, and int64 for others.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.cumprod(mlc.tensor([1, 2, 3]), 0)
+        tensor([1, 2, 6], dtype=mlc.int64)
+    """
     return _running("mul", input, dim, dtype)
 
 
@@ -52,19 +84,68 @@ def _extremes(kind: str, input: Operand, dim: int) -> ValuesAndIndices:
 
 @operation()
 def cummax(input: Operand, dim: int) -> ValuesAndIndices:
-    """The greatest of input[0] to input[i] along `dim`, and where it stands last."""
+    """Running maxima: the greatest of input[0] to input[i] along a dimension, and its index.
+
+    NaN counts as the greatest of all. Of equal elements the index is that of the last.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Named tuple of `values`, of the shape and dtype of `input`, and `indices`, of int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.cummax(mlc.tensor([1.0, 3.0, 2.0]), 0)
+        ValuesAndIndices(values=tensor([1., 3., 3.], dtype=mlc.float32), indices=tensor([0, 1, 1], dtype=mlc.int64))
+    """
     return _extremes("max", input, dim)
 
 
 @operation()
 def cummin(input: Operand, dim: int) -> ValuesAndIndices:
-    """The smallest of input[0] to input[i] along `dim`, and where it stands last."""
+    """Running minima: the least of input[0] to input[i] along a dimension, and its index.
+
+    NaN counts as the least of all. Of equal elements the index is that of the last.
+
+    Args:
+        input: Tensor or number.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Named tuple of `values`, of the shape and dtype of `input`, and `indices`, of int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.cummin(mlc.tensor([2.0, 3.0, 1.0]), 0)
+        ValuesAndIndices(values=tensor([2., 2., 1.], dtype=mlc.float32), indices=tensor([0, 0, 2], dtype=mlc.int64))
+    """
     return _extremes("min", input, dim)
 
 
 @operation()
 def logcumsumexp(input: Operand, dim: int) -> Tensor:
-    """log(e ** input[0] + ... + e ** input[i]) along `dim`, without overflow on the way"""
+    """Running log-sum-exp: result[i] = ln(e ** input[0] + ... + e ** input[i]) along a dimension, without overflow.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tensor of floats of the shape of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.logcumsumexp(mlc.tensor([1000.0, 1000.0]), 0)
+        tensor([1000.    , 1000.6932], dtype=mlc.float32)
+    """
     x = floating(input)
     at = axis(dim, x.ndim)
     return emit(T.LogCumSumExp, x, at) if x.ndim else x
@@ -72,9 +153,28 @@ def logcumsumexp(input: Operand, dim: int) -> Tensor:
 
 @operation()
 def diff(input: Operand, n: int = 1, dim: int = -1, prepend: Operand = None, append: Operand = None) -> Tensor:
-    """input[i + 1] - input[i] along `dim`, n times; prepend and append are joined to the input first
+    """Differences of neighbours along a dimension, input[i + 1] - input[i], taken n times.
 
-    With n = 0 it is the input, without them.
+    Bools give the exclusive or. With n = 0 the result is the input, without `prepend` and `append`.
+
+    Args:
+        input: Tensor of at least one dimension.
+        n: How often differences are taken.
+        dim: The dimension; negative ones count from the last.
+        prepend: Tensor that is joined before `input` first.
+        append: Tensor that is joined behind it first.
+
+    Returns:
+        Tensor of the dtype of `input`, with n elements fewer along `dim`, at least 0.
+
+    Raises:
+        UserError: `input` has no dimension (MLC0364), `n` is negative (MLC0360), or `dim` is out of range (MLC0356).
+
+    Example:
+        >>> mlc.diff(mlc.tensor([1, 4, 9, 16]))
+        tensor([3, 5, 7], dtype=mlc.int64)
+        >>> mlc.diff(mlc.tensor([1, 4, 9, 16]), 2)
+        tensor([2, 2], dtype=mlc.int64)
     """
     x = tracer(input)
     if not x.ndim:

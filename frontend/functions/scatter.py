@@ -48,9 +48,27 @@ def cut(x: Tracer, shape: tuple[Dim, ...], what: str) -> Tracer:
 
 @operation(stored={"src": "input"})
 def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: str | None = None) -> Tensor:
-    """result[index[i, j], j] = src[i, j] for dim = 0, and so on; input elsewhere. Of several, the last one counts.
+    """Elements written along a dimension: result[index[i, j], j] = src[i, j] for dim = 0, and input elsewhere.
 
-    reduce = "add" or "multiply" combines src with what is there.
+    Of several elements for one place the last one is written; without `reduce`, only that one gets a derivative.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: Tensor of integers of as many dimensions; negative ones count from the end.
+        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+        reduce: "add" or "multiply" to combine `src` with what is there.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
+            an IndexError), the numbers of dimensions differ (MLC0364), or `index` is too great (MLC0367).
+
+    Example:
+        >>> mlc.scatter(mlc.zeros(4), 0, mlc.tensor([1, 3]), mlc.tensor([5.0, 6.0]))
+        tensor([0., 5., 0., 6.], dtype=mlc.float32)
     """
     kinds = {None: "set", "add": "add", "multiply": "mul"}
     if reduce not in kinds:
@@ -60,16 +78,53 @@ def scatter(input: Operand, dim: int, index: Operand, src: Operand, *, reduce: s
 
 @operation()
 def scatter_add(input: Operand, dim: int, index: Operand, src: Operand) -> Tensor:
-    """input with src[i, j] added at [index[i, j], j] for dim = 0, and so on"""
+    """Elements added along a dimension: result[index[i, j], j] += src[i, j] for dim = 0, from input on.
+
+    They are added in order of `index`, so the result is the same in every run.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: Tensor of integers of as many dimensions; negative ones count from the end.
+        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), the numbers of
+            dimensions differ (MLC0364), or `index` is too great (MLC0367).
+
+    Example:
+        >>> mlc.scatter_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.], dtype=mlc.float32)
+    """
     return _along(input, dim, index, src, "add")
 
 
 @operation()
 def scatter_reduce(input: Operand, dim: int, index: Operand, src: Operand, reduce: str, *,
                    include_self: bool = True) -> Tensor:
-    """input with src combined into it at the places `index` says along `dim`: "sum", "prod", "mean", "amax", "amin"
+    """Elements combined along a dimension into the places that an index names.
 
-    Without include_self, places that an index names do not count what input holds there.
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: Tensor of integers of as many dimensions; negative ones count from the end.
+        src: Number, or tensor at least as great as `index`; it is cast to the dtype of `input`.
+        reduce: "sum", "prod", "mean", "amax" or "amin".
+        include_self: Whether what `input` holds there counts, too.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; means of integers are rounded down.
+
+    Raises:
+        UserError: `reduce` is another string (MLC0360), `index` is not of integers (MLC0354) or out of range (MLC0340,
+            an IndexError), the numbers of dimensions differ (MLC0364), or `index` is too great (MLC0367).
+
+    Example:
+        >>> mlc.scatter_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "amax")
+        tensor([4., 1., 3.], dtype=mlc.float32)
     """
     x = tracer(input)
     at = axis(dim, x.ndim)
@@ -124,20 +179,77 @@ def _rows(input: Operand, dim: int, index: Operand, source: Operand, how: str) -
 
 @operation()
 def index_add(input: Operand, dim: int, index: Operand, source: Operand, *, alpha: Operand = 1) -> Tensor:
-    """input with alpha * source[i] added to slice index[i] of `dim`"""
+    """Slices added to slices: result[index[i]] += alpha * source[i] for dim = 0, from input on.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: 1-D tensor of integers; negative ones count from the end.
+        source: Number, or tensor with a slice for each index; it is cast to the dtype of `input`.
+        alpha: Factor of `source`.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
+            `source` has another shape (MLC0367).
+
+    Example:
+        >>> mlc.index_add(mlc.zeros(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.], dtype=mlc.float32)
+    """
     x = tracer(input)
     return _rows(x, dim, index, tracer(source) * cast(tracer(alpha), x.type.dtype), "add")
 
 
 @operation()
 def index_copy(input: Operand, dim: int, index: Operand, source: Operand) -> Tensor:
-    """input with slice index[i] of `dim` replaced by source[i]; of several, the last one counts"""
+    """Slices replaced: result[index[i]] = source[i] for dim = 0, and input elsewhere.
+
+    Of several slices for one place the last one counts.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: 1-D tensor of integers; negative ones count from the end.
+        source: Number, or tensor with a slice for each index; it is cast to the dtype of `input`.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError), or
+            `source` has another shape (MLC0367).
+
+    Example:
+        >>> mlc.index_copy(mlc.zeros(3), 0, mlc.tensor([2, 0]), mlc.tensor([1.0, 2.0]))
+        tensor([2., 0., 1.], dtype=mlc.float32)
+    """
     return _rows(input, dim, index, source, "set")
 
 
 @operation(stored={"value": "input"})
 def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tensor:
-    """input with the slices of `dim` that the index names filled with one number"""
+    """Slices filled with one number: result[index[i]] = value for dim = 0, and input elsewhere.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: 1-D tensor of integers; negative ones count from the end.
+        value: Number or 0-d tensor.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `value` is of a higher kind than `input` (MLC0352), not 0-d (MLC0364) or beyond the dtype (MLC0348),
+            or `index` is not of integers (MLC0354), not 1-D (MLC0364) or out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> mlc.index_fill(mlc.zeros(3), 0, mlc.tensor([0, 2]), 7.0)
+        tensor([7., 0., 7.], dtype=mlc.float32)
+    """
     x, v = tracer(input), tracer(value)
     if v.ndim:
         raise UserError(f"the value has {v.ndim} dimensions, expected 0", code="MLC0364")
@@ -149,7 +261,27 @@ def index_fill(input: Operand, dim: int, index: Operand, value: Operand) -> Tens
 @operation()
 def index_reduce(input: Operand, dim: int, index: Operand, source: Operand, reduce: str, *,
                  include_self: bool = True) -> Tensor:
-    """scatter_reduce of whole slices; reduce is "prod", "mean", "amax" or "amin" """
+    """Slices combined into the slices that an index names, as `scatter_reduce` combines elements.
+
+    Args:
+        input: Tensor.
+        dim: The dimension; negative ones count from the last.
+        index: 1-D tensor of integers; negative ones count from the end.
+        source: Tensor with a slice for each index; it is cast to the dtype of `input`.
+        reduce: "prod", "mean", "amax", "amin" or "sum".
+        include_self: Whether what `input` holds there counts, too.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `reduce` is another string (MLC0360), or `index` is not of integers (MLC0354), not 1-D (MLC0364) or
+            out of range (MLC0340, an IndexError).
+
+    Example:
+        >>> mlc.index_reduce(mlc.ones(3), 0, mlc.tensor([0, 0, 2]), mlc.tensor([4.0, 2.0, 3.0]), "prod")
+        tensor([8., 1., 3.], dtype=mlc.float32)
+    """
     x, i = tracer(input), integer(index, "index")
     at, u = axis(dim, x.ndim), tracer(source)
     if not x.ndim:
@@ -173,16 +305,33 @@ def _bincount(input: Operand, weights: Operand, n: int) -> Tensor:
 
 @creation
 def bincount(input: Operand, weights: Operand = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 occurs, or the sum of its weights, for all numbers up to the greatest.
+    """How often each integer from 0 to the greatest element occurs, or the sum of its weights.
 
-    minlength   how many numbers are counted at least. Of an argument of a function that is being recorded nobody knows
-                the greatest: there it is how many are counted, and a number beyond is an error when the code runs
+    Args:
+        input: 1-D tensor of integers that are not negative.
+        weights: Tensor of the shape of `input`; 1 by default.
+        minlength: Number of integers that are counted at least. Within a compiled function, where the greatest element
+            is not known, it is how many are counted.
+
+    Returns:
+        1-D tensor of int64, or of the dtype of `weights`.
+
+    Raises:
+        UserError: elements are no integers (MLC0354), `input` is not 1-D (MLC0364), an element is negative or, within a
+            compiled function, too great (MLC0340, an IndexError), `minlength` is needed there (MLC0365), or `weights`
+            has another shape (MLC0115).
+
+    Example:
+        >>> mlc.bincount(mlc.tensor([0, 2, 2]))
+        tensor([1, 0, 2], dtype=mlc.int64)
+        >>> mlc.bincount(mlc.tensor([0, 2, 2]), mlc.tensor([0.5, 1.0, 2.0]))
+        tensor([0.5, 0. , 3. ], dtype=mlc.float32)
     """
     n = count_of(minlength, "minlength")
     known = known_integers(input)
     if known is not None and known.ndim == 1 and known.size:
         n = max(n, int(known.max()) + 1)
-    elif n == 0 and known is None:
+    elif n == 0 and isinstance(input, Tracer):
         raise UserError("the length of the result must be given: how great the numbers are is known too late",
                         code="MLC0365", hint="pass minlength")
     return _bincount(input, weights, n)

@@ -28,25 +28,83 @@ from mlc.ir.types import i64
 
 @operation(name="cast")
 def cast_to(input: Operand, dtype: DTypeLike) -> Tensor:
-    """input in another element type; floats are cut toward zero on the way to integers."""
+    """The elements of a tensor in another dtype.
+
+    Floats are truncated on the way to integers, integers wrap around in narrower ones, and what is not 0 is True.
+    Floats beyond an integer dtype give its nearest limit, and NaN gives 0; in PyTorch both are undefined. The
+    derivative goes through casts between float dtypes only. PyTorch spells this `x.to(dtype)`, which works here too.
+
+    Args:
+        input: Tensor or number.
+        dtype: The dtype, as `mlc.float32`, "float32", or a numpy dtype.
+
+    Returns:
+        Tensor of the shape of `input`.
+
+    Raises:
+        UserError: `dtype` is no dtype (MLC0342).
+
+    Example:
+        >>> mlc.cast(mlc.tensor([-1.5, 0.0, 2.7]), mlc.int64)
+        tensor([-1,  0,  2], dtype=mlc.int64)
+    """
     return cast(tracer(input), as_ir(dtype))
 
 
 @operation()
 def positive(input: Operand) -> Tensor:
-    """input"""
+    """+x: the tensor itself.
+
+    Args:
+        input: Tensor or number, not of bool.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` is of bool (MLC0359).
+
+    Example:
+        >>> mlc.positive(mlc.tensor([1.0, -2.0]))
+        tensor([ 1., -2.], dtype=mlc.float32)
+    """
     return numeric(input, "positive")
 
 
 @operation()
 def neg(input: Operand) -> Tensor:
-    """-input"""
+    """-x, for each element; integers wrap around.
+
+    Args:
+        input: Tensor or number, not of bool.
+
+    Returns:
+        Tensor of the shape and dtype of `input`.
+
+    Raises:
+        UserError: `input` is of bool (MLC0359).
+
+    Example:
+        >>> mlc.neg(mlc.tensor([1.0, -2.0]))
+        tensor([-1.,  2.], dtype=mlc.float32)
+    """
     return unary(T.Neg, numeric(input, "neg"))
 
 
 @operation()
 def square(input: Operand) -> Tensor:
-    """input * input; bools become int64"""
+    """x * x, for each element; integers wrap around.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; int64 if that is bool.
+
+    Example:
+        >>> mlc.square(mlc.tensor([1.0, -3.0]))
+        tensor([1., 9.], dtype=mlc.float32)
+    """
     x = tracer(input)
     x = cast(x, i64) if x.type.dtype.is_bool else x
     return mul(x, x)
@@ -54,13 +112,35 @@ def square(input: Operand) -> Tensor:
 
 @operation()
 def reciprocal(input: Operand) -> Tensor:
-    """1 / input"""
+    """1 / x, for each element; an infinity of the zero's sign at 0.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.reciprocal(mlc.tensor([2.0, -0.5, 0.0]))
+        tensor([ 0.5, -2. ,  inf], dtype=mlc.float32)
+    """
     return unary(T.Reciprocal, floating(input))
 
 
 @operation()
 def detach(input: Operand) -> Tensor:
-    """input, through which no derivative passes"""
+    """The tensor itself, as a constant to all derivatives.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape, dtype and elements of `input`.
+
+    Example:
+        >>> mlc.grad(lambda x: x * mlc.detach(x))(mlc.tensor(3.0))
+        tensor(3., dtype=mlc.float32)
+    """
     return unary(T.StopGradient, tracer(input))
 
 
@@ -74,14 +154,47 @@ def _weighted(input: Operand, other: Operand, alpha: Operand) -> list[Tracer]:
 
 @operation(literal=("alpha",))
 def add(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
-    """input + alpha * other"""
+    """input + alpha * other, elementwise; for bools the logical or.
+
+    Integers wrap around. With a float `alpha` integers are added as floats.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+        alpha: Number or tensor that `other` is multiplied by.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Example:
+        >>> mlc.add(mlc.tensor([1.0, 2.0]), mlc.tensor([10.0, 20.0]), alpha=2)
+        tensor([21., 42.], dtype=mlc.float32)
+    """
     a, b = _weighted(input, other, alpha)
     return logical_or(a, b) if a.type.dtype.is_bool else binary(T.Add, a, b)
 
 
 @operation(literal=("alpha",))
 def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
-    """input - alpha * other"""
+    """input - alpha * other, elementwise.
+
+    Integers wrap around.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+        alpha: Number or tensor that `other` is multiplied by.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: both are of bool (MLC0359).
+
+    Example:
+        >>> mlc.sub(mlc.tensor([5.0, 2.0]), 1)
+        tensor([4., 1.], dtype=mlc.float32)
+    """
     a, b = _weighted(input, other, alpha)
     numeric(a, "sub")
     return binary(T.Sub, a, b)
@@ -89,14 +202,50 @@ def sub(input: Operand, other: Operand, *, alpha: Operand = 1) -> Tensor:
 
 @operation()
 def mul(input: Operand, other: Operand) -> Tensor:
-    """input * other"""
+    """input * other, elementwise; for bools the logical and.
+
+    Integers wrap around.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Example:
+        >>> mlc.mul(mlc.tensor([1.0, 2.0]), mlc.tensor([[3.0], [4.0]]))
+        tensor([[3., 6.],
+                [4., 8.]], dtype=mlc.float32)
+    """
     a, b = together(input, other)
     return logical_and(a, b) if a.type.dtype.is_bool else binary(T.Mul, a, b)
 
 
 @operation()
 def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """input / other; rounding_mode "floor" or "trunc" makes it an integer"""
+    """input / other, elementwise, rounded if so asked.
+
+    Division by 0 gives an infinity or NaN; with rounding, integers divided by 0 give 0, where PyTorch raises an error.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+        rounding_mode: None for the quotient itself, "floor" to round toward minus infinity, "trunc" to round toward
+            zero.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; without rounding, integers become float32.
+
+    Raises:
+        UserError: `rounding_mode` is another string (MLC0360).
+
+    Example:
+        >>> mlc.div(mlc.tensor([7, -7]), 2)
+        tensor([ 3.5, -3.5], dtype=mlc.float32)
+        >>> mlc.div(mlc.tensor([7, -7]), 2, rounding_mode="trunc")
+        tensor([ 3, -3], dtype=mlc.int64)
+    """
     if rounding_mode == "floor":
         return floor_divide(input, other)
     if rounding_mode is None:
@@ -113,7 +262,24 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
 
 @operation()
 def floor_divide(input: Operand, other: Operand) -> Tensor:
-    """floor(input / other)"""
+    """floor(input / other), elementwise.
+
+    Integers divided by 0 give 0, where PyTorch raises an error; floats give an infinity or NaN.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: both are of bool (MLC0359).
+
+    Example:
+        >>> mlc.floor_divide(mlc.tensor([7, -7]), 2)
+        tensor([ 3, -4], dtype=mlc.int64)
+    """
     a, b = together(input, other)
     numeric(a, "floor_divide")
     return binary(T.FloorDiv, a, b)
@@ -121,7 +287,24 @@ def floor_divide(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def remainder(input: Operand, other: Operand) -> Tensor:
-    """input - other * floor(input / other), with the sign of other"""
+    """input - other * floor(input / other), elementwise: the remainder with the sign of `other`, as Python's %.
+
+    For a divisor of 0 integers give 0, where PyTorch raises an error, and floats NaN.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: both are of bool (MLC0359).
+
+    Example:
+        >>> mlc.remainder(mlc.tensor([7, -7]), 3)
+        tensor([1, 2], dtype=mlc.int64)
+    """
     a, b = together(input, other)
     numeric(a, "remainder")
     return binary(T.Rem, a, b)
@@ -129,7 +312,24 @@ def remainder(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def fmod(input: Operand, other: Operand) -> Tensor:
-    """input - other * trunc(input / other), with the sign of input"""
+    """input - other * trunc(input / other), elementwise: the remainder with the sign of `input`, as C's fmod.
+
+    For a divisor of 0 integers give 0, where PyTorch raises an error, and floats NaN.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: both are of bool (MLC0359).
+
+    Example:
+        >>> mlc.fmod(mlc.tensor([7, -7]), 3)
+        tensor([ 1, -1], dtype=mlc.int64)
+    """
     a, b = together(input, other)
     numeric(a, "fmod")
     return binary(T.Fmod, a, b)
@@ -137,7 +337,20 @@ def fmod(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
-    """input + weight * (end - input)"""
+    """input + weight * (end - input), elementwise: linear interpolation, exact for weights 0 and 1.
+
+    Args:
+        input: Tensor or number, the value at weight 0.
+        end: Tensor or number, the value at weight 1.
+        weight: Tensor or number; outside [0, 1] it extrapolates.
+
+    Returns:
+        Tensor of floats, of the shape that all three broadcast to.
+
+    Example:
+        >>> mlc.lerp(mlc.tensor([0.0, 10.0]), 20.0, 0.25)
+        tensor([ 5. , 12.5], dtype=mlc.float32)
+    """
     return rounded_once(
         lambda a, b, t: where(abs(t) < 0.5, a + t * (b - a), b - (1 - t) * (b - a)),    # exact at both ends
         *together(input, end, weight, floating=True))
@@ -145,13 +358,43 @@ def lerp(input: Operand, end: Operand, weight: Operand) -> Tensor:
 
 @operation()
 def addcmul(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-    """input + value * tensor1 * tensor2"""
+    """input + value * tensor1 * tensor2, elementwise, rounded once in float16 and bfloat16.
+
+    With a float `value`, the result of integers is truncated to their dtype; PyTorch refuses it.
+
+    Args:
+        input: Tensor or number.
+        tensor1: Tensor or number.
+        tensor2: Tensor or number.
+        value: Number or tensor, the factor of the product.
+
+    Returns:
+        Tensor of the shape that all broadcast to, in the promoted dtype.
+
+    Example:
+        >>> mlc.addcmul(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]), mlc.tensor([5.0, 6.0]), value=0.5)
+        tensor([ 8.5, 14. ], dtype=mlc.float32)
+    """
     return rounded_once(lambda x, a, b: add(x, mul(mul(a, b), value)), *together(input, tensor1, tensor2))
 
 
 @operation()
 def addcdiv(input: Operand, tensor1: Operand, tensor2: Operand, *, value: Operand = 1) -> Tensor:
-    """input + value * tensor1 / tensor2"""
+    """input + value * tensor1 / tensor2, elementwise, rounded once in float16 and bfloat16.
+
+    Args:
+        input: Tensor or number.
+        tensor1: Tensor or number.
+        tensor2: Tensor or number.
+        value: Number or tensor, the factor of the quotient.
+
+    Returns:
+        Tensor of floats, of the shape that all broadcast to.
+
+    Example:
+        >>> mlc.addcdiv(mlc.tensor([1.0, 2.0]), mlc.tensor([3.0, 4.0]), mlc.tensor([2.0, 8.0]), value=2)
+        tensor([4., 3.], dtype=mlc.float32)
+    """
     return rounded_once(lambda x, a, b: add(x, mul(div(a, b), value)),
                         *together(input, tensor1, tensor2, floating=True))
 

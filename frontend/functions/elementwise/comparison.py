@@ -17,77 +17,233 @@ from mlc.frontend.tensor import Operand, Tensor
 
 @operation()
 def isnan(input: Operand) -> Tensor:
-    """input != input: whether an element is not a number"""
+    """x != x: whether each element is NaN.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isnan(mlc.tensor([1.0, float("nan")]))
+        tensor([False,  True], dtype=mlc.bool)
+    """
     x = tracer(input)
     return unary(T.IsNan, x) if x.type.dtype.is_float else x != x
 
 
 @operation()
 def isinf(input: Operand) -> Tensor:
-    """|input| == inf"""
+    """|x| == inf: whether each element is infinite, of either sign.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isinf(mlc.tensor([1.0, -float("inf")]))
+        tensor([False,  True], dtype=mlc.bool)
+    """
     x = tracer(input)
     return abs(x) == math.inf if x.type.dtype.is_float else x != x
 
 
 @operation()
 def isfinite(input: Operand) -> Tensor:
-    """|input| < inf: neither infinite nor NaN"""
+    """|x| < inf: whether each element is neither infinite nor NaN.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isfinite(mlc.tensor([1.0, float("inf"), float("nan")]))
+        tensor([ True, False, False], dtype=mlc.bool)
+    """
     x = tracer(input)
     return abs(x) < math.inf if x.type.dtype.is_float else x == x
 
 
 @operation()
 def isposinf(input: Operand) -> Tensor:
-    """input == inf"""
+    """x == inf: whether each element is plus infinity.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isposinf(mlc.tensor([float("inf"), -float("inf")]))
+        tensor([ True, False], dtype=mlc.bool)
+    """
     return tracer(input) == math.inf
 
 
 @operation()
 def isneginf(input: Operand) -> Tensor:
-    """input == -inf"""
+    """x == -inf: whether each element is minus infinity.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of bools of the shape of `input`.
+
+    Example:
+        >>> mlc.isneginf(mlc.tensor([float("inf"), -float("inf")]))
+        tensor([False,  True], dtype=mlc.bool)
+    """
     return tracer(input) == -math.inf
 
 
 @operation()
 def eq(input: Operand, other: Operand) -> Tensor:
-    """input == other"""
+    """input == other, elementwise; NaN equals nothing.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.eq(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([False,  True, False], dtype=mlc.bool)
+    """
     return compare("eq", input, other)
 
 
 @operation()
 def ne(input: Operand, other: Operand) -> Tensor:
-    """input != other"""
+    """input != other, elementwise; NaN differs from all.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.ne(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([ True, False,  True], dtype=mlc.bool)
+    """
     return compare("ne", input, other)
 
 
 @operation()
 def lt(input: Operand, other: Operand) -> Tensor:
-    """input < other"""
+    """input < other, elementwise; False where either is NaN.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.lt(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([ True, False, False], dtype=mlc.bool)
+    """
     return compare("lt", input, other)
 
 
 @operation()
 def le(input: Operand, other: Operand) -> Tensor:
-    """input <= other"""
+    """input <= other, elementwise; False where either is NaN.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.le(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([ True,  True, False], dtype=mlc.bool)
+    """
     return compare("le", input, other)
 
 
 @operation()
 def gt(input: Operand, other: Operand) -> Tensor:
-    """input > other"""
+    """input > other, elementwise; False where either is NaN.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.gt(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([False, False,  True], dtype=mlc.bool)
+    """
     return compare("gt", input, other)
 
 
 @operation()
 def ge(input: Operand, other: Operand) -> Tensor:
-    """input >= other"""
+    """input >= other, elementwise; False where either is NaN.
+
+    Operands are compared in the promoted dtype.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.ge(mlc.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([False,  True,  True], dtype=mlc.bool)
+    """
     return compare("ge", input, other)
 
 
 @operation()
 def isclose(input: Operand, other: Operand, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Tensor:
-    """|input - other| <= atol + rtol * |other|, or equal"""
+    """|input - other| <= atol + rtol * |other| or input == other, elementwise.
+
+    The test is not symmetric: `other` is the reference. Infinities are close to themselves only.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
+        equal_nan: Whether NaN is close to NaN.
+
+    Returns:
+        Tensor of bools of the broadcast shape.
+
+    Example:
+        >>> mlc.isclose(mlc.tensor([1.0, 100.0]), mlc.tensor([1.000001, 101.0]))
+        tensor([ True, False], dtype=mlc.bool)
+    """
     a, b = together(input, other)
     x, y = floating(a), floating(b)
     near = isfinite(y) & (abs(x - y) <= atol + rtol * abs(y))

@@ -25,86 +25,255 @@ from mlc.ir.types import f32, f64, i64
 
 @operation()
 def exp(input: Operand) -> Tensor:
-    """e ** input"""
+    """e ** x, for each element.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.exp(mlc.tensor([0.0, 1.0]))
+        tensor([1.       , 2.7182817], dtype=mlc.float32)
+    """
     return unary(T.Exp, floating(input))
 
 
 @operation()
 def exp2(input: Operand) -> Tensor:
-    """2 ** input"""
+    """2 ** x, for each element.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.exp2(mlc.tensor([3.0, -1.0]))
+        tensor([8. , 0.5], dtype=mlc.float32)
+    """
     return unary(T.Exp2, floating(input))
 
 
 @operation()
 def expm1(input: Operand) -> Tensor:
-    """e ** input - 1, exact near 0"""
+    """e ** x - 1, for each element, accurate near 0.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.expm1(mlc.tensor([0.0, 1e-8]))
+        tensor([0.e+00, 1.e-08], dtype=mlc.float32)
+    """
     return unary(T.Expm1, floating(input))
 
 
 @operation()
 def log(input: Operand) -> Tensor:
-    """The natural logarithm: e ** log(x) = x; NaN below 0."""
+    """ln(x), the natural logarithm of each element: -inf at 0, NaN below.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.log(mlc.tensor([1.0, 10.0, 0.0]))
+        tensor([0.       , 2.3025851,      -inf], dtype=mlc.float32)
+    """
     return unary(T.Log, floating(input))
 
 
 @operation()
 def log2(input: Operand) -> Tensor:
-    """The logarithm to base 2: 2 ** log2(x) = x; NaN below 0."""
+    """log2(x), the logarithm to base 2 of each element: -inf at 0, NaN below.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.log2(mlc.tensor([8.0, 0.5]))
+        tensor([ 3., -1.], dtype=mlc.float32)
+    """
     return unary(T.Log2, floating(input))
 
 
 @operation()
 def log10(input: Operand) -> Tensor:
-    """The logarithm to base 10: 10 ** log10(x) = x; NaN below 0."""
+    """log10(x), the logarithm to base 10 of each element: -inf at 0, NaN below.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.log10(mlc.tensor([1000.0, 0.1]))
+        tensor([ 3., -1.], dtype=mlc.float32)
+    """
     return unary(T.Log10, floating(input))
 
 
 @operation()
 def log1p(input: Operand) -> Tensor:
-    """log(1 + input), exact near 0"""
+    """ln(1 + x), for each element, accurate near 0: -inf at -1, NaN below.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.log1p(mlc.tensor([0.0, 1e-8]))
+        tensor([0.e+00, 1.e-08], dtype=mlc.float32)
+    """
     return unary(T.Log1p, floating(input))
 
 
 @operation()
 def sqrt(input: Operand) -> Tensor:
-    """input ** 0.5; NaN below 0"""
+    """sqrt(x), the square root of each element: NaN below 0.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.sqrt(mlc.tensor([4.0, 2.0]))
+        tensor([2.       , 1.4142135], dtype=mlc.float32)
+    """
     return unary(T.Sqrt, floating(input))
 
 
 @operation()
 def rsqrt(input: Operand) -> Tensor:
-    """1 / sqrt(input)"""
+    """1 / sqrt(x), for each element: inf at 0, NaN below.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.rsqrt(mlc.tensor([4.0, 0.25]))
+        tensor([0.5, 2. ], dtype=mlc.float32)
+    """
     return unary(T.Rsqrt, floating(input))
 
 
 @operation()
 def sigmoid(input: Operand) -> Tensor:
-    """1 / (1 + e ** -input)"""
+    """1 / (1 + e ** -x), the logistic function of each element.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats in [0, 1], of the shape of `input`.
+
+    Example:
+        >>> mlc.sigmoid(mlc.tensor([0.0, 2.0]))
+        tensor([0.5      , 0.8807971], dtype=mlc.float32)
+    """
     return unary(T.Sigmoid, floating(input))
 
 
 @operation()
 def logit(input: Operand, eps: float | None = None) -> Tensor:
-    """log(x / (1 - x)), where x is the input, with eps between eps and 1 - eps"""
+    """ln(x / (1 - x)), the inverse of the logistic function.
+
+    Without `eps`, 0 gives -inf, 1 gives inf, and NaN comes from what is outside [0, 1].
+
+    Args:
+        input: Tensor or number; integers become float32.
+        eps: If given, elements are clamped to [eps, 1 - eps] first.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.logit(mlc.tensor([0.5, 0.9]))
+        tensor([0.       , 2.1972244], dtype=mlc.float32)
+        >>> mlc.logit(mlc.tensor([0.0]), eps=0.1)
+        tensor([-2.1972246], dtype=mlc.float32)
+    """
     x = floating(input if eps is None else clamp(floating(input), eps, 1 - eps))
     return rounded_once(lambda x: log(x) - log1p(-x), x)
 
 
 @operation()
 def erf(input: Operand) -> Tensor:
-    """The error function: 2 / sqrt(pi) * the integral of e ** -t**2 for t from 0 to input"""
+    """2 / sqrt(pi) * integral from 0 to x of e ** -t**2 dt, the error function (DLMF 7.2.1).
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats in [-1, 1], of the shape of `input`.
+
+    Example:
+        >>> mlc.erf(mlc.tensor([0.0, 0.5, 10.0]))
+        tensor([0.       , 0.5204999, 1.       ], dtype=mlc.float32)
+    """
     return unary(T.Erf, floating(input))
 
 
 @operation()
 def erfc(input: Operand) -> Tensor:
-    """1 - erf(input), with its digits also where that is small"""
+    """1 - erf(x), the complementary error function (DLMF 7.2.2), accurate also where it is small.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats in [0, 2], of the shape of `input`.
+
+    Example:
+        >>> mlc.erfc(mlc.tensor([0.0, 5.0]))
+        tensor([1.0000000e+00, 1.5374598e-12], dtype=mlc.float32)
+    """
     return unary(T.Erfc, floating(input))
 
 
 @operation(literal=("exponent", "input"))
 def pow(input: Operand, exponent: Operand) -> Tensor:
-    """input ** exponent; products where the exponent is a small whole number"""
+    """input ** exponent, elementwise.
+
+    Exponents 2, 3, 0.5 and -1 that are Python numbers become products, square roots and quotients. A negative float to
+    a power that is no whole number gives NaN; anything to the power 0 gives 1. Integer powers wrap around; those to a
+    negative power out of a tensor are 0, but for bases 1 and -1.
+
+    Args:
+        input: Tensor or number.
+        exponent: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: an integer is raised to a negative Python integer (MLC0361), or both are of bool (MLC0359).
+
+    Example:
+        >>> mlc.pow(mlc.tensor([1.0, 2.0, 3.0]), 3)
+        tensor([ 1.,  8., 27.], dtype=mlc.float32)
+        >>> mlc.pow(2, mlc.tensor([1, 2, 3]))
+        tensor([2, 4, 8], dtype=mlc.int64)
+    """
     small = {0.5: sqrt, 1: None, 2: square, -1: reciprocal}
     if isinstance(exponent, int | float) and not isinstance(exponent, bool) and not isinstance(input, int | float):
         base = tracer(input)
@@ -129,14 +298,40 @@ def pow(input: Operand, exponent: Operand) -> Tensor:
 
 @operation()
 def logaddexp(input: Operand, other: Operand) -> Tensor:
-    """log(e ** input + e ** other)"""
+    """ln(e ** input + e ** other), elementwise, without overflow.
+
+    The greater operand is taken out of the sum: max(a, b) + log1p(e ** -|a - b|).
+
+    Args:
+        input: Tensor or number; integers become float32.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of floats, of the broadcast shape.
+
+    Example:
+        >>> mlc.logaddexp(mlc.tensor([0.0, 1000.0]), mlc.tensor([0.0, 1000.0]))
+        tensor([6.9314718e-01, 1.0006932e+03], dtype=mlc.float32)
+    """
     return rounded_once(lambda a, b: maximum(a, b) + log1p(exp(_minus_distance(a, b))),
                         *together(input, other, floating=True))
 
 
 @operation()
 def logaddexp2(input: Operand, other: Operand) -> Tensor:
-    """log2(2 ** input + 2 ** other)"""
+    """log2(2 ** input + 2 ** other), elementwise, without overflow.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of floats, of the broadcast shape.
+
+    Example:
+        >>> mlc.logaddexp2(mlc.tensor([3.0, 1000.0]), mlc.tensor([3.0, 1000.0]))
+        tensor([   4., 1001.], dtype=mlc.float32)
+    """
     return rounded_once(lambda a, b: maximum(a, b) + log1p(exp2(_minus_distance(a, b))) / math.log(2),
                         *together(input, other, floating=True))
 
@@ -148,13 +343,37 @@ def _minus_distance(a: Tracer, b: Tracer) -> Tensor:
 
 @operation()
 def float_power(input: Operand, exponent: Operand) -> Tensor:
-    """input ** exponent in float64"""
+    """input ** exponent, elementwise, in float64.
+
+    Args:
+        input: Tensor or number.
+        exponent: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of float64, of the broadcast shape.
+
+    Example:
+        >>> mlc.float_power(mlc.tensor([2, 4]), -1)
+        tensor([0.5 , 0.25], dtype=mlc.float64)
+    """
     return pow(cast(tracer(input), f64), cast(tracer(exponent), f64))
 
 
 @operation()
 def xlogy(input: Operand, other: Operand) -> Tensor:
-    """input * log(other), 0 where input is 0"""
+    """input * ln(other), elementwise, and 0 where input is 0, unless `other` is NaN.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of floats, of the broadcast shape.
+
+    Example:
+        >>> mlc.xlogy(mlc.tensor([0.0, 2.0]), mlc.tensor([0.0, 1.0]))
+        tensor([0., 0.], dtype=mlc.float32)
+    """
     a, b = together(input, other, floating=True)
     zero = (a == 0) & ((b <= 0) | (b == math.inf))
     return where(zero, 0.0, a * log(where(zero, 1.0, b)))
@@ -162,7 +381,21 @@ def xlogy(input: Operand, other: Operand) -> Tensor:
 
 @operation()
 def ldexp(input: Operand, other: Operand) -> Tensor:
-    """input * 2 ** other, for an integer `other` also where 2 ** other alone is 0 or infinite"""
+    """input * 2 ** other, elementwise.
+
+    With an integer `other` the product is right also where 2 ** other alone is 0 or infinite.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        other: Tensor or number, the exponent; its shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of floats, of the broadcast shape.
+
+    Example:
+        >>> mlc.ldexp(mlc.tensor([0.75, 1.0]), mlc.tensor([2, -1]))
+        tensor([3. , 0.5], dtype=mlc.float32)
+    """
     e = tracer(other)
     if e.type.dtype.is_float:
         return rounded_once(lambda x, e: mul(x, exp2(e)), *together(input, e))

@@ -25,19 +25,58 @@ def _rounding(cls: Any, input: Operand) -> Tensor:
 
 @operation()
 def floor(input: Operand) -> Tensor:
-    """The greatest integer that is not above."""
+    """The greatest integer not above each element.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.floor(mlc.tensor([-1.5, 1.5]))
+        tensor([-2.,  1.], dtype=mlc.float32)
+    """
     return _rounding(T.Floor, input)
 
 
 @operation()
 def ceil(input: Operand) -> Tensor:
-    """The smallest integer that is not below."""
+    """The least integer not below each element.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.ceil(mlc.tensor([-1.5, 1.5]))
+        tensor([-1.,  2.], dtype=mlc.float32)
+    """
     return _rounding(T.Ceil, input)
 
 
 @operation()
 def round(input: Operand, *, decimals: int = 0) -> Tensor:
-    """The nearest integer, or number with so many decimals; halves go to the even one."""
+    """The nearest integer to each element, or the nearest multiple of 10 ** -decimals; halves go to the even one.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+        decimals: Decimal places; a negative number rounds to tens, hundreds and so on.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Raises:
+        UserError: `decimals` is not 0 and `input` is not of floats (MLC0359).
+
+    Example:
+        >>> mlc.round(mlc.tensor([0.5, 1.5, 2.7]))
+        tensor([0., 2., 3.], dtype=mlc.float32)
+        >>> mlc.round(mlc.tensor([1234.567]), decimals=-2)
+        tensor([1200.], dtype=mlc.float32)
+    """
     places = plain_int(decimals, "decimals")
     if not places:
         return _rounding(T.Round, input)
@@ -50,13 +89,37 @@ def round(input: Operand, *, decimals: int = 0) -> Tensor:
 
 @operation()
 def trunc(input: Operand) -> Tensor:
-    """The integer toward zero."""
+    """Each element rounded toward zero.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+
+    Returns:
+        Tensor of the shape and dtype of `input`; the derivative is 0.
+
+    Example:
+        >>> mlc.trunc(mlc.tensor([-1.5, 1.5]))
+        tensor([-1.,  1.], dtype=mlc.float32)
+    """
     x = tracer(input)
     return where(x < 0, ceil(x), floor(x)) if x.type.dtype.is_float else x
 
 
 @operation()
 def frac(input: Operand) -> Tensor:
-    """input - trunc(input)"""
+    """x - trunc(x), the fractional part of each element, with its sign.
+
+    An infinity gives NaN. The derivative is 1.
+
+    Args:
+        input: Tensor or number; integers become float32.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Example:
+        >>> mlc.frac(mlc.tensor([-1.5, 2.25]))
+        tensor([-0.5 ,  0.25], dtype=mlc.float32)
+    """
     x = floating(input)
     return x - trunc(x)

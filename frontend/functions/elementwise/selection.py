@@ -30,7 +30,21 @@ LARGEST: dict[ScalarType, float] = {
 
 @operation()
 def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, neginf: Operand = None) -> Tensor:
-    """input with NaN and the infinities replaced; these by the greatest and smallest finite numbers by default."""
+    """The elements with NaN and infinities replaced by finite numbers.
+
+    Args:
+        input: Tensor or number; integers and bools stay as they are.
+        nan: Number or tensor in place of NaN.
+        posinf: That in place of inf; the greatest finite number of the dtype by default.
+        neginf: That in place of -inf; the least finite number of the dtype by default.
+
+    Returns:
+        Tensor of the shape and dtype of `input`, promoted with tensors that replace.
+
+    Example:
+        >>> mlc.nan_to_num(mlc.tensor([1.0, float("nan"), float("inf")]), posinf=9.0)
+        tensor([1., 0., 9.], dtype=mlc.float32)
+    """
     x = tracer(input)
     if not x.type.dtype.is_float:
         return x
@@ -42,25 +56,81 @@ def nan_to_num(input: Operand, nan: Operand = 0.0, posinf: Operand = None, negin
 
 @operation()
 def maximum(input: Operand, other: Operand) -> Tensor:
-    """The greater of two, max(input, other); NaN if either is."""
+    """max(input, other), elementwise; NaN if either is NaN.
+
+    Where both are equal, each gets half of the derivative. +0 is greater than -0, as in IEEE 754-2019.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Example:
+        >>> mlc.maximum(mlc.tensor([1.0, 5.0]), mlc.tensor([3.0, 2.0]))
+        tensor([3., 5.], dtype=mlc.float32)
+    """
     return binary(T.Maximum, input, other)
 
 
 @operation()
 def minimum(input: Operand, other: Operand) -> Tensor:
-    """The smaller of two, min(input, other); NaN if either is."""
+    """min(input, other), elementwise; NaN if either is NaN.
+
+    Where both are equal, each gets half of the derivative. -0 is less than +0, as in IEEE 754-2019.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Example:
+        >>> mlc.minimum(mlc.tensor([1.0, 5.0]), mlc.tensor([3.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     return binary(T.Minimum, input, other)
 
 
 @operation()
 def fmax(input: Operand, other: Operand) -> Tensor:
-    """The greater of two; NaN only if both are."""
+    """max(input, other), elementwise; a number wins over NaN.
+
+    Where both are equal, the derivative goes to `input`.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN only where both are.
+
+    Example:
+        >>> mlc.fmax(mlc.tensor([1.0, float("nan")]), mlc.tensor([3.0, 2.0]))
+        tensor([3., 2.], dtype=mlc.float32)
+    """
     return _greater(input, other, "ge")
 
 
 @operation()
 def fmin(input: Operand, other: Operand) -> Tensor:
-    """The smaller of two; NaN only if both are."""
+    """min(input, other), elementwise; a number wins over NaN.
+
+    Where both are equal, the derivative goes to `input`.
+
+    Args:
+        input: Tensor or number.
+        other: Tensor or number whose shape broadcasts with that of `input`.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype; NaN only where both are.
+
+    Example:
+        >>> mlc.fmin(mlc.tensor([1.0, float("nan")]), mlc.tensor([3.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
     return _greater(input, other, "le")
 
 
@@ -84,7 +154,24 @@ def where(condition: Operand, input: Operand, other: Operand) -> Tensor:
 
 @operation(stored={"value": "input"})
 def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
-    """value where the mask holds, input elsewhere; in the element type of input"""
+    """`value` where the mask holds, `input` elsewhere.
+
+    Args:
+        input: Tensor.
+        mask: Tensor of bools whose shape broadcasts with that of `input`.
+        value: Number or 0-d tensor.
+
+    Returns:
+        Tensor of the broadcast shape and the dtype of `input`.
+
+    Raises:
+        UserError: `mask` is not of bool (MLC0362), `value` is of a higher kind than `input`, as a float in integers
+            (MLC0352), or an integer that its dtype does not hold (MLC0348).
+
+    Example:
+        >>> mlc.masked_fill(mlc.tensor([1.0, 2.0]), mlc.tensor([True, False]), -1)
+        tensor([-1.,  2.], dtype=mlc.float32)
+    """
     x, v = tracer(input), tracer(value)
     if kind(v.type.dtype) > kind(x.type.dtype):
         raise UserTypeError(f"a tensor of {x.dtype} cannot be filled with {v.dtype}", code="MLC0352")
@@ -93,7 +180,26 @@ def masked_fill(input: Operand, mask: Operand, value: Operand) -> Tensor:
 
 @operation(stored={"min": "input", "max": "input"})
 def clamp(input: Operand, min: Operand = None, max: Operand = None) -> Tensor:
-    """min(max(input, min), max); NaN stays"""
+    """min(max(input, min), max), elementwise.
+
+    NaN stays NaN, and a limit that is NaN gives it. Where `min` is above `max`, the result is `max`. At a limit the
+    whole derivative goes to `input`.
+
+    Args:
+        input: Tensor or number.
+        min: Lower limit, a number or a tensor that broadcasts; None for none.
+        max: Upper limit, likewise.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: neither limit is given (MLC0353), or an integer limit is beyond the dtype (MLC0348).
+
+    Example:
+        >>> mlc.clamp(mlc.tensor([-2.0, 0.5, 3.0]), 0, 1)
+        tensor([0. , 0.5, 1. ], dtype=mlc.float32)
+    """
     if min is None and max is None:
         raise UserError("needs min, max or both", code="MLC0353")
     out = together(input, *(limit for limit in (min, max) if limit is not None))[0]
@@ -113,13 +219,43 @@ def _limited(x: Tracer, limit: Operand, loses: str) -> Tracer:
 
 @operation(stored={"min": "input"})
 def clamp_min(input: Operand, min: Operand) -> Tensor:
-    """max(input, min); NaN stays"""
+    """max(input, min), elementwise; `clamp` with a lower limit only.
+
+    Args:
+        input: Tensor or number.
+        min: Number or tensor that broadcasts.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: `min` is an integer beyond the dtype of `input` (MLC0348).
+
+    Example:
+        >>> mlc.clamp_min(mlc.tensor([-2.0, 0.5]), 0)
+        tensor([0. , 0.5], dtype=mlc.float32)
+    """
     return clamp(input, min)
 
 
 @operation(stored={"max": "input"})
 def clamp_max(input: Operand, max: Operand) -> Tensor:
-    """min(input, max); NaN stays"""
+    """min(input, max), elementwise; `clamp` with an upper limit only.
+
+    Args:
+        input: Tensor or number.
+        max: Number or tensor that broadcasts.
+
+    Returns:
+        Tensor of the broadcast shape and the promoted dtype.
+
+    Raises:
+        UserError: `max` is an integer beyond the dtype of `input` (MLC0348).
+
+    Example:
+        >>> mlc.clamp_max(mlc.tensor([-2.0, 2.5]), 1)
+        tensor([-2.,  1.], dtype=mlc.float32)
+    """
     return clamp(input, None, max)
 
 

@@ -1,8 +1,4 @@
-"""Functions that pick elements: indexing, gathering, embedding.
-
-Negative indices count from the end. An index out of range is found when the code runs, and raised as an IndexError
-that names the line.
-"""
+"""Subscripts as numpy has them: x[...]."""
 
 from __future__ import annotations
 
@@ -14,15 +10,12 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
-from mlc.frontend.functions.shape import sliced
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import (
-    axis,
     broadcast_shapes,
     broadcast_to,
-    cast,
     integer,
     is_tensor,
     number,
@@ -31,7 +24,7 @@ from mlc.frontend.operands import (
     tracer,
 )
 from mlc.frontend.operation import operation
-from mlc.frontend.tensor import OPERATIONS, Array, Operand, Tensor, as_array, wrap
+from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, as_user_error, current, emit, state
 from mlc.ir import sizes
 from mlc.ir.diag import Error, UserError, UserIndexError, UserTypeError
@@ -39,174 +32,6 @@ from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import i64
 
 
-def from_the_front(index: Tracer, n: Dim) -> Tracer:
-    """Indices with n added to the negative ones."""
-    if getattr(index.type.dtype, "unsigned", False):
-        return index
-    wide = cast(index, i64)
-    return tracer(E.where(wide < 0, wide + (n if isinstance(n, int) else tracer(n)), wide))
-
-
-def take(x: Tracer, index: Operand, at: int, what: str = "index") -> Tracer:
-    """x at the indices along one axis, whose place the dimensions of `index` take."""
-    wrapped = from_the_front(integer(index, what), x.shape[at])
-    return emit(T.Take, x, wrapped, at, weak=False)  # type: ignore[no-any-return]
-
-
-@operation()
-def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
-    """The slices of `dim` at the indices of a vector: result[i, j] = input[index[i], j]."""
-    x, i = tracer(input), tracer(index)
-    if i.ndim > 1:
-        raise UserError(f"the index has {i.ndim} dimensions, expected 1", code="MLC0364")
-    at, i = axis(dim, x.ndim), reshape(i, [sizes.product(i.shape)])
-    if x.ndim:
-        return take(x, i, at)
-    if i.shape != (1,):
-        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367")
-    return reshape(take(reshape(x, [1]), i, 0), [])
-
-
-@operation()
-def gather(input: Operand, dim: int, index: Operand) -> Tensor:
-    """result[i, j] = input[index[i, j], j] for dim = 0, and so on; index may be smaller in the other dimensions"""
-    x, i = tracer(input), integer(index, "index")
-    if not x.ndim or not i.ndim:                           # a number is a vector of one element
-        line, rows = (v if v.ndim else reshape(v, [1]) for v in (x, i))
-        return reshape(tracer(gather(line, axis(dim, x.ndim), rows)), i.shape)
-    if i.ndim != x.ndim:
-        raise UserError(f"the index has {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
-    at = axis(dim, x.ndim)
-    for k, n in enumerate(i.shape):
-        if k != at and n != x.shape[k]:
-            if isinstance(n, int) and isinstance(x.shape[k], int) and n > x.shape[k]:
-                raise UserError(f"the index has size {n} in dimension {k}, the input {x.shape[k]}", code="MLC0367")
-            x = sliced(x, k, 0, n)
-    return emit(T.TakeAlong, x, from_the_front(i, x.shape[at]), at)  # type: ignore[no-any-return]
-
-
-@operation()
-def take_along_dim(input: Operand, indices: Operand, dim: int | None = None) -> Tensor:
-    """result[i, j] = input[indices[i, j], j] for dim = 0, with broadcasting in the other dimensions"""
-    x, i = tracer(input), integer(indices, "indices")
-    if dim is None:
-        x, i, dim = reshape(x, [sizes.product(x.shape)]), reshape(i, [sizes.product(i.shape)]), 0
-    if not x.ndim or not i.ndim:
-        return gather(x, dim, i)
-    if i.ndim != x.ndim:
-        raise UserError(f"the indices have {i.ndim} dimensions, the input {x.ndim}", code="MLC0364")
-    at = axis(dim, x.ndim)
-    others = broadcast_shapes([1 if k == at else n for k, n in enumerate(x.shape)],
-                              [1 if k == at else n for k, n in enumerate(i.shape)])
-    x = broadcast_to(x, [x.shape[at] if k == at else n for k, n in enumerate(others)])
-    i = broadcast_to(i, [i.shape[at] if k == at else n for k, n in enumerate(others)])
-    return emit(T.TakeAlong, x, from_the_front(i, x.shape[at]), at)  # type: ignore[no-any-return]
-
-
-@operation(name="take")
-def take_flat(input: Operand, index: Operand) -> Tensor:
-    """The elements of the flattened input at the indices, result[i] = input.flatten()[index[i]], in their shape."""
-    x = tracer(input)
-    return take(reshape(x, [sizes.product(x.shape)]), index, 0)
-
-
-def known_integers(x: Any) -> Array | None:
-    """The elements of an array of integers, where they are there: of no argument of a function being recorded."""
-    if isinstance(x, Tracer):
-        found = current().elements(x)
-    else:
-        found = as_array(x) if state.trace is None and is_tensor(x) else None
-    return found if found is not None and found.dtype.kind in "iu" else None
-
-
-@operation(name="one_hot")
-def _one_hot(tensor: Operand, n: int) -> Tensor:
-    x = integer(tensor, "tensor")
-    if n < 0:
-        raise UserError("the number of classes must be given: it decides the shape of the result", code="MLC0365",
-                        hint="pass num_classes")
-    shape = [*x.shape, n]
-    known = emit(T.Take, emit(T.Iota, (n,), 0, i64), x, 0)           # x itself, if it is a class
-    classes = emit(T.Iota, tuple(shape), len(shape) - 1, i64)
-    return cast(tracer(reshape(known, [*x.shape, 1]) == classes), i64)
-
-
-@creation
-def one_hot(tensor: Operand, num_classes: int = -1) -> Tensor:
-    """result[..., k] = 1 where tensor[...] == k, else 0, as int64; IndexError where tensor[...] is no class
-
-    tensor       integers of any shape, from 0 to num_classes - 1
-    num_classes  the size of the last dimension of the result. -1: one more than the greatest element, which must be
-                 known: not of an argument of a function that is being recorded
-
-        one_hot(tensor([0, 2]), 3) == [[1, 0, 0], [0, 0, 1]]
-    """
-    n = plain_int(num_classes, "num_classes")
-    if n < 0 and (known := known_integers(tensor)) is not None and known.size:
-        n = int(known.max()) + 1
-    return _one_hot(tensor, n)
-
-
-def rows_of(table: Tracer, index: Operand) -> Tracer:
-    """The rows at the indices, none of which may be negative: there is no word before the first."""
-    return emit(T.Take, table, integer(index, "input"), 0, weak=False)  # type: ignore[no-any-return]
-
-
-@operation()
-def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
-    """result[i, j] = weight[input[i], j]: rows of weight. The row padding_idx has no gradient."""
-    table = tracer(weight)
-    if table.ndim != 2:
-        raise UserError(f"the weight has {table.ndim} dimensions, expected 2", code="MLC0364")
-    rows = rows_of(table, input)
-    if padding_idx is None:
-        return rows
-    at, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
-    if isinstance(n, int) and not -n <= at < n:
-        raise UserError(f"padding_idx = {at} is no row of {n}", code="MLC0356")
-    hit = integer(input, "input") == (at if at >= 0 else n + at)
-    return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
-
-
-@operation()
-def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """The elements where index dim2 = index dim1 + offset, as a last dimension."""
-    from mlc.frontend.functions.shape import movedim
-    x = tracer(input)
-    x = tracer(movedim(x, (dim1, dim2), (-2, -1)))
-    rows, columns = x.shape[-2], x.shape[-1]
-    if isinstance(rows, Size) or isinstance(columns, Size):
-        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365")
-    down, right = max(0, -offset), max(0, offset)
-    length = max(0, min(rows - down, columns - right))
-    flat = reshape(x, [*x.shape[:-2], rows * columns])
-    start = down * columns + right
-    stop = start + (length - 1) * (columns + 1) + 1 if length else start
-    return sliced(flat, flat.ndim - 1, start if length else 0, stop if length else 0, columns + 1)
-
-
-@operation()
-def diag(input: Operand, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, result[i] = input[i, i], or the matrix that has a vector as its diagonal."""
-    x = tracer(input)
-    if x.ndim == 2:
-        return _diagonal(x, diagonal)
-    if x.ndim != 1:
-        raise UserError(f"diag needs a vector or a matrix, found {x.ndim} dimensions", code="MLC0364")
-    diagonal = plain_int(diagonal, "diagonal")
-    size = x.shape[0] + abs(diagonal)
-    row = emit(T.Iota, (size, size), 0, i64)
-    column = emit(T.Iota, (size, size), 1, i64)
-    low, high = (0, size - x.shape[0]) if diagonal < 0 else (size - x.shape[0], 0)
-    zero = number(0, x.type.dtype)
-    along = emit(T.Pad, x, zero, (low,), (high,), (0,))
-    return E.where(column - row == diagonal, along, zero)
-
-
-_diagonal = diagonal
-
-
-# -- x[...] -----------------------------------------------------------------------------------------------------------
 def getitem(input: Tensor, key: Any) -> Tensor:
     """input[key]: integers, slices, None, Ellipsis, arrays of integers and masks, as in numpy.
 

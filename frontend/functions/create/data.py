@@ -1,0 +1,208 @@
+"""Tensors made of data of Python and of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import as_ir
+from mlc.frontend.eager import strengthened
+from mlc.frontend.functions.create.public import creation
+from mlc.frontend.operands import (
+    cast,
+    reshape,
+    together,
+)
+from mlc.frontend.tensor import (
+    Array,
+    DTypeLike,
+    Operand,
+    Tensor,
+    as_array,
+    as_held,
+    elements,
+    is_operand,
+    wrap,
+)
+from mlc.frontend.trace import Tracer, emit, state
+from mlc.ir.diag import UserTypeError
+from mlc.ir.sizes import Size
+
+
+@creation
+def tensor(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
+    """A tensor with a copy of the data.
+
+    Python's bools, integers and floats become bool, int64 and float32; arrays keep their dtype, so those of numpy are
+    mostly float64. Within a compiled function nested lists may hold tensors of one shape, which are joined.
+
+    Args:
+        data: Number, nested lists of equal lengths, numpy array, tensor, or anything with `__dlpack__`.
+        dtype: Dtype of the result; floats are truncated on the way to integers.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        Tensor of the shape of `data`.
+
+    Raises:
+        UserError: `data` is no array (MLC0345), or an integer does not fit in the dtype (MLC0348).
+
+    Example:
+        >>> mlc.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]], dtype=mlc.int64)
+        >>> mlc.tensor([1, 0.5])
+        tensor([1. , 0.5], dtype=mlc.float32)
+    """
+    if isinstance(data, Tracer):
+        return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    if isinstance(data, list | tuple) and state.trace is not None:
+        found = list(elements(data))
+        if any(isinstance(x, Tracer | Size) for x in found):
+            out = _joined(found, _list_shape(data))
+            return cast(out, out.type.dtype if dtype is None else as_ir(dtype))
+    return wrap(np.array(as_array(data, dtype), order="C"))
+
+
+def _list_shape(x: Any) -> list[int]:
+    """The lengths of nested lists."""
+    if not isinstance(x, list | tuple):
+        return []
+    inside = [_list_shape(v) for v in x]
+    if any(s != inside[0] for s in inside):
+        raise UserTypeError("nested lists of different lengths make no array", code="MLC0345")
+    return [len(x), *(inside[0] if inside else [])]
+
+
+def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
+    """The tensor of nested lists of lengths `outer` that hold numbers and tensors of one shape, some being recorded."""
+    parts = together(*found)
+    inner = parts[0].shape
+    if any(x.shape != inner for x in parts):
+        raise UserTypeError("tensors of different shapes make no array", code="MLC0345",
+                            hint="pick elements that are numbers, or join them with mlc.cat")
+    rows = tuple(reshape(strengthened(x), [1, *inner]) for x in parts)
+    return reshape(emit(T.Concat, rows, 0) if len(rows) > 1 else rows[0], [*outer, *inner])
+
+
+@creation
+def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor:
+    """A tensor of the data, without a copy where possible.
+
+    It shares the memory of an array that has the dtype already; do not write to that array. Everything else is as in
+    `tensor`.
+
+    Args:
+        data: Number, nested lists, numpy array, tensor, or anything with `__dlpack__`.
+        dtype: Dtype of the result; that of the data by default.
+        device: Device of the result.
+
+    Returns:
+        Tensor of the shape of `data`.
+
+    Raises:
+        UserError: `data` is no array (MLC0345), or an integer does not fit in the dtype (MLC0348).
+
+    Example:
+        >>> mlc.asarray(np.arange(3, dtype=np.int32))
+        tensor([0, 1, 2], dtype=mlc.int32)
+    """
+    if isinstance(data, Tracer):
+        return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
+    if dtype is None and is_operand(data):
+        return data if isinstance(data, Tensor) else wrap(as_held(data))
+    return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
+
+
+@creation
+def clone(input: Operand) -> Tensor:
+    """A copy of the tensor, in memory of its own.
+
+    Within a compiled function it is the tensor itself, which never changes.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape, dtype, device and elements of `input`.
+
+    Example:
+        >>> mlc.clone(mlc.tensor([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
+    if isinstance(input, Tracer):
+        return input
+    held = as_held(input)
+    return wrap(np.array(held, order="C") if isinstance(held, np.ndarray) else held.copy())
+
+
+@creation
+def contiguous(input: Operand) -> Tensor:
+    """The tensor, copied if its elements do not lie in memory in row-major order.
+
+    Args:
+        input: Tensor or number.
+
+    Returns:
+        Tensor of the shape, dtype and elements of `input`.
+
+    Example:
+        >>> mlc.contiguous(mlc.asarray(np.ones((2, 2), np.float32).T))
+        tensor([[1., 1.],
+                [1., 1.]], dtype=mlc.float32)
+    """
+    if isinstance(input, Tracer):
+        return input
+    held = as_held(input)
+    if not isinstance(held, np.ndarray) or held.flags.c_contiguous:
+        return input if isinstance(input, Tensor) else wrap(held)
+    return wrap(np.array(held, order="C"))
+
+
+@creation
+def from_numpy(array: Array) -> Tensor:
+    """A tensor that shares the memory of a numpy array.
+
+    Do not write to the array as long as the tensor is in use.
+
+    Args:
+        array: Numpy array of bools, integers or floats.
+
+    Returns:
+        Tensor of the shape and dtype of `array`.
+
+    Raises:
+        UserError: `array` is no numpy array, or its dtype is none of mlc's (MLC0345).
+
+    Example:
+        >>> mlc.from_numpy(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float64)
+    """
+    if not isinstance(array, np.ndarray):
+        raise UserTypeError(f"expected a numpy array, found {type(array).__name__}", code="MLC0345")
+    return wrap(as_array(array))
+
+
+@creation
+def from_dlpack(x: Any) -> Tensor:
+    """A tensor that shares the memory of another library's, by the DLPack protocol.
+
+    Args:
+        x: Array with `__dlpack__` and `__dlpack_device__`, in the CPU's memory or that of an NVIDIA GPU.
+
+    Returns:
+        Tensor of the shape and dtype of `x`.
+
+    Raises:
+        UserError: `x` has no `__dlpack__` (MLC0345).
+
+    Example:
+        >>> mlc.from_dlpack(np.array([1.0, 2.0]))
+        tensor([1., 2.], dtype=mlc.float64)
+    """
+    if not hasattr(type(x), "__dlpack__"):
+        raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
+    return wrap(as_held(x))

@@ -1,0 +1,53 @@
+"""How functions that create tensors become public, and report errors."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from mlc.frontend.arguments import FAILURES, as_coded
+from mlc.frontend.devices import CPU, Devices, as_device
+from mlc.frontend.location import user_loc
+from mlc.frontend.tensor import (
+    OPERATIONS,
+    Tensor,
+)
+from mlc.frontend.trace import as_user_error, state
+from mlc.ir.core import located
+from mlc.ir.diag import BackendError, Error
+
+P = ParamSpec("P")
+
+R = TypeVar("R")
+
+
+def creation(f: Callable[P, R]) -> Callable[P, R]:
+    """Make `f` public; errors name the user's line. Where it takes a device, what it gives is there; else, where it
+    takes a tensor, where that is."""
+
+    @functools.wraps(f)
+    def public(*args: P.args, **keywords: P.kwargs) -> R:
+        loc = user_loc()
+        try:
+            where = as_device(keywords.get("device"))
+            if where is None and args and type(args[0]) is Tensor:
+                where = args[0].device
+            if where not in (None, CPU) and state.trace is None:
+                Devices.check(where)                       # before the host's memory is filled
+            if state.trace is None or state.in_operation:
+                out = f(*args, **keywords)
+            else:
+                with located(loc):
+                    out = f(*args, **keywords)
+        except BackendError:
+            raise                                          # there is no such device
+        except Error as error:
+            raise as_user_error(error, f.__name__, (), loc) from None
+        except FAILURES as error:
+            as_coded(error, f, f.__name__, args, keywords, loc)
+            raise
+        return out.moved(where) if where is not None and isinstance(out, Tensor) else out  # type: ignore[return-value]
+
+    OPERATIONS[f.__name__] = public
+    return public

@@ -1,0 +1,147 @@
+"""Tensors of numbers in order, and the identity matrix."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import as_dtype, as_ir, float32, int64
+from mlc.frontend.functions.create.filled import _sizes
+from mlc.frontend.functions.create.public import creation
+from mlc.frontend.operands import (
+    cast,
+    count_of,
+    plain_int,
+    size,
+    tracer,
+)
+from mlc.frontend.tensor import (
+    Array,
+    DTypeLike,
+    Number,
+    Tensor,
+    wrap,
+)
+from mlc.frontend.trace import Tracer, current, emit, state
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import i64, to_numpy
+
+
+def _in_64_bits(*numbers: Any) -> None:
+    for x in numbers:
+        if isinstance(x, int) and not -2**63 <= x < 2**63:
+            raise UserError(f"{x} does not fit in 64 bits"[-200:], code="MLC0348")
+
+
+@creation
+def arange(start: Any = None, end: Any = None, step: Number = 1, *, dtype: DTypeLike = None,
+           device: Any = None) -> Tensor:
+    """Equally spaced numbers from start on, below end: result[i] = start + i * step.
+
+    There are ceil((end - start) / step) of them. With one argument, it is `end`, and counting begins with 0. Floats are
+    computed in float64 and rounded once. Within a compiled function `end` may be a symbolic size.
+
+    Args:
+        start: First number; 0 if it is left out.
+        end: Limit, which is not included.
+        step: Distance between neighbours; it may be negative.
+        dtype: Dtype of the result; by default int64 if all arguments are integers, else float32.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        1-D tensor.
+
+    Raises:
+        UserError: there is no end (MLC0321), an argument is no finite number (MLC0421), or `step` is 0 (MLC0360).
+
+    Example:
+        >>> mlc.arange(3)
+        tensor([0, 1, 2], dtype=mlc.int64)
+        >>> mlc.arange(1, 2, 0.25)
+        tensor([1.  , 1.25, 1.5 , 1.75], dtype=mlc.float32)
+    """
+    first, last = (0, start) if end is None else (0 if start is None else start, end)
+    if last is None:
+        raise UserTypeError("there is no end", code="MLC0321")
+    if state.trace is not None and not isinstance(last, int | float):
+        last, first, by = size(last, "end"), plain_int(first, "start"), plain_int(step, "step")
+        if by != 1:
+            raise UserError("a symbolic end needs step = 1", code="MLC0365")
+        counted: Tracer = emit(T.Iota, (last - first,), 0, i64)
+        return cast(tracer(counted + first), as_ir(int64 if dtype is None else dtype))
+    _in_64_bits(first, last, step)
+    for what, x in (("start", first), ("end", last), ("step", step)):
+        if not isinstance(x, int | float | np.integer | np.floating) or not math.isfinite(x):
+            raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected a finite number"[:200], code="MLC0421")
+    if step == 0:
+        raise UserError("step = 0", code="MLC0360")
+    whole = all(isinstance(x, int) for x in (first, last, step))
+    wanted = as_dtype((int64 if whole else float32) if dtype is None else dtype)
+    count = count_of(int(max(0, -(-(last - first) // step) if whole else math.ceil((last - first) / step))), "the size")
+    exact: Array = np.arange(count, dtype=np.int64 if whole else np.float64) * np.asarray(step) + first
+    return _known(exact.astype(to_numpy(wanted.ir)))
+
+
+@creation
+def linspace(start: float, end: float, steps: int, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+    """Numbers equally spaced from start to end, both included.
+
+    They are computed in float64 and rounded once. With one step the result is `start` alone.
+
+    Args:
+        start: First number.
+        end: Last number.
+        steps: How many numbers there are.
+        dtype: Dtype of the result; float32 by default. Integers are truncated.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        1-D tensor of `steps` elements.
+
+    Raises:
+        UserError: `steps` is negative (MLC0358) or no integer (MLC0355).
+
+    Example:
+        >>> mlc.linspace(0, 1, 5)
+        tensor([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=mlc.float32)
+    """
+    try:
+        first, last = 1.0 * start, 1.0 * end               # numpy has no integers of more than 64 bits
+    except OverflowError:
+        raise UserError("an integer does not fit in a float64", code="MLC0348") from None
+    return _known(np.linspace(first, last, count_of(steps, "steps")).astype(to_numpy(as_ir(dtype))))
+
+
+@creation
+def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
+    """The identity matrix, or its first rows and columns: result[i, j] = (i == j).
+
+    Args:
+        n: Number of rows.
+        m: Number of columns; `n` by default.
+        dtype: Dtype of the result; float32 by default.
+        device: Device of the result; the CPU by default.
+
+    Returns:
+        Tensor of shape (n, m).
+
+    Raises:
+        UserError: a size is negative (MLC0358) or no integer (MLC0355).
+
+    Example:
+        >>> mlc.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]], dtype=mlc.float32)
+    """
+    rows, columns = _sizes((n, n if m is None else m))
+    return _known(np.eye(count_of(rows, "n"), count_of(columns, "m"), dtype=to_numpy(as_ir(dtype))))
+
+
+def _known(array: Array) -> Tensor:
+    """A tensor whose elements are there already; within a trace, a constant of it."""
+    if state.trace is None:
+        return wrap(array)
+    return Tracer(T.Constant(array).result, current())

@@ -1,0 +1,281 @@
+"""Grids, combinations, and indices of triangles."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.create import creation
+from mlc.frontend.functions.shape import sliced, stack
+from mlc.frontend.operands import axis, broadcast_to, count_of, full, plain_int, reshape, tracer
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor, wrap
+from mlc.frontend.trace import Tracer, emit, state
+from mlc.ir import sizes
+from mlc.ir.diag import UserError
+
+MOST_PIECES = 1 << 20
+"""Tensors that a function gives at most."""
+
+
+def _list(tensors: Sequence[Any]) -> list[Tracer]:
+    """Operands given one by one or as one list."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    return [tracer(x) for x in given]
+
+
+@operation()
+def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The grid that vectors span: result k varies along dimension k as vector k.
+
+    Args:
+        tensors: Vectors or numbers, as separate arguments or as one list.
+        indexing: "ij" for that order of dimensions, "xy" to exchange the first two.
+
+    Returns:
+        Tuple of tensors of one shape.
+
+    Raises:
+        UserError: a tensor has more than one dimension (MLC0364), or `indexing` is another string (MLC0360).
+
+    Example:
+        >>> mlc.meshgrid(mlc.tensor([1, 2]), mlc.tensor([3, 4]))
+        (tensor([[1, 1],
+                [2, 2]], dtype=mlc.int64), tensor([[3, 4],
+                [3, 4]], dtype=mlc.int64))
+    """
+    xs = _list(tensors)
+    if indexing not in ("ij", "xy"):
+        raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"')
+    if any(x.ndim > 1 for x in xs):
+        raise UserError("meshgrid takes vectors", code="MLC0364")
+    places = list(range(len(xs)))
+    if indexing == "xy" and len(xs) > 1:
+        places[0], places[1] = 1, 0
+    lengths = [sizes.product(x.shape) for x in xs]
+    shape = [lengths[p] for p in places]
+    return tuple(broadcast_to(reshape(x, [n if p == k else 1 for k in range(len(xs))]), shape)
+                 for x, n, p in zip(xs, lengths, places))
+
+
+@operation()
+def cartesian_prod(*tensors: Operand) -> Tensor:
+    """All combinations of elements of vectors, as rows; the last one varies fastest.
+
+    Args:
+        tensors: Vectors, as separate arguments or as one list.
+
+    Returns:
+        Tensor of shape (product of lengths, number of vectors); one vector alone stays as it is.
+
+    Raises:
+        UserError: a tensor has more than one dimension (MLC0364).
+
+    Example:
+        >>> mlc.cartesian_prod(mlc.tensor([1, 2]), mlc.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]], dtype=mlc.int64)
+    """
+    xs = _list(tensors)
+    if len(xs) == 1:
+        return xs[0]
+    return stack([reshape(tracer(g), [sizes.product(tracer(g).shape)]) for g in meshgrid(*xs)], -1)
+
+
+@operation()
+def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, in its order, as rows.
+
+    Args:
+        input: 1-D tensor of a size that is known.
+        r: How many elements are chosen.
+        with_replacement: Whether an element may be chosen several times.
+
+    Returns:
+        Tensor of shape (number of choices, r) and the dtype of `input`.
+
+    Raises:
+        UserError: `input` is no vector of known size (MLC0364), or `r` is negative (MLC0358).
+
+    Example:
+        >>> mlc.combinations(mlc.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]], dtype=mlc.int64)
+    """
+    x = tracer(input)
+    if x.ndim != 1 or not isinstance(x.shape[0], int):
+        raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    count = count_of(r, "r")
+    if count > x.shape[0] and not with_replacement:        # without a choice there is no row
+        rows = np.zeros((0, count), np.int64)
+    else:
+        found = list(choose(range(x.shape[0]), count))
+        rows = np.array(found, np.int64).reshape(len(found), count)
+    return emit(T.Take, x, tracer(rows), 0)  # type: ignore[no-any-return]
+
+
+def _indices(row: int, column: int, offset: int, upper: bool) -> Tensor:
+    m, n = count_of(row, "row"), count_of(column, "col")
+    count_of(m * n, "row * col")
+    found = np.triu_indices(m, offset, n) if upper else np.tril_indices(m, offset, n)
+    made = wrap(np.ascontiguousarray(np.stack(found).astype(np.int64)))
+    return tracer(made) if state.trace is not None else made
+
+
+@creation
+def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """Rows and columns of the elements on and below a diagonal of a matrix.
+
+    Args:
+        row: Number of rows.
+        col: Number of columns.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of int64 of shape (2, number of elements), in row-major order.
+
+    Raises:
+        UserError: a size is negative (MLC0358).
+
+    Example:
+        >>> mlc.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]], dtype=mlc.int64)
+    """
+    return _indices(row, col, plain_int(offset, "offset"), False)
+
+
+@creation
+def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """Rows and columns of the elements on and above a diagonal of a matrix.
+
+    Args:
+        row: Number of rows.
+        col: Number of columns.
+        offset: The diagonal: 0 for the main one, positive above it, negative below it.
+
+    Returns:
+        Tensor of int64 of shape (2, number of elements), in row-major order.
+
+    Raises:
+        UserError: a size is negative (MLC0358).
+
+    Example:
+        >>> mlc.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]], dtype=mlc.int64)
+    """
+    return _indices(row, col, plain_int(offset, "offset"), True)
+
+
+@operation()
+def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates that positions in the flattened tensor of a shape stand for.
+
+    Positions are not checked against the shape; PyTorch refuses those beyond it.
+
+    Args:
+        indices: Tensor of integers.
+        shape: The shape, in Python integers.
+
+    Returns:
+        Tuple of a tensor for each dimension, of the shape of `indices`.
+
+    Raises:
+        UserError: a size is no integer (MLC0355).
+
+    Example:
+        >>> mlc.unravel_index(mlc.tensor([5, 2]), (2, 3))
+        (tensor([1, 0], dtype=mlc.int64), tensor([2, 2], dtype=mlc.int64))
+    """
+    rest: Tensor = tracer(indices)
+    out: list[Tensor] = []
+    for n in reversed([plain_int(d, "shape") for d in shape]):
+        out.append(rest % n)
+        rest = rest // n
+    return tuple(reversed(out))
+
+
+@operation()
+def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector: result[i, j] = x[i] ** (N - 1 - j).
+
+    Args:
+        x: 1-D tensor.
+        N: Number of columns; the size of `x` by default.
+        increasing: Whether powers increase: result[i, j] = x[i] ** j.
+
+    Returns:
+        Tensor of shape (size of x, N) and the dtype of `x`.
+
+    Raises:
+        UserError: `x` is no vector (MLC0364), or `N` is too great (MLC0358) or not known (MLC0365).
+
+    Example:
+        >>> mlc.vander(mlc.tensor([1, 2, 3]), increasing=True)
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]], dtype=mlc.int64)
+    """
+    base = tracer(x)
+    if base.ndim != 1:
+        raise UserError(f"vander takes a vector, found {base.type}", code="MLC0364")
+    count = base.shape[0] if N is None else plain_int(N, "N")
+    if not isinstance(count, int):
+        raise UserError(f"the number of powers must be known, found {count}", code="MLC0365")
+    if count < 1:
+        return full(0, base, [base.shape[0], 0])
+    if count > MOST_PIECES:
+        raise UserError(f"N = {count}, expected at most {MOST_PIECES}", code="MLC0358")
+    powers: list[Tensor] = [full(1, base, base.shape)]
+    for _ in range(count - 1):
+        powers.append(powers[-1] * base)
+    return stack(powers if increasing else powers[::-1], -1)
+
+
+@operation()
+def trapezoid(y: Operand, x: Operand = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The trapezoidal rule along a dimension: sum_i (y[i + 1] + y[i]) / 2 * (x[i + 1] - x[i]).
+
+    Args:
+        y: Tensor of values, of at least one dimension.
+        x: Tensor of places, a vector or of the dimensions of `y`; None for equal distances.
+        dx: The distance of places, without `x`.
+        dim: The dimension; negative ones count from the last.
+
+    Returns:
+        Tensor of floats without the dimension; 0 where there are fewer than two points.
+
+    Raises:
+        UserError: `y` has no dimension, or `x` neither one nor as many as `y` (MLC0364), or `dim` is out of range
+            (MLC0356).
+
+    Example:
+        >>> mlc.trapezoid(mlc.tensor([1.0, 2.0, 3.0]), mlc.tensor([0.0, 1.0, 3.0]))
+        tensor(6.5, dtype=mlc.float32)
+    """
+    values = tracer(y)
+    at = axis(dim, values.ndim, scalar=False)
+    count = values.shape[at]
+    if count == 0:
+        return R.sum(values * 1.0, at)
+    middle = (sliced(values, at, 1, count) + sliced(values, at, 0, count - 1)) * 0.5
+    if x is None:
+        return R.sum(middle, at) * dx
+    points = tracer(x)
+    if points.ndim not in (1, values.ndim):
+        raise UserError(f"x has {points.ndim} dimensions, expected the place of each point, or 1", code="MLC0364")
+    along = at if points.ndim > 1 else 0
+    steps = tracer(sliced(points, along, 1, count) - sliced(points, along, 0, count - 1))
+    if points.ndim == 1:
+        steps = reshape(steps, [steps.shape[0] if i == at else 1 for i in range(values.ndim)])
+    return R.sum(middle * steps, at)

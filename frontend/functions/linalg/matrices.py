@@ -1,0 +1,86 @@
+"""Operands of linear algebra: matrices of float32 or float64, and batches of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.operands import (
+    broadcast_shapes,
+    broadcast_to,
+    cast,
+    floating,
+    reshape,
+    same_shape,
+    tracer,
+)
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+from mlc.ir.types import f32, f64, i64
+
+
+def _matrix(input: Operand) -> Tracer:
+    x = floating(input)
+    if x.ndim < 2:
+        raise UserError(f"expected matrices, found {x.ndim} dimensions", code="MLC0364")
+    return x if x.type.dtype in (f32, f64) else cast(x, f32)
+
+
+def _square(input: Operand) -> Tracer:
+    x = _matrix(input)
+    if x.shape[-1] != x.shape[-2]:
+        raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
+                        code="MLC0367")
+    return x
+
+
+def _symmetric(input: Operand, upper: bool = False) -> Tracer:
+    """The symmetric matrix one of whose triangles is that of a square one; derivatives reach both alike."""
+    x = _square(input)
+    y = _mt(x)
+    row, column = (emit(T.Iota, x.shape[-2:], a, i64) for a in range(2))
+    kept = tracer(E.where((row <= column) if upper else (row >= column), x, y))
+    even = tracer((x + y) * 0.5)
+    return tracer(even + E.detach(kept - even))
+
+
+def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
+    """Matrices of one element type and batch."""
+    dtype = f64 if f64 in (a.type.dtype, b.type.dtype) else f32
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = cast(a, dtype), cast(b, dtype)
+    return broadcast_to(a, [*batch, *a.shape[-2:]]), broadcast_to(b, [*batch, *b.shape[-2:]])
+
+
+def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
+    """What is solved for, as matrices; whether it was vectors, which PyTorch tells by the shape."""
+    b = floating(other)
+    vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and same_shape(b.shape, a.shape[:-1]))
+    b = reshape(b, [*b.shape, 1]) if vector else b
+    if b.ndim < 2 or b.shape[-2] != a.shape[-2]:
+        raise UserError(f"right-hand sides of shape [{', '.join(map(str, b.shape))}] do not fit {a.shape[-2]} rows",
+                        code="MLC0367")
+    return b, vector
+
+
+def _known(n: Any, what: str) -> int:
+    if not isinstance(n, int):
+        raise UserError(f"{what} must be known, found {n}", code="MLC0365")
+    return n
+
+
+def _eye(n: Any, like: Tracer) -> Tracer:
+    """The identity as a matrix of the element type."""
+    row, column = (emit(T.Iota, (n, n), a, i64) for a in range(2))
+    return cast(tracer(row == column), like.type.dtype)
+
+
+def _mt(x: Tensor) -> Tracer:
+    y = tracer(x)
+    return emit(T.Transpose, y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))  # type: ignore[no-any-return]
+
+
+def _solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bool = False) -> Tracer:
+    return emit(T.TriangularSolve, a, b, upper, transposed, unit)  # type: ignore[no-any-return]

@@ -1,0 +1,178 @@
+"""Systems of equations, inverses and pseudoinverses."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import contract
+from mlc.frontend.functions import reduce as R
+from mlc.frontend.functions.linalg.matrices import _eye, _matrix, _mt, _right_sides, _solve, _square, _together
+from mlc.frontend.operands import (
+    broadcast_to,
+    full,
+    reshape,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.frontend.trace import emit
+from mlc.ir.diag import UserError, UserTypeError
+
+
+class Lstsq(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+
+
+@operation(name="linalg.solve_triangular")
+def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """The solution X of A X = B for a triangular A, by substitution.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n), of which only one triangle counts.
+        B: Tensor of floats of shape (..., n, k), or (..., k, n) if not `left`.
+        upper: Whether A is the upper triangle; otherwise the lower one.
+        left: Whether to solve A X = B; otherwise X A = B.
+        unitriangular: Whether the diagonal is taken as ones.
+
+    Returns:
+        Tensor of the broadcast shape of `B`; infinite or NaN where a diagonal has a 0.
+
+    Raises:
+        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.solve_triangular(mlc.tensor([[2.0, 1.0], [0.0, 4.0]]), mlc.tensor([[4.0], [8.0]]), upper=True)
+        tensor([[1.],
+                [2.]], dtype=mlc.float32)
+    """
+    a, b = _square(A), _matrix(B)
+    if not left:
+        b = _mt(b)
+    if b.shape[-2] != a.shape[-1]:
+        raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
+                        code="MLC0367")
+    a, b = _together(a, b)
+    out = _solve(a, b, bool(upper), not left, bool(unitriangular))
+    return out if left else _mt(out)
+
+
+@operation(name="linalg.solve")
+def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
+    """The solution X of A X = B, by LU factorization with partial pivoting.
+
+    A singular A gives infinities or NaN, where PyTorch raises an error.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+        B: Tensor of floats of shape (..., n, k), or (..., n) for vectors: 1-D, or of the shape of `A` without its last
+            dimension.
+        left: Whether to solve A X = B; otherwise X A = B, for matrices only.
+
+    Returns:
+        Tensor of the broadcast shape of `B`.
+
+    Raises:
+        UserError: an operand is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.solve(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0]))
+        tensor([1., 2.], dtype=mlc.float32)
+    """
+    a = _square(A)
+    if not left:
+        return _mt(solve(_mt(a), _mt(_matrix(B))))
+    b, vector = _right_sides(a, B)
+    a, b = _together(a, b)
+    out = emit(T.Solve, a, b)
+    return reshape(out, out.shape[:-1]) if vector else out
+
+
+@operation(name="linalg.inv")
+def inv(A: Operand) -> Tensor:
+    """The inverse of matrices, by LU factorization with partial pivoting.
+
+    A singular matrix gives infinities or NaN, where PyTorch raises an error.
+
+    Args:
+        A: Tensor of floats of shape (..., n, n).
+
+    Returns:
+        Tensor of the shape of `A`.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364) or not square (MLC0367).
+
+    Example:
+        >>> mlc.linalg.inv(mlc.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5 , 0.  ],
+                [0.  , 0.25]], dtype=mlc.float32)
+    """
+    a = _square(A)
+    return emit(T.Solve, a, broadcast_to(_eye(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
+
+
+@operation(name="linalg.lstsq")
+def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = None) -> Lstsq:
+    """The least-squares solution X of A X = B: of those with the least |A X - B| the one with the least |X|.
+
+    It is pinv(A) @ B, for matrices of any rank. PyTorch returns rank and singular values, too.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        B: Tensor of floats of shape (..., m, k), or (..., m) for vectors.
+        rcond: Singular values up to this part of the greatest count as 0, as `rtol` of `pinv`.
+        driver: Accepted for PyTorch's sake.
+
+    Returns:
+        Named tuple of `solution`, of shape (..., n, k) or (..., n), and `residuals`, sums of squares of shape (..., k),
+        empty unless m > n.
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or shapes do not fit (MLC0367).
+
+    Example:
+        >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
+        tensor([1.9999999], dtype=mlc.float32)
+    """
+    b, vector = _right_sides(_matrix(A), B)
+    a, b = _together(_matrix(A), b)
+    m, n = a.shape[-2:]
+    x = contract.matmul(pinv(a, rtol=rcond), b)
+    rest = tracer(contract.matmul(a, x) - b)
+    over = isinstance(m, int) and isinstance(n, int) and m > n
+    residuals = R.sum(rest * rest, -2) if over else full(0, b, [0])
+    return Lstsq(reshape(tracer(x), tracer(x).shape[:-1]) if vector else x, residuals)
+
+
+@operation(name="linalg.pinv")
+def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, hermitian: bool = False) -> Tensor:
+    """The Moore-Penrose pseudoinverse of matrices, by singular value decomposition.
+
+    Singular values up to max(atol, rtol * the greatest) count as 0.
+
+    Args:
+        A: Tensor of floats of shape (..., m, n).
+        atol: Absolute bound; 0 by default.
+        rtol: Relative bound; by default max(m, n) times the epsilon of the dtype, or 0 if `atol` is above 0.
+        hermitian: Accepted for PyTorch's sake; the result is the same.
+
+    Returns:
+        Tensor of shape (..., n, m).
+
+    Raises:
+        UserError: `A` is no matrix (MLC0364), or a bound is no number (MLC0421).
+
+    Example:
+        >>> mlc.linalg.pinv(mlc.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5, 0. ],
+                [0. , 0. ]], dtype=mlc.float32)
+    """
+    for b in (atol, rtol):
+        if not (b is None or isinstance(b, int | float)):
+            raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
+    bounds = [None if b is None else float(b) for b in (atol, rtol)]
+    return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]

@@ -1,0 +1,120 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions import random
+from mlc.frontend.operands import (
+    floating,
+    full,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir.diag import UserError
+
+
+def _dropped(p: float, training: bool, key: Operand) -> bool:
+    """Whether there is anything to drop; UserError if it is not said how."""
+    if not 0 <= p <= 1:
+        raise UserError(f"p = {p} is no probability", code="MLC0360")
+    if training and p and key is None:
+        raise UserError("dropout in training needs a key to draw with", code="MLC0353",
+                        hint="pass key=mlc.random.key(seed), and another one every time: see mlc.random.split; a "
+                             "module nn.Dropout keeps one of its own")
+    return training and p > 0
+
+
+@operation()
+def dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Each element 0 with probability p, otherwise input / (1 - p), in training (Srivastava et al. 2014).
+
+    Unlike PyTorch's, it draws with a key that is given: equal keys drop the same elements. `nn.Dropout` keeps a key of
+    its own.
+
+    Args:
+        input: Tensor.
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+
+    Example:
+        >>> nn.functional.dropout(mlc.ones(3), 0.0, key=mlc.random.key(0))
+        tensor([1., 1., 1.], dtype=mlc.float32)
+    """
+    return random.dropout(key, input, p) if _dropped(p, training, key) else tracer(input)
+
+
+@operation()
+def feature_dropout(input: Operand, p: float = 0.5, training: bool = True, spatial: int = 2, *,
+                    key: Operand = None) -> Tensor:
+    """Dropout of whole channels: all elements of a channel become 0, or are divided by 1 - p (Tompson et al. 2015).
+
+    PyTorch's dropout1d, dropout2d and dropout3d are this for `spatial` 1, 2 and 3.
+
+    Args:
+        input: Tensor of shape (channels, *image) or (n, channels, *image).
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        spatial: Number of the dimensions of an image.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), the key is missing (MLC0353), or the number of dimensions is wrong
+            (MLC0364).
+
+    Example:
+        >>> nn.functional.feature_dropout(mlc.ones(1, 2, 2), 0.0, key=mlc.random.key(0))
+        tensor([[[1., 1.],
+                 [1., 1.]]], dtype=mlc.float32)
+    """
+    x = floating(input)
+    if not _dropped(p, training, key):
+        return x
+    lead = x.ndim - spatial
+    if lead not in (1, 2):
+        raise UserError(f"the input has {x.ndim} dimensions, expected {spatial + 1} or {spatial + 2}", code="MLC0364")
+    return x * random.dropout(key, full(1.0, x, [*x.shape[:lead], *[1] * spatial]), p)
+
+
+@operation()
+def alpha_dropout(input: Operand, p: float = 0.5, training: bool = True, *, key: Operand = None) -> Tensor:
+    """Dropout for `selu`: elements become its limit of -1.7581 with probability p, and all are scaled.
+
+    Mean 0 and variance 1 are kept (Klambauer et al. 2017).
+
+    Args:
+        input: Tensor; integers become float32.
+        p: Probability, a Python number from 0 to 1.
+        training: Whether to drop anything; otherwise the result is `input`.
+        key: Random key, needed in training.
+
+    Returns:
+        Tensor of floats, of the shape of `input`.
+
+    Raises:
+        UserError: `p` is no probability (MLC0360), or the key is missing (MLC0353).
+
+    Example:
+        >>> nn.functional.alpha_dropout(mlc.ones(3), training=False)
+        tensor([1., 1., 1.], dtype=mlc.float32)
+    """
+    x = floating(input)
+    if not _dropped(p, training, key):
+        return x
+    if p == 1:
+        return x * 0.0
+    lowest = -1.7580993408473766
+    scale = ((lowest * lowest * p + 1) * (1 - p)) ** -0.5
+    kept = random.bernoulli(key, 1 - p, x.shape)
+    out: Tensor = scale * E.where(kept, x, lowest) - scale * lowest * p
+    return out

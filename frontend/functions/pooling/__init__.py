@@ -1,0 +1,6 @@
+"""Pooling: one number for each window of the last dimensions."""
+
+# ruff: noqa: F403
+
+from mlc.frontend.functions.pooling.adaptive import *
+from mlc.frontend.functions.pooling.sliding import *

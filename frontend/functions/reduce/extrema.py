@@ -1,0 +1,259 @@
+"""The greatest and the least elements, and where they are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mlc.dialects import tensor as T
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.reduce.sums import _not_empty, _reduce, kept
+from mlc.frontend.operands import (
+    axes,
+    axis,
+    cast,
+    is_tensor,
+    reshape,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Dims, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
+from mlc.ir.diag import UserTypeError
+from mlc.ir.types import i64
+
+
+class ValuesAndIndices(NamedTuple):
+    """What `max(x, dim)` and `min(x, dim)` return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@operation()
+def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The greatest element over `dim`; NaN if one is NaN.
+
+    Elements that are equally great share the derivative.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or there are no elements
+            (MLC0363).
+
+    Example:
+        >>> mlc.amax(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([5., 7.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    _not_empty(x, axes(dim, x.ndim), "maximum")
+    if x.type.dtype.is_bool:
+        return _reduce(T.ReduceAny, x, dim, keepdim)
+    return _reduce(T.ReduceMax, x, dim, keepdim)
+
+
+@operation()
+def amin(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """The least element over `dim`; NaN if one is NaN.
+
+    Elements that are equally small share the derivative.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or there are no elements
+            (MLC0363).
+
+    Example:
+        >>> mlc.amin(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1., 2.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    _not_empty(x, axes(dim, x.ndim), "minimum")
+    if x.type.dtype.is_bool:
+        return _reduce(T.ReduceAll, x, dim, keepdim)
+    return _reduce(T.ReduceMin, x, dim, keepdim)
+
+
+def _position(x: Tracer, best: Tensor, at: int) -> Tracer:
+    """Where along dimension `at` the first element equal to `best` stands (kept dimensions); a NaN equals a NaN."""
+    same = E.eq(x, best)
+    if x.type.dtype.is_float:
+        same = E.logical_or(same, E.isnan(x))
+    place = emit(T.Iota, x.shape, at, i64)
+    last = E.count(x.shape[at] - 1, place)
+    found: Tracer = emit(T.ReduceMin, E.where(same, place, last), (at,))
+    return found
+
+
+def _best(cls: Any, input: Operand, dim: int, keepdim: bool, name: str) -> ValuesAndIndices:
+    x = tracer(input)
+    if not x.ndim:
+        return ValuesAndIndices(x, E.count(0, emit(T.Full, 0, (), i64)))
+    at = axis(dim, x.ndim)
+    _not_empty(x, (at,), name)
+    y = cast(x, i64) if x.type.dtype.is_bool else x
+    best = kept(emit(cls, y, (at,)), x, (at,), True)
+    index = kept(_position(y, E.detach(best), at), x, (at,), keepdim)
+    # The value is the element at the index, so that equal elements do not share the derivative.
+    if x.type.dtype.is_float:
+        at_index = index if keepdim else kept(index, x, (at,), True)
+        best = emit(T.TakeAlong, x, at_index, at)
+    shape = [1 if i == at else d for i, d in enumerate(x.shape) if keepdim or i != at]
+    return ValuesAndIndices(cast(reshape(tracer(best), shape), x.type.dtype), index)
+
+
+def _no_tensor(dim: Any, name: str) -> None:
+    if is_tensor(dim):
+        raise UserTypeError("dim is a tensor, expected an integer", code="MLC0355",
+                            hint=f"mlc.{name}(a, b) compares two tensors element by element")
+
+
+@operation()
+def max(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The greatest element; with `dim`, the greatest one along it and its index.
+
+    NaN counts as the greatest of all. Of equal elements the first one is taken, and has the derivative; without `dim`
+    they share it, as in `amax`. For two tensors element by element, use `mlc.maximum`.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.max(mlc.tensor([1.0, 5.0, 3.0]))
+        tensor(5., dtype=mlc.float32)
+        >>> mlc.max(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+        tensor([1, 0], dtype=mlc.int64)
+    """
+    _no_tensor(dim, "maximum")
+    return amax(input) if dim is None else _best(T.ReduceMax, input, dim, keepdim, "maximum")
+
+
+@operation()
+def min(input: Operand, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The least element; with `dim`, the least one along it and its index.
+
+    NaN counts as the least of all. Of equal elements the first one is taken, and has the derivative; without `dim` they
+    share it, as in `amin`. For two tensors element by element, use `mlc.minimum`.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether the dimension stays, with size 1.
+
+    Returns:
+        Without `dim`, a 0-d tensor; with it, a named tuple of `values`, of the dtype of `input`, and `indices`, of
+        int64.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or no integer (MLC0355), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.min(mlc.tensor([1.0, 5.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
+        >>> mlc.min(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1).indices
+        tensor([0, 1], dtype=mlc.int64)
+    """
+    _no_tensor(dim, "minimum")
+    return amin(input) if dim is None else _best(T.ReduceMin, input, dim, keepdim, "minimum")
+
+
+def _arg(cls: Any, input: Operand, dim: int | None, keepdim: bool, name: str) -> Tensor:
+    x = tracer(input)
+    if dim is None:
+        flat = reshape(x, [sizes.product(x.shape)])
+        index = tracer(_best(cls, flat, 0, False, name).indices)
+        return reshape(index, [1] * x.ndim) if keepdim else index
+    return _best(cls, x, dim, keepdim, name).indices
+
+
+@operation()
+def argmax(input: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the greatest element along `dim`, or in the flattened tensor.
+
+    Of equal elements it is the first; NaN counts as the greatest of all.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. None for the flattened tensor.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of int64 without the dimension.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.argmax(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([1, 0], dtype=mlc.int64)
+    """
+    return _arg(T.ReduceMax, input, dim, keepdim, "maximum")
+
+
+@operation()
+def argmin(input: Operand, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the least element along `dim`, or in the flattened tensor.
+
+    Of equal elements it is the first; NaN counts as the least of all.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. None for the flattened tensor.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of int64 without the dimension.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.argmin(mlc.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
+        tensor([0, 1], dtype=mlc.int64)
+    """
+    return _arg(T.ReduceMin, input, dim, keepdim, "minimum")
+
+
+@operation()
+def aminmax(input: Operand, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The least and the greatest element, as `amin` and `amax` give them.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension that is reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Pair (minimum, maximum) of tensors of the dtype of `input`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356), or there are no elements (MLC0363).
+
+    Example:
+        >>> mlc.aminmax(mlc.tensor([3.0, 1.0, 2.0]))
+        (tensor(1., dtype=mlc.float32), tensor(3., dtype=mlc.float32))
+    """
+    return amin(input, dim, keepdim), amax(input, dim, keepdim)

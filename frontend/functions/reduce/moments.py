@@ -1,0 +1,287 @@
+"""Means, variances and norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import as_ir
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.functions.reduce.extrema import amax, amin
+from mlc.frontend.functions.reduce.sums import _reduce, float_only, kept, nansum, sum
+from mlc.frontend.operands import (
+    axes,
+    cast,
+    floating,
+    reshape,
+    rounded_once,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserError
+
+
+@operation()
+def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """sum_i x[i] / n, the mean over the n elements of `dim`; NaN where there are none.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Float dtype that elements are cast to first; that of `input` by default.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.mean(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+        tensor([2., 3.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
+    return _reduce(T.Mean, x, dim, keepdim)
+
+
+@operation()
+def nanmean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """The mean over `dim` of the elements that are not NaN; NaN where there are none.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Float dtype that elements are cast to first; that of `input` by default.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.nanmean(mlc.tensor([1.0, float("nan"), 2.0]))
+        tensor(1.5, dtype=mlc.float32)
+    """
+    x = tracer(input)
+    x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "nanmean")
+    return nansum(x, dim, keepdim) / cast(tracer(sum(E.logical_not(E.isnan(x)), dim, keepdim)), x.type.dtype)
+
+
+@operation()
+def var(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+    """sum_i (x[i] - mean) ** 2 / (n - correction), the variance over the n elements of `dim`.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction: 1 for the unbiased estimate from a sample, 0 for the variance of the elements.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`; NaN for too few elements.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.var(mlc.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor(1.6666666, dtype=mlc.float32)
+    """
+    x = float_only(tracer(input), "var")
+    over = axes(dim, x.ndim)
+    return kept(emit(T.Var, x, over, float(correction)), x, over, keepdim)
+
+
+@operation()
+def std(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> Tensor:
+    """sqrt(sum_i (x[i] - mean) ** 2 / (n - correction)), the standard deviation over the n elements of `dim`.
+
+    The derivative is 0 where all elements are equal.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction: 1 for an estimate from a sample, 0 for the deviation of the elements.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`; NaN for too few elements.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.std(mlc.tensor([1.0, 2.0, 3.0]))
+        tensor(1., dtype=mlc.float32)
+    """
+    return rounded_once(lambda x: _root(var(x, dim, correction=correction, keepdim=keepdim)), tracer(input))
+
+
+def _root(x: Tensor, power: float = 0.5) -> Tensor:
+    """x ** power of what is not negative, with derivative 0 at 0, as PyTorch's norms have it, in place of infinity."""
+    zero = x == 0
+    return E.where(zero, 0.0, E.pow(E.where(zero, 1.0, x), power))
+
+
+@operation()
+def var_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance and the mean over `dim`, as `var` and `mean` give them.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction, as in `var`.
+
+    Returns:
+        Pair (variance, mean) of tensors without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.var_mean(mlc.tensor([1.0, 2.0, 3.0]))
+        (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
+    """
+    x = tracer(input)
+    return var(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
+
+
+@operation()
+def std_mean(input: Operand, dim: Dims = None, *, correction: int = 1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean over `dim`, as `std` and `mean` give them.
+
+    Args:
+        input: Tensor of floats.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        correction: Bessel's correction, as in `var`.
+
+    Returns:
+        Pair (deviation, mean) of tensors without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), or elements are no floats
+            (MLC0359).
+
+    Example:
+        >>> mlc.std_mean(mlc.tensor([1.0, 2.0, 3.0]))
+        (tensor(1., dtype=mlc.float32), tensor(2., dtype=mlc.float32))
+    """
+    x = tracer(input)
+    return std(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
+
+
+@operation()
+def logsumexp(input: Operand, dim: Dims, keepdim: bool = False) -> Tensor:
+    """ln(sum_i e ** x[i]) over `dim`, without overflow; -inf where there are no elements.
+
+    The maximum is subtracted first and added at the end.
+
+    Args:
+        input: Tensor or number; integers become float32.
+        dim: Dimension, or several, that are reduced; negative ones count from the last.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of floats without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.logsumexp(mlc.tensor([1000.0, 1000.0]), dim=0)
+        tensor(1000.6932, dtype=mlc.float32)
+    """
+    x = floating(input)
+    over = axes(dim, x.ndim)
+    if len(over) == 1:
+        return kept(emit(T.LogSumExp, x, over[0]), x, over, keepdim)
+    if 0 in [x.shape[a] for a in over]:                    # log(0)
+        return E.log(sum(x, over, keepdim))
+    most = amax(x, over, keepdim=True)
+    most = E.detach(E.where(E.isfinite(most), most, 0.0))
+    out = E.log(sum(E.exp(x - most), over, keepdim=True)) + most
+    return out if keepdim else reshape(tracer(out), [d for i, d in enumerate(x.shape) if i not in over])
+
+
+@operation()
+def norm(input: Operand, p: Any = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """(sum_i |x[i]| ** p) ** (1 / p), the vector norm of the elements over `dim`.
+
+    p = inf and -inf give the greatest and the least |x[i]|, and p = 0 the number of elements that are not 0. The
+    derivative at a norm of 0 is 0.
+
+    Args:
+        input: Tensor of floats.
+        p: The exponent, or "fro" for 2.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of the dtype of `input`, without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357), `p` is no number (MLC0360), or
+            elements are no floats (MLC0359).
+
+    Example:
+        >>> mlc.norm(mlc.tensor([3.0, 4.0]))
+        tensor(5., dtype=mlc.float32)
+        >>> mlc.norm(mlc.tensor([3.0, 4.0]), p=1)
+        tensor(7., dtype=mlc.float32)
+    """
+    x = float_only(tracer(input), "norm")
+    p = 2 if p == "fro" else p
+    if isinstance(p, bool) or not isinstance(p, int | float):
+        raise UserError(f"p = {p!r} is no norm", code="MLC0360", hint='use a number or "fro"')
+    if p in (math.inf, -math.inf):
+        return (amax if p > 0 else amin)(E.abs(x), dim, keepdim)
+    if p == 0:
+        return cast(tracer(sum(x != 0, dim, keepdim)), x.type.dtype)
+    return rounded_once(lambda x: _norm(x, p, dim, keepdim), x)
+
+
+def _norm(x: Tracer, p: float, dim: Dims, keepdim: bool) -> Tensor:
+    """The norm for p that is neither 0 nor infinite."""
+    if p == 1:
+        return sum(E.abs(x), dim, keepdim)
+    if p == 2:
+        return _root(sum(x * x, dim, keepdim))
+    zero = x == 0
+    powers = E.where(zero, 0.0 if p > 0 else math.inf, E.pow(E.abs(E.where(zero, 1.0, x)), p))
+    return _root(sum(powers, dim, keepdim), 1 / p)
+
+
+@operation()
+def dist(input: Operand, other: Operand, p: float = 2) -> Tensor:
+    """norm(input - other, p), the distance of two tensors taken as vectors.
+
+    Args:
+        input: Tensor of floats.
+        other: Tensor whose shape broadcasts with that of `input`.
+        p: The exponent, as in `mlc.norm`.
+
+    Returns:
+        0-d tensor.
+
+    Raises:
+        UserError: neither is of floats (MLC0359).
+
+    Example:
+        >>> mlc.dist(mlc.tensor([1.0, 2.0]), mlc.tensor([4.0, 6.0]))
+        tensor(5., dtype=mlc.float32)
+    """
+    return norm(E.sub(input, other), p)

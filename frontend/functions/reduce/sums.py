@@ -1,0 +1,194 @@
+"""Sums, products, and truth of all or any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlc.dialects import tensor as T
+from mlc.frontend.dtypes import as_ir
+from mlc.frontend.functions import elementwise as E
+from mlc.frontend.operands import (
+    axes,
+    boolean,
+    cast,
+    kind,
+    need,
+    reshape,
+    tracer,
+)
+from mlc.frontend.operation import operation
+from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
+from mlc.frontend.trace import Tracer, emit
+from mlc.ir.diag import UserTypeError
+from mlc.ir.types import i64
+
+
+def kept(x: Tensor, like: Tracer, over: tuple[int, ...], keepdim: bool) -> Tensor:
+    """A reduced tensor, with 1 in place of the dimensions that are gone if they are to be kept."""
+    assert isinstance(x, Tracer)
+    return reshape(x, [1 if i in over else d for i, d in enumerate(like.shape)]) if keepdim else x
+
+
+def _reduce(cls: Any, x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
+    over = axes(dim, x.ndim)
+    return kept(emit(cls, x, over), x, over, keepdim)
+
+
+def _not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
+    for i in over:
+        need(x.shape[i] - 1, f"the {name} of no elements is not defined")
+
+
+@operation()
+def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """The sum of the elements over `dim`; 0 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype in which elements are summed and the result is given; by default that of floats, and int64 for
+            others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.sum(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([3., 7.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    return _reduce(T.ReduceSum, x, dim, keepdim)
+
+
+@operation()
+def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """The product of the elements over `dim`; 1 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype in which elements are multiplied and the result is given; by default that of floats, and int64 for
+            others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.prod(mlc.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+        tensor([ 2., 12.], dtype=mlc.float32)
+    """
+    x = tracer(input)
+    x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
+    return _reduce(T.ReduceProd, x, dim, keepdim)
+
+
+def float_only(x: Tracer, name: str) -> Tracer:
+    """As PyTorch, which refuses means of integers."""
+    if not x.type.dtype.is_float:
+        raise UserTypeError(f"{name} needs floats, found {x.dtype}", code="MLC0359", hint="cast it first: x.float()")
+    return x
+
+
+@operation()
+def nansum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike = None) -> Tensor:
+    """The sum over `dim` of the elements that are not NaN; 0 where there are none.
+
+    Args:
+        input: Tensor or number.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+        keepdim: Whether reduced dimensions stay, with size 1.
+        dtype: Dtype of the sum; by default that of floats, and int64 for others.
+
+    Returns:
+        Tensor without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.nansum(mlc.tensor([1.0, float("nan"), 2.0]))
+        tensor(3., dtype=mlc.float32)
+    """
+    return sum(E.where(E.isnan(input), 0, input), dim, keepdim, dtype=dtype)
+
+
+def _no_axis(dim: Dims) -> bool:
+    return isinstance(dim, tuple | list) and not dim
+
+
+@operation()
+def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether some element over `dim` is not 0; False where there are none.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default, none for ().
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of bools without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.any(mlc.tensor([[0, 1], [0, 0]]), dim=1)
+        tensor([ True, False], dtype=mlc.bool)
+    """
+    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAny, boolean(input), dim, keepdim)
+
+
+@operation()
+def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether every element over `dim` is not 0; True where there are none.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default, none for ().
+        keepdim: Whether reduced dimensions stay, with size 1.
+
+    Returns:
+        Tensor of bools without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.all(mlc.tensor([[0, 1], [2, 3]]), dim=1)
+        tensor([False,  True], dtype=mlc.bool)
+    """
+    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAll, boolean(input), dim, keepdim)
+
+
+@operation()
+def count_nonzero(input: Operand, dim: Dims = None) -> Tensor:
+    """The number of elements over `dim` that are not 0.
+
+    Args:
+        input: Tensor or number; NaN is not 0.
+        dim: Dimension, or several, that are reduced; negative ones count from the last. All by default.
+
+    Returns:
+        Tensor of int64 without the dimensions of `dim`.
+
+    Raises:
+        UserError: `dim` is out of range (MLC0356) or names a dimension twice (MLC0357).
+
+    Example:
+        >>> mlc.count_nonzero(mlc.tensor([[0, 1], [2, 3]]), dim=1)
+        tensor([1, 2], dtype=mlc.int64)
+    """
+    return sum(boolean(input), dim)
+
+
+def is_float(x: Tracer) -> bool:
+    return kind(x.type.dtype) == 2
