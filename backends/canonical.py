@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu.abi import Interface
+from mlc.ir.abi import Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, Loc
 from mlc.ir.printer import Printer

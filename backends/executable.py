@@ -15,13 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu import abi, threads
-from mlc.backends.cpu.abi import ALLOWED_EXTERNALS, Context, Interface
+from mlc.backends.cpu import threads
 from mlc.backends.cpu.layout import data_address
+from mlc.backends.cpu.targets import host
 from mlc.backends.guards import MAX_BYTES, Guards
 from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
+from mlc.ir import abi
+from mlc.ir.abi import ALLOWED_EXTERNALS, Context, Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserMemoryError, UserTypeError
 

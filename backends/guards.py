@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlc.backends.cpu.abi import Interface
+from mlc.ir.abi import Interface
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.interp import ELEMENTS, site_error, size_error
 from mlc.ir.sizes import Dim, Size, evaluate, sym

@@ -64,6 +64,8 @@ def _decoded(data: Any, kind: Any, what: str) -> Any:
 
 
 def _could_be(data: Any, kind: Any) -> bool:
+    if is_dataclass(kind):
+        return isinstance(data, dict) and data.keys() == {f.name for f in fields(kind)}
     return isinstance(data, dict) if kind is Size else type(data) is kind
 
 

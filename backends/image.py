@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlc.backends import cache
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import HOOK, Interface
 from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
+from mlc.ir import abi
+from mlc.ir.abi import HOOK, Interface
 from mlc.ir.core import Op
 
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mlc.backends.combine import combined, exportable, imports
-from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
 from mlc.backends.elf import (
     DF_1_NOW,
     DF_BIND_NOW,
@@ -50,6 +49,7 @@ from mlc.backends.elf import (
     unsupported,
 )
 from mlc.backends.machines import patched
+from mlc.ir.abi import ALLOWED_EXTERNALS
 from mlc.ir.diag import BackendError
 
 

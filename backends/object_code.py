@@ -7,7 +7,9 @@ from functools import cache
 from typing import Any
 
 from mlc.backends.available import check_memory
-from mlc.backends.target import TRIPLE, Target, binding
+from mlc.backends.cpu.targets import TRIPLE
+from mlc.backends.llvm import binding
+from mlc.backends.target import Target
 from mlc.ir.diag import BackendError
 
 MAX_NESTING = 256

@@ -1,32 +1,22 @@
-"""What machine to generate code for: an LLVM processor name, an exact feature list and a vector width."""
+"""What machine to generate code for: an LLVM processor name, an exact feature list and a machine model."""
 
 from __future__ import annotations
 
-import ctypes
-import platform
-import sys
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
 
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import Gpu, Model
 
-TRIPLE = "x86_64-unknown-linux-gnu"
+VENDORS = ("cpu", "cuda")
+"""The folders beside this module, each called as the names of its devices begin: `targets` holds the machines it makes
+code for, `toolchain` makes and loads it."""
 
-# The psABI micro-architecture levels, as LLVM spells their features; each level contains the one above it.
-_V1 = ("cmov", "cx8", "fxsr", "mmx", "sse", "sse2")
-_V2 = ("crc32", "cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
-_V3 = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_V4 = ("avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
-_SAPPHIRE_RAPIDS = ("amx-bf16", "amx-int8", "amx-tile", "avx512bf16", "avx512bitalg", "avx512fp16", "avx512ifma",
-                    "avx512vbmi", "avx512vbmi2", "avx512vnni", "avx512vpopcntdq", "avxvnni", "gfni", "vaes",
-                    "vpclmulqdq")
 
-# arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA): Linux keeps the AMX tiles shut until a process asks for them.
-_SYS_ARCH_PRCTL = 158
-_ARCH_REQ_XCOMP_PERM = 0x1023
-_XFEATURE_XTILEDATA = 18
-
+def part_of(vendor: str, name: str) -> ModuleType:
+    """A module of a vendor's folder, imported when it is asked for."""
+    return importlib.import_module(f"mlc.backends.{vendor}.{name}")
 
 @dataclass(frozen=True)
 class Target:
@@ -36,14 +26,19 @@ class Target:
     triple       LLVM target triple
     cpu          LLVM processor name: chooses the scheduling model, implies features
     features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
-    vector_bits  the widest vector that the code generator should form: 512, 256 or 128
+    machine      the model that schedules are made for
     """
 
     name: str
     triple: str
     cpu: str
     features: tuple[str, ...]
-    vector_bits: int
+    machine: Model
+
+    @property
+    def vector_bits(self) -> int:
+        """The widest vector that the code generator should form."""
+        return self.machine.vector_bits
 
     @property
     def feature_string(self) -> str:
@@ -53,24 +48,19 @@ class Target:
     @property
     def is_gpu(self) -> bool:
         """Whether code for this target is launched on a device of its own."""
-        return self.triple == GPU_TRIPLE
+        return isinstance(self.machine, Gpu)
 
     @property
-    def machine(self) -> str:
-        """Which order of passes leads to it: cpu or gpu."""
-        return "gpu" if self.is_gpu else "cpu"
-
-    @property
-    def architecture(self) -> int:
-        """Of a GPU, ten times the compute capability that it takes: 90 of cuda:sm_90."""
-        return int(self.cpu.removeprefix("sm_"))
+    def vendor(self) -> str:
+        """Whose folder makes code for it."""
+        return self.name.partition(":")[0] if ":" in self.name else VENDORS[0]
 
     def products(self, precision: str | None) -> str:
         """How matrices are multiplied, as passes/fix_numerics.py has it, where a user asks for this precision.
 
         None and "tf32" mean tensor cores where there are such, for 16-bit floats and for float32 too; "ieee" none.
         """
-        if not self.is_gpu or self.architecture < 80:
+        if not isinstance(self.machine, Gpu) or not self.machine.tensor_cores:
             return "fma"
         return {None: "mma", "ieee": "fma", "tf32": "tf32"}[precision]
 
@@ -87,121 +77,22 @@ class Target:
     def parse(text: str) -> Target:
         """The target named `text`; BackendError with the list of valid names if there is none."""
         if text == "host":
-            return host()
-        known = {**LEVELS, **ARM, **GPUS}
-        if text in known:
+            found: Target = part_of(VENDORS[0], "targets").host()
+            return found
+        if text in (known := targets()):
             return known[text]
-        raise BackendError(f"unknown target {text!r}", code="MLC0501", hint="valid targets: " + ", ".join(TARGET_NAMES))
+        raise BackendError(f"unknown target {text!r}", code="MLC0501",
+                           hint="valid targets: " + ", ".join(("host", *known)))
+
+    @staticmethod
+    def default(vendor: str) -> Target:
+        """What code for a vendor's devices is made for where none is at hand."""
+        return Target.parse(part_of(vendor, "targets").DEFAULT)
 
     def __str__(self) -> str:
         return self.name
 
 
-def _level(name: str, features: tuple[str, ...], vector_bits: int) -> Target:
-    return Target(name, TRIPLE, name, tuple("+" + feature for feature in sorted(features)), vector_bits)
-
-
-LEVELS = {
-    "x86-64-v2": _level("x86-64-v2", _V1 + _V2, 128),
-    "x86-64-v3": _level("x86-64-v3", _V1 + _V2 + _V3, 256),
-    "x86-64-v4": _level("x86-64-v4", _V1 + _V2 + _V3 + _V4, 512),
-    # LLVM's name of the processor implies more than a hypervisor may let through.
-    "sapphirerapids": replace(_level("x86-64-v4", _V1 + _V2 + _V3 + _V4 + _SAPPHIRE_RAPIDS, 512),
-                              name="sapphirerapids"),
-}
-ARM = {"aarch64": Target("aarch64", "aarch64-unknown-linux-gnu", "generic", ("+fp-armv8", "+neon"), 128)}
-"""Code for these can be made here, and run elsewhere."""
-GPU_TRIPLE = "nvptx64-nvidia-cuda"
-# The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
-_GPUS = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
-GPUS = {f"cuda:{name}": Target(f"cuda:{name}", GPU_TRIPLE, name, (f"+ptx{version}",), 128)
-        for name, version in _GPUS.items()}
-TARGET_NAMES = ("host", *LEVELS, *ARM, *GPUS)
-
-
-@cache
-def host() -> Target:
-    """The machine this process runs on.
-
-    Everything follows from the features; the processor's name may be masked by a hypervisor. On a machine with AMX
-    this asks Linux to let the process use the tiles, so call it before starting threads that run AMX code.
-    """
-    if sys.platform != "linux" or platform.machine() not in ("x86_64", "AMD64"):
-        raise BackendError(f"no native code for {platform.machine()} on {sys.platform}: only x86-64 Linux so far",
-                           code="MLC0502", hint="--target x86-64-v3 compiles for an x86-64 Linux machine")
-    detected = _detected()
-    if detected.get("amx-tile") and not _request_amx():
-        detected = {name: on and not name.startswith("amx-") for name, on in detected.items()}
-    available = frozenset(name for name, on in detected.items() if on)
-    features = tuple(("+" if on else "-") + name for name, on in sorted(detected.items()))
-    return Target("host", TRIPLE, cpu_for(available), features, vector_bits_for(available))
-
-
-def _detected() -> dict[str, bool]:
-    """Every feature that LLVM knows, and whether this machine has it; from the cache, to do without LLVM."""
-    from mlc.backends import cache
-
-    store, processor = cache.store(), _processor()
-    if store is None or not processor:
-        return _ask_llvm()
-    key = cache.key_of("host", [processor, platform.release()])
-    if (found := store.get("host", key)) is not None and isinstance(features := found[0].get("features"), dict):
-        return {str(name): bool(on) for name, on in features.items()}
-    features = _ask_llvm()
-    store.put("host", key, {"features": features}, {})
-    return features
-
-
-def binding() -> Any:
-    """llvmlite's binding, imported on first use: it loads LLVM. It ships no types, hence Any."""
-    try:
-        import llvmlite.binding as llvm
-    except OSError as error:                               # damaged, or no memory to map it
-        raise BackendError(f"LLVM cannot be loaded: {str(error).partition(' from ')[0]}", code="MLC0452",
-                           hint="install llvmlite again, or raise the limit on memory (ulimit -v)") from None
-    return llvm
-
-
-def _ask_llvm() -> dict[str, bool]:
-    llvm = binding()
-
-    # LLVM has already cleared what the operating system does not save (AVX, AVX-512, AMX state in XCR0).
-    return dict(llvm.get_host_cpu_features())
-
-
-def _processor() -> str:
-    """What Linux says of the first processor, without what differs among processors or changes in time."""
-    wanted = ("vendor_id", "cpu family", "model", "stepping", "flags")
-    try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-            first = file.read(16384).partition("\n\n")[0]
-    except OSError:
-        return ""
-    lines = [line for line in first.splitlines() if line.startswith(wanted)]
-    return "\n".join(lines) if any(line.startswith("flags") for line in lines) else ""
-
-
-def cpu_for(features: frozenset[str]) -> str:
-    """The LLVM processor whose scheduling model suits a machine with these features."""
-    if {"amx-bf16", "avx512fp16"} <= features:
-        return "sapphirerapids"
-    if {"sse4a", *_V4} <= features:  # only AMD has sse4a
-        return "znver4"
-    if features.issuperset(_V4):
-        return "x86-64-v4"
-    if features.issuperset(_V3):
-        return "x86-64-v3"
-    return "x86-64"
-
-
-def vector_bits_for(features: frozenset[str]) -> int:
-    """The widest vectors worth forming on a machine with these features."""
-    if features.issuperset(_V4):
-        return 512
-    return 256 if {"avx2", "fma"} <= features else 128
-
-
-def _request_amx() -> bool:
-    """Ask Linux for permission to use the AMX tile registers; True if granted (the answer is per process)."""
-    libc = ctypes.CDLL(None)
-    return bool(libc.syscall(_SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA) == 0)
+def targets() -> dict[str, Target]:
+    """The targets of all vendors, by name."""
+    return {name: target for vendor in VENDORS for name, target in part_of(vendor, "targets").TARGETS.items()}

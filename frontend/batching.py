@@ -2,7 +2,7 @@
 
     mlc.vmap(f, in_axes=(0, None))(xs, w)          f(x, w) for each row x of xs, stacked
 
-The function is recorded once, for one lane; `autodiff.vmap` names it, and passes make it one of many lanes.
+The function is recorded once, for one batch element; `autodiff.vmap` names it, and the pass `grad` batches it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
         positional = len(tree.leaves(args))
         mapped = {i: _mapped(x, axis, names[i], i >= positional) for i, (x, axis) in enumerate(zip(leaves, axes))
                   if axis is not None}
-        lanes = _lanes({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
+        batch_size = _batch_size({names[i]: (leaves[i].shape, axis) for i, axis in mapped.items()})
         fronts = [tracer(movedim(leaves[i], axis, 0)) for i, axis in mapped.items()]
     result_axes: list[int | None] = []
 
@@ -101,7 +101,7 @@ def _vmap(f: Callable[..., Any], in_axes: Axes, out_axes: Axes, args: tuple[Any,
     outer = current()
     with located(loc):
         values = autodiff.vmap(function, [*(outer.local(x) for x in fronts), *inner.arguments()], range(len(fronts)),
-                               lanes, [j for j, axis in enumerate(of_traced) if axis is None])
+                               batch_size, [j for j, axis in enumerate(of_traced) if axis is None])
         results = iter([_placed(Tracer(v, outer, x.weak), axis) for v, x, axis in zip(values, traced, of_traced)])
     out, assigned = outputs.unflatten([x if x is not None else next(results) for x in others])
     Buffers(args, keywords).assign(assigned)
@@ -119,7 +119,7 @@ def _mapped(x: Any, axis: int, name: str, by_keyword: bool) -> int:
     return axis % rank
 
 
-def _lanes(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
+def _batch_size(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
     """The size that all mapped axes have."""
     if not mapped:
         raise UserError("no argument is mapped over", code="MLC0400", loc=user_loc(),
@@ -134,7 +134,7 @@ def _lanes(mapped: dict[str, tuple[Sequence[Dim], int]]) -> Dim:
 
 
 def _placed(x: Tracer, axis: int | None) -> Tensor:
-    """A result with its axis of lanes where it is asked for."""
+    """A result with its batch axis where `out_axes` asks for it."""
     if axis is None or axis == 0:
         return x
     if not -x.ndim <= axis < x.ndim:

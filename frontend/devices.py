@@ -1,20 +1,20 @@
-"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as what mlc/code.py brings there."""
+"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as arrays the compiler put there."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from mlc.frontend.compiler import compiler, vendors
 from mlc.frontend.location import user_loc
 from mlc.ir.diag import UserError
 
 Array = np.ndarray[Any, Any]
-CPU, CUDA = "cpu", "cuda"
-KNOWN = frozenset({CPU, CUDA, "gpu", "mps", "xpu", "xla", "meta"})
-_CUDA = re.compile(r"cuda(?::(\d+))?")
+CPU = "cpu"
+ELSEWHERE = frozenset({"gpu", "mps", "xpu", "xla", "meta"})
+"""Names of devices in other libraries, by which an argument is known to be one."""
 
 
 class DeviceArray(Protocol):
@@ -42,32 +42,48 @@ Held = np.ndarray[Any, Any] | DeviceArray
 
 
 class Devices:
-    """How arrays come to devices: set by mlc/code.py, which knows the backends."""
+    """How arrays come to devices: the compiler knows."""
 
-    check: Callable[[str], Any]
-    """An error at the user's line if there is no device of this name."""
-    put: Callable[[Array, str], DeviceArray]
-    """A copy of an array of the CPU's memory, on the device of this name."""
-    adopt: Callable[[Any], DeviceArray]
-    """The array of another library's tensor that is on a device, sharing its memory."""
+    @staticmethod
+    def check(where: str) -> None:
+        """Raise an error at the user's line if there is no device of this name."""
+        compiler().check_device(where)
+
+    @staticmethod
+    def put(array: Array, where: str) -> DeviceArray:
+        """A copy of an array of the CPU's memory, on the device of this name."""
+        return compiler().put(array, where)
+
+    @staticmethod
+    def adopted() -> Collection[int]:
+        """What DLPack calls the kinds of devices that `adopt` takes arrays of."""
+        return compiler().dlpack_devices()
+
+    @staticmethod
+    def adopt(x: Any) -> DeviceArray:
+        """The array of another library's tensor that is on a device, sharing its memory."""
+        return compiler().adopt(x)
 
 
 def is_device(x: Any) -> bool:
     """Whether this names a device, as PyTorch does."""
-    return type(x).__name__ == "device" or (isinstance(x, str) and x.split(":")[0] in KNOWN)
+    return type(x).__name__ == "device" or (isinstance(x, str) and (
+        (name := x.split(":")[0]) in ELSEWHERE or name in vendors()))
 
 
 def as_device(device: Any) -> str | None:
     """"cpu", or "cuda:0" and so on, of how users name it; None of None. UserError for what there cannot be."""
     if device is None:
         return None
-    text = str(device)
-    if text.split(":")[0] == CPU:
+    text, known = str(device), vendors()
+    name, colon, ordinal = text.partition(":")
+    if name == CPU:
         return CPU
-    if found := _CUDA.fullmatch(text):
-        return f"{CUDA}:{int(found[1] or 0)}"
+    if name in known and (ordinal.isdecimal() or not colon):
+        return f"{name}:{int(ordinal or 0)}"
+    offered = " or ".join(f'"{vendor}"' for vendor in known)
     raise UserError(f"there is no device {text!r} here", code="MLC0337", loc=user_loc(),
-                    hint='use "cpu" or "cuda", or leave the device out')
+                    hint=f"use {offered}, or leave the device out")
 
 
 def device_of(array: Held) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from mlc.frontend.devices import as_device, is_device
 from mlc.frontend.location import user_loc
 from mlc.ir import types
-from mlc.ir.diag import UserTypeError
+from mlc.ir.diag import IRError, UserTypeError
 from mlc.ir.types import ScalarType, from_numpy, to_numpy
 
 
@@ -78,6 +78,10 @@ def of_ir(type: ScalarType) -> DType:
     return _OF_IR[type]
 
 
+NO_DTYPE = (IRError, TypeError, ValueError, AttributeError, LookupError, SyntaxError, OverflowError)
+"""What numpy raises where something is no dtype, and what there is no element type for."""
+
+
 def as_dtype(x: Any) -> DType:
     """The element type that a user means: mlc.float32, "float32", np.float32, torch.float32, float."""
     if isinstance(x, DType):
@@ -91,7 +95,7 @@ def as_dtype(x: Any) -> DType:
         return found
     try:
         return _OF_IR[from_numpy(np.dtype(x))]
-    except Exception:
+    except NO_DTYPE:
         known = ", ".join(d.name for d in ALL)
         raise UserTypeError(f"{x!r} is no element type", code="MLC0342", hint=f"use one of {known}") from None
 

@@ -7,19 +7,18 @@ sizes the same one. Where the operation needs the numbers, the kernel is made fo
 
 from __future__ import annotations
 
-import os
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.builtin import Module
 from mlc.frontend import tree
-from mlc.frontend.counts import first_elements
+from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, Held, common_device, device_of
+from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor, as_held, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
@@ -32,28 +31,11 @@ from mlc.ir.types import TensorType, from_numpy
 if TYPE_CHECKING:
     from mlc.frontend.operation import Operation
 
-
-class Entry(Protocol):
-    """A compiled function."""
-
-    def call(self, arrays: Sequence[Any]) -> Sequence[Held]: ...
-
-
-class Compiler:
-    """How a module becomes something callable: set by mlc/code.py, which knows the backend."""
-
-    compile: Callable[[Module, str], Entry]
-    """The function @main of a module, for the device of this name."""
-
-
 MAX_SHAPES = 100_000
 """Shapes remembered before the table starts again; the kernels themselves stay."""
 
 _kernels: dict[Any, Kernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
 _by_shape: dict[Any, Kernel] = {}
-compiling = threading.RLock()
-"""Held while anything is compiled. A fork waits for it: a child cannot go on with what another thread has begun."""
-os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release, after_in_child=compiling.release)
 
 
 class Kernel:
@@ -75,7 +57,7 @@ class Kernel:
             if kind == "result":
                 leaves.append(wrap(results[x]))
             elif kind == "first":
-                leaves.append(wrap(first_elements(results, *x)))
+                leaves.append(wrap(unpad(results, *x)))
             elif kind == "input":
                 leaves.append(given[x] if type(given[x]) is Tensor else wrap(arrays[x].copy()))
             else:
@@ -102,15 +84,16 @@ def is_watched() -> bool:
 
 
 @contextmanager
-def compiled_by(compile: Callable[[Module, str], Entry]) -> Iterator[None]:
+def compiled_by(compile: Compile) -> Iterator[None]:
     """Within, operations become callable by `compile`; the kernels that there are stay out of it, and as they are."""
     global _kernels, _by_shape
-    before = Compiler.compile, _kernels, _by_shape
-    Compiler.compile, _kernels, _by_shape = staticmethod(compile), {}, {}
+    before = _kernels, _by_shape
+    _kernels, _by_shape = {}, {}
     try:
-        yield
+        with compiled_instead_by(compile):
+            yield
     finally:
-        Compiler.compile, _kernels, _by_shape = staticmethod(before[0]), *before[1:]
+        _kernels, _by_shape = before
 
 
 def run(op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -243,7 +226,9 @@ def _find(call: Call) -> Kernel:
     if kernel is None and pattern not in _kernels:
         try:
             kernel = _build(call, shapes)
-        except Error:
+        except Error as error:
+            if not asks_for_numbers(error):
+                raise
             kernel = None
         _kernels[pattern] = kernel
     if kernel is None:
@@ -283,9 +268,9 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
     number = {r.value: i for i, r in enumerate(results)}
     outputs = [("value", x) if not isinstance(x, Tracer) else
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
-    outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+    outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
-    return Kernel(Compiler.compile(trace.module, call.device) if results else None, structure, outputs)
+    return Kernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
 
 
 def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:

@@ -1,21 +1,23 @@
 """One recording for many sizes: which sizes of arguments can be symbols, found by trying.
 
 Every size that may vary becomes a symbol of its own, and the function is recorded. Where it needs two of them to be
-equal, or one of them to be a number, recording ends with an error that names them: then they become one symbol if
-their numbers now are equal, the number it is now if not, and the function is recorded again. So what the symbols
-leave open is just what the function leaves open, and a call with sizes that do not fit finds no code. An error of
-Python's, such as a TypeError of what takes no symbol, is taken for one that names no size, and so means all.
+equal, or one of them to be a number, recording ends with an error that carries them (`Error.symbols`): then they
+become one symbol if their numbers now are equal, the number it is now if not, and the function is recorded again. So
+what the symbols leave open is just what the function leaves open, and a call with sizes that do not fit finds no code.
+An error that the program itself raises, such as a TypeError of what takes no symbol, names no size, and so means all.
+What this package raises besides UserErrors is a defect, and no reason to record again.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import programs_line, user_loc
 from mlc.ir import sizes
-from mlc.ir.diag import Error, InternalError, Loc
+from mlc.ir.diag import Error, IRError, Loc, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 
@@ -43,22 +45,43 @@ def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[Te
             shapes[i][axis] = means[name]
         now = [t.with_shape(tuple(shape)) for t, shape in zip(types, shapes)]
         try:
-            return record(now), now
-        except InternalError:
-            raise
-        except Exception as error:
+            with programs_errors():
+                return record(now), now
+        except Error as error:
+            if not asks_for_numbers(error):
+                raise
             live = [name for name in symbols if means[name] == sizes.sym(name)]
             if not live:
                 raise
-            found = [name for name in live if _names(error, name)] or live
+            found = [name for name in live if name in error.symbols] or live
             _join(found, numbers, means)
             notes.append(note_of(error, "; so there is " + ", ".join(f"{name} = {means[name]}" for name in found)))
 
 
-def note_of(error: Exception, more: str = "") -> Note:
+def asks_for_numbers(error: Error) -> bool:
+    """Whether numbers in place of symbols may mend it: a UserError, or that an operation within one that a pass has
+    expanded has to know its sizes. Any other is a defect."""
+    return isinstance(error, UserError) or (isinstance(error, IRError) and error.code == "MLC0688")
+
+
+@contextmanager
+def programs_errors() -> Iterator[None]:
+    """Within, an error that the program raises becomes a UserError that carries it; a defect of this package does not.
+    """
+    try:
+        yield
+    except Error:
+        raise
+    except Exception as error:
+        if (loc := programs_line(error)) is None:
+            raise
+        raise UserError(f"{type(error).__name__}: {error}", code="MLC0686", loc=loc,
+                        hint="the code is for one size then; see Compiled.report") from error
+
+
+def note_of(error: Error, more: str = "") -> Note:
     """What a report says of an error that made sizes numbers."""
-    message = error.message if isinstance(error, Error) else f"{type(error).__name__}: {error}"
-    return error.loc if isinstance(error, Error) and error.loc.file else user_loc(), "value", f"{message}{more}"
+    return error.loc if error.loc.file else user_loc(), "value", f"{error.message}{more}"
 
 
 def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Iterator[str]:
@@ -69,11 +92,6 @@ def _symbols(axes: Sequence[Axis], names: Sequence[str], taken: set[str]) -> Ite
             name += "_"
         taken.add(name)
         yield name
-
-
-def _names(error: Exception, symbol: str) -> bool:
-    said = error.message if isinstance(error, Error) else str(error)
-    return re.search(rf"\b{symbol}\b", said) is not None
 
 
 def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) -> None:

@@ -49,5 +49,28 @@ def user_loc() -> Loc:
     return _loc(frame.f_code, frame.f_lasti, frame.f_lineno)
 
 
+def programs_line(error: BaseException) -> Loc | None:
+    """The line of the program that raised an error; None where this package did.
+
+    What Python's library and numpy raise counts for whoever called them.
+    """
+    found: Loc | None = None
+    at = error.__traceback__
+    while at is not None:
+        name = str(at.tb_frame.f_globals.get("__name__", ""))
+        if is_ours(name):
+            found = None
+        elif not is_library(name):
+            found = _loc(at.tb_frame.f_code, at.tb_lasti, at.tb_lineno)
+        at = at.tb_next
+    return found
+
+
+def is_library(module: str) -> bool:
+    """Whether a module is Python's or numpy's."""
+    root = module.partition(".")[0]
+    return root == "numpy" or root in sys.stdlib_module_names
+
+
 def is_ours(module: str) -> bool:
     return module.startswith("mlc.") or module == "mlc"

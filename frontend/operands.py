@@ -14,11 +14,14 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.promotion import promote
+from mlc.frontend.axes import axes as axes
+from mlc.frontend.axes import axis as axis
+from mlc.frontend.axes import plain_int as plain_int
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
+from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, as_tracer, current, emit
 from mlc.ir import sizes
-from mlc.ir.diag import UserError, UserIndexError, UserTypeError
+from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import FloatType, IntType, ScalarType, bf16, f16, f32, f64, i1, i64
 
@@ -164,44 +167,12 @@ def signed(x: Tracer) -> bool:
 
 
 # -- axes and shapes --------------------------------------------------------------------------------------------------
-def plain_int(x: Any, what: str) -> int:
-    """A Python integer, from anything that is one."""
-    if isinstance(x, bool) or not hasattr(x, "__index__"):
-        raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200], code="MLC0355")
-    try:
-        return int(x.__index__())
-    except TypeError:                                      # an array of several elements, or of floats
-        raise UserTypeError(f"{what} is {type(x).__name__} {x!r}, expected an integer"[:200],
-                            code="MLC0355") from None
-
-
 def count_of(x: Any, what: str) -> int:
     """A number of elements that there can be."""
     n = plain_int(x, what)
     if not 0 <= n < MAX_ELEMENTS:
         raise UserError(f"{what} = {n} is no size", code="MLC0358")
     return n
-
-
-def axis(dim: Any, rank: int, what: str = "dim", scalar: bool = True) -> int:
-    """`dim` counted from the front. A 0-d tensor has the dimensions 0 and -1, as in PyTorch, if `scalar` says so."""
-    if not rank and not scalar:
-        raise UserError("a 0-d tensor has no dimensions, expected at least one", code="MLC0364")
-    n, span = plain_int(dim, what), max(rank, 1)
-    if not -span <= n < span:
-        raise UserIndexError(f"{what} = {n} is out of range for a tensor of {rank} dimensions", code="MLC0356",
-                             hint=f"it may be {-span} to {span - 1}")
-    return n % span
-
-
-def axes(dim: Dims, rank: int) -> tuple[int, ...]:
-    """The axes that `dim` names, in ascending order; None and () are all of them."""
-    if dim is None or (isinstance(dim, tuple | list) and not dim):
-        return tuple(range(rank))
-    out = [axis(d, rank) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
-    if len(set(out)) != len(out):
-        raise UserError(f"dim = {dim} names a dimension twice", code="MLC0357")
-    return tuple(sorted(out)) if rank else ()
 
 
 def size(x: Any, what: str = "size") -> Dim:
@@ -242,7 +213,7 @@ def resolved(shape: Sequence[Dim], total: Dim) -> tuple[Dim, ...]:
     rest = sizes.product(d for i, d in enumerate(shape) if i != unknown[0])
     if rest == 0 or (isinstance(total % rest, int) and total % rest != 0) or isinstance(total % rest, Size):
         raise UserError(f"{total} elements do not fit shape {[str(d) for d in shape]}".replace("'", ""),
-                        code="MLC0358")
+                        code="MLC0358", symbols=sizes.symbols(total, rest))
     return tuple(total // rest if i == unknown[0] else d for i, d in enumerate(shape))
 
 
@@ -253,7 +224,7 @@ def broadcast_shapes(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
         found = {s[i] for s in shapes if len(s) >= -i and s[i] != 1}
         if len(found) > 1:
             listed = " and ".join("[" + ", ".join(map(str, s)) + "]" for s in shapes)
-            raise UserError(f"shapes {listed} do not broadcast", code="MLC0111")
+            raise UserError(f"shapes {listed} do not broadcast", code="MLC0111", symbols=sizes.symbols(*found))
         out.append(found.pop() if found else 1)
     return tuple(out)
 

@@ -19,6 +19,7 @@ from mlc.frontend.trace import Trace, Tracer, call, captured, check_call, curren
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
+from mlc.passes.differentiate import expand
 
 
 @coded
@@ -60,8 +61,8 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     """Bytes that the forward pass of f leaves to the backward pass of its gradient.
 
-    Arguments and results do not count. A `while`, and a `for` with a data-dependent number of turns, leave what they
-    start from, since the backward pass runs them again.
+    Arguments and results do not count. A `while`, and a `for` with a data-dependent trip count, save their initial
+    values: the backward pass replays them.
 
     Args:
         f: Function of the arguments.
@@ -88,7 +89,7 @@ def saved_bytes(f: Callable[..., Any], *args: Any, argnums: Argnums = 0) -> Dim:
     wrt = [i for i, wanted in enumerate(slots) if wanted and trace.function.args[i].type.dtype.is_float]
     if not wrt:
         raise UserTypeError("nothing among these arguments has a derivative", code="MLC0373", loc=user_loc())
-    return autodiff.saved_bytes(trace.module, trace.function, wrt, user_loc())
+    return expand.saved_bytes(trace.module, trace.function, wrt, user_loc())
 
 
 class _Custom:

@@ -14,14 +14,17 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.carries import Undefined
-from mlc.frontend.counts import first_elements
+from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import Held, place_of
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
+from mlc.frontend.refusals import refusal
+from mlc.frontend.script.reach import Reached
 from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
-from mlc.frontend.trace import Capture, Trace, Tracer, as_user_error, captured, check_call, refusal
+from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
+from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.core import located
 from mlc.ir.diag import Error, IRError, Loc, UserError, UserTypeError
@@ -216,7 +219,7 @@ class Recorded:
         for kind, x in self.outputs:
             if kind != "value":
                 out = make(Tensor)
-                out._array = results[x] if kind == "result" else first_elements(results, *x)
+                out._array = results[x] if kind == "result" else unpad(results, *x)
                 leaves.append(out)
             else:
                 leaves.append(x)
@@ -248,7 +251,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     args, keywords = arguments.structure.unflatten(leaves)
     check_call(f, name_of(f), args, keywords)
     buffers = Buffers(args, keywords)
-    around = [Capture.reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
+    around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
     around += [reached] if reached is not None else []
     with trace.recording():
         with unchanged(around, name_of(f), loc):
@@ -266,7 +269,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                                         hint="give it a value on every path")
                     elif isinstance(x, Size):
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
-                                        "function runs", code="MLC0408", loc=loc,
+                                        "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
                                         hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
                     else:
                         outputs.append(("value", x))
@@ -275,7 +278,8 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 assigned = {i: len(results) + n for n, i in enumerate(kept)}
                 results += [tracer(x) for x in kept.values()]
                 trace.finish(results, True)
-                outputs = [("first", (x, trace.cuts[x])) if kind == "result" and x in trace.cuts else (kind, x)
+                outputs = [("first", (x, trace.unpadding[x]))
+                           if kind == "result" and x in trace.unpadding else (kind, x)
                            for kind, x in outputs]
         except Error as error:
             raise as_user_error(error, "result", out, loc) from None

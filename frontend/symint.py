@@ -20,24 +20,20 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mlc.frontend.location import is_ours, user_loc
+from mlc.frontend.refusals import refused
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim, Size
 
 
-class Refusal:
-    """Who is told of what is refused: set by frontend/trace.py."""
-
-    note: Callable[[UserError], UserError] = staticmethod(lambda error: error)
-
-
 @contextmanager
-def asked() -> Iterator[None]:
-    """Within, a size is asked what only the compiled function will know, for which the recording may not go on."""
+def asked(*about: Any) -> Iterator[None]:
+    """Within, sizes are asked what only the compiled function will know, for which the recording may not go on."""
     try:
         yield
     except UserError as error:
-        raise Refusal.note(error) from None
+        error.symbols = frozenset(name for x in about if isinstance(x, Size) for name in sizes.symbols(x))
+        raise refused(error) from None
 
 
 class SymInt(Size):
@@ -49,7 +45,7 @@ class SymInt(Size):
         if isinstance(other, float) and other.is_integer():
             other = int(other)
         if isinstance(other, Size | int | np.integer):
-            with asked():
+            with asked(self, other):
                 return sizes.is_equal(plain(self), plain(other) if isinstance(other, Size) else int(other))
         if isinstance(other, float):
             return False
@@ -83,16 +79,14 @@ class SymInt(Size):
 
     __radd__, __rmul__ = __add__, __mul__
 
-    @asked()
-    def __bool__(self) -> bool: return Size.__bool__(self)
-    @asked()
-    def __lt__(self, other: Any) -> bool: return Size.__lt__(self, _bound(other, math.ceil))
-    @asked()
-    def __ge__(self, other: Any) -> bool: return Size.__ge__(self, _bound(other, math.ceil))
-    @asked()
-    def __gt__(self, other: Any) -> bool: return Size.__gt__(self, _bound(other, math.floor))
-    @asked()
-    def __le__(self, other: Any) -> bool: return Size.__le__(self, _bound(other, math.floor))
+    def __bool__(self) -> bool:
+        with asked(self):
+            return Size.__bool__(self)
+
+    def __lt__(self, other: Any) -> bool: return _compared(Size.__lt__, self, _bound(other, math.ceil))
+    def __ge__(self, other: Any) -> bool: return _compared(Size.__ge__, self, _bound(other, math.ceil))
+    def __gt__(self, other: Any) -> bool: return _compared(Size.__gt__, self, _bound(other, math.floor))
+    def __le__(self, other: Any) -> bool: return _compared(Size.__le__, self, _bound(other, math.floor))
 
     def __index__(self) -> int: self._unknown("the number of")
 
@@ -129,9 +123,10 @@ class SymInt(Size):
         return text
 
     def _unknown(self, what: str) -> NoReturn:
-        raise Refusal.note(UserError(
+        raise refused(UserError(
             f"{what} the size {plain(self)} is known only when the compiled function runs", code="MLC0408",
-            loc=user_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors"))
+            loc=user_loc(), hint="give the sizes as numbers (dynamic=False), or compute with them as tensors",
+            symbols=sizes.symbols(plain(self))))
 
 
 def plain(x: Size) -> Size:
@@ -173,7 +168,7 @@ def _may_hold(x: Any) -> bool:
     return isinstance(x, SymInt) or type(x) in (tuple, list, slice)
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _unanswered(name: str) -> Callable[..., Any]:
     def operator(self: SymInt, *others: Any) -> Any:
         if not all(isinstance(x, Number | Decimal) for x in others):
             return NotImplemented                          # of a tensor, say, that knows what to do
@@ -183,7 +178,12 @@ def _refused(name: str) -> Callable[..., Any]:
 
 for _name in ("truediv", "rtruediv", "lshift", "rshift", "and", "or", "xor", "invert", "round", "trunc", "ceil",
               "floor", "rdivmod", "rpow", "rlshift", "rrshift", "rand", "ror", "rxor"):
-    setattr(SymInt, f"__{_name}__", _refused(_name))       # what int has besides
+    setattr(SymInt, f"__{_name}__", _unanswered(_name))       # what int has besides
+
+
+def _compared(compare: Callable[[Size, Any], bool], x: SymInt, y: Any) -> bool:
+    with asked(x, y):
+        return compare(x, y)
 
 
 def _computed(compute: Callable[[Size, Any], Any], x: SymInt, y: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
 from mlc.frontend import absent
+from mlc.frontend.axes import axis
 from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
@@ -22,7 +23,7 @@ from mlc.frontend.methods import Dims as Dims
 from mlc.frontend.methods import DTypeLike as DTypeLike
 from mlc.frontend.methods import Methods, call
 from mlc.frontend.methods import Operand as Operand
-from mlc.ir.diag import Loc, UserError, UserTypeError
+from mlc.ir.diag import IRError, Loc, UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import from_numpy, to_numpy
 
@@ -119,7 +120,6 @@ class Tensor(Methods):
     def size(self, dim: _int | None = None) -> Any:
         if dim is None:
             return self.shape
-        from mlc.frontend.operands import axis
         return self.shape[axis(dim, len(self.shape), scalar=False)]
 
     def numel(self) -> Any:
@@ -343,9 +343,9 @@ def as_array(x: Any, dtype: DTypeLike = None) -> Array:
             check_fits(array, to_numpy(as_dtype(dtype).ir))
     try:
         from_numpy(array.dtype)
-    except Exception as error:
+    except IRError as error:
         raise UserTypeError(f"an array of {array.dtype} has no element type here", code="MLC0345",
-                            loc=user_loc(), hint=getattr(error, "hint", None)) from None
+                            loc=user_loc(), hint=error.hint) from None
     if dtype is not None:
         return array.astype(to_numpy(as_dtype(dtype).ir), copy=False)
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -367,7 +367,7 @@ def as_held(x: Any) -> Held:
     """The array of anything that has one, wherever it is."""
     if isinstance(x, Tensor):
         return x.held
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) == DLPACK_CUDA:
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and _dlpack_device(x) in Devices.adopted():
         return Devices.adopt(x)
     return as_array(x)
 
@@ -378,10 +378,6 @@ def _dlpack_device(x: Any) -> int:
         return int(x.__dlpack_device__()[0])
     except (BufferError, RuntimeError, TypeError, ValueError):
         return -1
-
-
-DLPACK_CUDA = 2
-"""What DLPack calls the kind of device that NVIDIA's GPUs are."""
 
 
 def _from_python(x: Any, narrow: bool) -> Array:

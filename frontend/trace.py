@@ -21,15 +21,17 @@ from mlc.dialects import builtin, func
 from mlc.dialects import tensor as T
 from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.counts import Counts, Cuts, again, refuse
+from mlc.frontend.compiler import compiler
+from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse, unpadded
 from mlc.frontend.devices import CPU, Held
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
-from mlc.frontend.symint import Refusal, plain_sizes, symbolic
+from mlc.frontend.refusals import in_progress, refusal
+from mlc.frontend.symint import plain_sizes, symbolic
 from mlc.frontend.tensor import Array, Tensor, as_held
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
-from mlc.ir.diag import UNKNOWN, Error, IRError, Loc, UserError, UserTypeError
+from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
 from mlc.ir.printer import to_text
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, from_numpy
@@ -100,7 +102,8 @@ class Tracer(Tensor):
                                      "mlc.grad")
 
     def __bool__(self) -> bool:
-        self._unknown("its truth is", Capture.way_out() or "choose between two values with mlc.where(condition, a, b)")
+        hint = compiler().way_out() or "choose between two values with mlc.where(condition, a, b)"
+        self._unknown("its truth is", hint)
 
     def item(self) -> Any:
         self._unknown("its number is")
@@ -156,44 +159,9 @@ class _Texts(threading.local):
 texts = _Texts()
 
 
-def refusal(message: str, **more: Any) -> UserError:
-    """The error of what cannot be recorded. The program may catch it, and go another way than Python would: then the
-    recording fails with it at its end."""
-    return refused(UserError(message, **more))
-
-
-def refused(error: UserError) -> UserError:
-    if state.trace is not None and state.trace.root.refused is None:
-        state.trace.root.refused = error
-    return error
-
-
-@contextmanager
-def attempt() -> Iterator[None]:
-    """Within, what is refused may be recorded in another way."""
-    root = current().root
-    before = root.refused
-    try:
-        yield
-    except UserError:
-        root.refused = before
-        raise
-
-
-class Capture:
-    """How Python's own control flow is recorded: set by mlc/compiled.py, which knows frontend/script."""
-
-    function: Callable[[Callable[..., Any]], Callable[..., Any]] = staticmethod(lambda f: f)
-    """The function that records what this one does."""
-    way_out: Callable[[], str] = staticmethod(lambda: "")
-    """What to do where the user's line asks a tensor in a way that is not recorded; "" if that is nothing special."""
-    reached: Callable[..., Any]
-    """What functions and values reach, as it is now: frontend/script/reach.py."""
-
-
 def captured(f: Callable[..., Any]) -> Callable[..., Any]:
     """What to call in place of the user's function `f` while something is recorded."""
-    return Capture.function(f) if state.trace is not None else f
+    return compiler().captured(f) if state.trace is not None else f
 
 
 class TooMany(UserError):
@@ -208,7 +176,6 @@ class _State(threading.local):
 
 
 state = _State()
-Refusal.note = staticmethod(refused)
 
 
 class Trace:
@@ -231,9 +198,9 @@ class Trace:
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
         self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
         self.regions: list[Block] = []                     # of loops and conditions in progress, inner after outer
-        self.counts = Counts(self)                         # the sizes that only data tell
+        self.data_dependent = DataDependentSizes(self)
         self.named: set[str] = set()                       # of the outermost: the names of all of them
-        self.cuts: dict[int, Cuts] = {}
+        self.unpadding: dict[int, Unpadding] = {}
         self.leaving: list[str] = []
         self.emitted = 0                                   # of the outermost: how many operations have been recorded
         self.left = math.inf                               # of the outermost: how many operations may still be recorded
@@ -247,11 +214,13 @@ class Trace:
         """Within, operations on tensors are recorded here."""
         saved, state.trace = state.trace, self
         inside, state.in_operation = state.in_operation, False
+        around, in_progress.recording = in_progress.recording, self.root
         try:
             with at_end(self.block):
                 yield
         finally:
             state.trace, state.in_operation = saved, inside
+            in_progress.recording = around
 
     @contextmanager
     def region(self, block: Block, loc: Loc) -> Iterator[None]:
@@ -309,12 +278,12 @@ class Trace:
         """UserError where a size that only data tell is told in a loop or branch that is over."""
         for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
             around: Trace | None = self
-            while around is not None and name not in around.counts.witnesses:
+            while around is not None and name not in around.data_dependent.bindings:
                 around = around.parent
-            home = around.counts.witnesses[name].parent if around is not None else None
+            home = around.data_dependent.bindings[name].parent if around is not None else None
             if around is None or home not in (around.block, *around.regions):
-                raise UserError(f"a {what} is used outside of the loop, branch or function whose data tell the size "
-                                f"{name}", code="MLC0600", loc=user_loc(),
+                raise UserError(f"a {what} is used outside of the loop, branch or function that binds its "
+                                f"data-dependent size {name}", code="MLC0600", loc=user_loc(),
                                 hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
     def known(self, array: Held, of_tensor: bool = False) -> Tracer:
@@ -354,11 +323,11 @@ class Trace:
     def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
         """What the function returns in place of values of sizes that only its data tell, and beside them."""
         if not pads:
-            refuse(values, self.counts, str(self.function.sym_name), user_loc())
+            refuse(values, self.data_dependent, str(self.function.sym_name), user_loc())
         if self.parent is None:
-            padded, self.cuts = self.counts.cut(values)
+            padded, self.unpadding = self.data_dependent.results(values)
             return padded
-        padded, numbers = self.counts.padded(values)
+        padded, numbers = self.data_dependent.padded(values)
         self.leaving = list(numbers)
         return [*padded, *numbers.values()]
 
@@ -371,7 +340,7 @@ class Trace:
         if self.root.refused is not None:
             raise self.root.refused
         values = [self.local(r) for r in results]
-        if self.counts.witnesses:
+        if self.data_dependent.bindings:
             values = self._leave(values, pads)
         func.Return(tuple(values))
         if self.parent is not None:
@@ -402,9 +371,9 @@ class Trace:
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
-            for name, witness in around.counts.witnesses.items():
+            for name, binding in around.data_dependent.bindings.items():
                 if name in used and name not in told:
-                    self._captured(witness.result, around)
+                    self._captured(binding.result, around)
                     told.add(name)
             for arg in list(around.block.args):
                 if any(str(d) in used and str(d) not in told for d in arg.type.shape):
@@ -506,7 +475,7 @@ def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) 
     """What a call of a function recorded as `inner`, with `pads`, has returned: `values`, as many as `traced` tells."""
     outer, count = current(), len(traced)
     numbers = dict(zip(inner.leaving, values[count:]))
-    found = again(outer.counts, inner.counts, numbers, values[:count], [t.shape for t in traced])
+    found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])
     return [Tracer(v, outer, t.weak) for v, t in zip(found, traced)]
 
 
@@ -555,7 +524,7 @@ def describe(x: Any) -> str:
 def _element(array: Array) -> str:
     try:
         return str(from_numpy(array.dtype))
-    except Error:
+    except IRError:
         return str(array.dtype)
 
 
@@ -580,8 +549,11 @@ def _shown(parameters: Iterable[inspect.Parameter]) -> str:
     return ", ".join(str(p.replace(annotation=p.empty)) for p in parameters if p.name != "self") or "no arguments"
 
 
-def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> UserError:
-    """An error of an operation as the user's: at their line, saying where each operand comes from."""
+def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) -> Error:
+    """An error of an operation as the user's: at their line, saying where each operand comes from. A defect stays one.
+    """
+    if isinstance(error, InternalError | BackendError):
+        return error
     if isinstance(error, UserError):
         if not error.loc.file:
             error.loc = loc
@@ -593,7 +565,7 @@ def as_user_error(error: Error, name: str, operands: Sequence[Any], loc: Loc) ->
     message = error.message.split(": ", 1)[-1] if error.message.startswith("tensor.") else error.message
     kind = UserTypeError if isinstance(error, IRError) and error.code in ("MLC0109", "MLC0110") else UserError
     return kind(f"{name}: {message}", code=error.code, loc=loc, notes=_operand_notes(operands) or error.notes,
-                hint=error.hint)
+                hint=error.hint, symbols=error.symbols)
 
 
 def _operand_notes(operands: Sequence[Any]) -> tuple[str, ...]:

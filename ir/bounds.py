@@ -1,6 +1,6 @@
 """What sizes are at most and at least, where some of their symbols are known to be at most something.
 
-A number that only the data tell may be promised to be at most `bound`. Sizes made of it have no number before the
+A data-dependent size may be promised to be at most `bound`. Sizes made of it have no number before the
 program runs, but a greatest one: memory is planned for that, and what holds of the least one holds always.
 """
 

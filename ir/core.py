@@ -68,7 +68,7 @@ class Op:
     reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
     effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
     effects_of_callee: ClassVar[bool] = False  # not pure, but has only the effects of the function that it calls
-    binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a number that only the data tell
+    binds_size: ClassVar[bool] = False       # its attribute `size` is a symbol for a data-dependent size
     blocks_gradient: ClassVar[bool] = False  # its results count as constants for derivatives
     terminator: ClassVar[bool] = False
     commutative: ClassVar[bool] = False
@@ -256,11 +256,11 @@ class Op:
     def vjp(self, *cts: Any) -> list[Value | None]:
         raise IRError(f"{self.name} has no derivative", code="MLC0130", loc=self.loc)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
-        """The results of `lanes` operations like this, stacked along a new first axis.
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+        """The results of `batch_size` operations like this, stacked along a new first axis.
 
-        An operand that is `batched` has that axis too, the others are those of all lanes. None where there is no rule
-        for this case; then the operation is taken apart, or done for one lane after the other.
+        An operand that is `batched` has that axis too; the others are shared by all batch elements. None where the
+        class has no rule for this case: then the operation is decomposed, or run for one batch element after the other.
         """
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -42,18 +43,20 @@ class Error(Exception):
     loc      the place the user can change
     notes    further lines, such as where each operand came from
     hint     one suggested fix
+    symbols  of the sizes that it is about, those that are symbols: numbers in their place would mend it
     """
 
     default_code = "MLC0001"
 
     def __init__(self, message: str, code: str = "", loc: Loc = UNKNOWN, notes: tuple[str, ...] = (),
-                 hint: str | None = None) -> None:
+                 hint: str | None = None, symbols: Iterable[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.code = code or self.default_code
         self.loc = loc
         self.notes = notes
         self.hint = hint
+        self.symbols = frozenset(symbols)
 
     def __str__(self) -> str:
         return render(self)

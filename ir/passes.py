@@ -7,15 +7,17 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import IO, TYPE_CHECKING, Any
 
 from mlc.ir import changes
 from mlc.ir.core import Op
 from mlc.ir.diag import Error, InternalError, IRError, UserError, UserMemoryError
 from mlc.ir.files import write_text
+from mlc.ir.machine import Machine
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 
@@ -76,6 +78,12 @@ class Pass:
     def name(self) -> str:
         """How a pipeline names it: a user's own pass by its full module name."""
         return self.run.__module__.removeprefix("mlc.passes.")
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """Its options, and what each is where nobody says more."""
+        import inspect
+        return {p.name: p.default for p in list(inspect.signature(self.run).parameters.values())[1:]}
 
     @property
     def summary(self) -> str:
@@ -186,7 +194,7 @@ class Pipeline:
                     if form is not None:
                         form.check(module)
             except Exception as error:
-                self._crashed(number, before, error, ins)
+                raise self._crashed(number, before, error, ins)    # noqa: B904 (it says where from, if that is another)
             ins.seconds[f"{number:02d} {step}"] = time.perf_counter() - started
             if fired := getattr(counters, "fired", None):
                 ins.rules[f"{number:02d} {step}"] = dict(fired)
@@ -198,19 +206,22 @@ class Pipeline:
             if ins.after is not None:
                 ins.after(step, module)
 
-    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> None:
-        """Leave a file that replays a defect; an error that speaks of the user's input goes on as it is."""
+    def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
+        """What to raise in place of an error, and leave a file that replays a defect; an error that speaks of the
+        user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
-            raise error
+            return error
         step = self.steps[number - 1]
         notes = tuple(getattr(error, "__notes__", ()))
         if isinstance(error, IRError) and not ins.verify_each:
             error.notes = (*error.notes, f"pass {step} found it", *notes)
-            raise error
+            return error
         if isinstance(error, MemoryError):
-            raise UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
-                                  hint="put repeated layers into functions or loops, and large constants into "
-                                       "arguments") from error
+            beyond = UserMemoryError(f"pass {step} needs more memory than there is", code="MLC0451",
+                                     hint="put repeated layers into functions or loops, and large constants into "
+                                          "arguments")
+            beyond.__cause__ = error
+            return beyond
         if ins.reproducer is not None:
             write_reproducer(ins.reproducer, before, ",".join(map(str, self.steps[number - 1:])))
         wrapped = InternalError(f"pass {step} failed: {type(error).__name__}: "
@@ -219,7 +230,8 @@ class Pipeline:
         if ins.reproducer is not None:
             wrapped.reproducer = f"mlc opt {ins.reproducer} --run-reproducer{allowances(self.steps[number - 1:])}"
             wrapped.hint = f"replay it with: {wrapped.reproducer}"
-        raise wrapped from error
+        wrapped.__cause__ = error
+        return wrapped
 
 
 @contextmanager
@@ -299,8 +311,7 @@ def parse_pipeline(text: str, allowed: Collection[str] | None = None) -> list[St
 
 
 def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
-    import inspect
-    known = list(inspect.signature(transform.run).parameters)[1:]
+    known = transform.defaults
     out: list[tuple[str, Any]] = []
     for item in re.split(r"[\s,]+", text.strip()) if text.strip() else []:
         key, _, value = item.partition("=")
@@ -308,7 +319,10 @@ def _options(transform: Pass, text: str) -> tuple[tuple[str, Any], ...]:
         if key not in known:
             raise UserError(f"pass {transform.name} has no option {key!r}", code="MLC0333",
                             hint=f"it has {', '.join(known)}" if known else "it has none")
-        default = inspect.signature(transform.run).parameters[key].default
+        default = known[key]
+        if isinstance(default, Machine):
+            out.append((key, type(default).parse(value)))
+            continue
         if isinstance(default, bool | int) and type(_value(value)) is not type(default):
             kind = "true or false" if isinstance(default, bool) else "a whole number"
             raise UserError(f"pass {transform.name}: {key} = {value!r} is not {kind}", code="MLC0333")

@@ -16,7 +16,7 @@ import numpy as np
 from mlc.ir.affine import AffineMap
 from mlc.ir.attributes import DialectAttribute
 from mlc.ir.core import Block, Op, OpResult, Region, Symbol, Value
-from mlc.ir.diag import UNKNOWN, Loc
+from mlc.ir.diag import UNKNOWN, Error, Loc
 from mlc.ir.sizes import Size
 from mlc.ir.types import ScalarType, Type, from_numpy
 
@@ -54,7 +54,7 @@ def op_line(op: Op) -> str:
         printer.name(value)
     try:
         printer.op(op)
-    except Exception:
+    except (Error, LookupError, AttributeError, TypeError, ValueError):    # parts are missing, or of the wrong kind
         return op.name
     return printer.lines[0] + ("" if len(printer.lines) == 1 else " ...")
 

@@ -8,7 +8,7 @@ access map (ir/affine.py), where dimensions and index tiles stand beside symbols
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeVar, Union, overload
@@ -211,12 +211,12 @@ class Size:
         return not is_equal(self, 0)
 
     def __index__(self) -> int:
-        raise _unknown(f"the size {self}")
+        raise _unknown(f"the size {self}", self)
 
     __int__ = __index__
 
     def __float__(self) -> float:
-        raise _unknown(f"the size {self}")
+        raise _unknown(f"the size {self}", self)
 
     def __str__(self) -> str:
         out = ""
@@ -371,9 +371,18 @@ def product(dims: Iterable[Dim]) -> Dim:
     return out
 
 
-def symbols(x: Dim) -> set[str]:
-    """Every name that `x` depends on."""
-    return leaves(x, str)
+def symbols(*xs: Dim) -> set[str]:
+    """Every name that sizes depend on."""
+    return set[str]().union(*(leaves(x, str) for x in xs))
+
+
+def differing(a: Sequence[Dim], b: Sequence[Dim], stretch: bool = False) -> set[str]:
+    """The symbols of the last two sizes in which shapes differ: what else is to be equal is another question.
+
+    stretch  whether a size 1 of `a` fits any other, as in broadcasting
+    """
+    return next((found for d, e in zip(reversed(a), reversed(b))
+                 if d != e and not (stretch and d == 1) and (found := symbols(d, e))), set())
 
 
 @overload
@@ -453,7 +462,7 @@ def is_equal(a: Dim, b: Dim) -> bool:
         return difference == 0
     if is_natural(difference - 1) or is_natural(-difference - 1):
         return False
-    raise _open_question(f"{a} == {b}")
+    raise _open_question(f"{a} == {b}", difference)
 
 
 def _too_large(what: str) -> UserError:
@@ -461,13 +470,14 @@ def _too_large(what: str) -> UserError:
                      hint="give some of the sizes it is made of as numbers")
 
 
-def _open_question(what: str) -> UserError:
-    return _unknown(f"whether {what}")
+def _open_question(what: str, size: Dim) -> UserError:
+    return _unknown(f"whether {what}", size)
 
 
-def _unknown(what: str) -> UserError:
+def _unknown(what: str, size: Dim) -> UserError:
     return UserError(f"{what} is known only when the compiled function runs", code="MLC0408", loc=caller_loc(),
-                     hint="give the sizes as numbers (dynamic=False), or compute with them as tensors")
+                     hint="give the sizes as numbers (dynamic=False), or compute with them as tensors",
+                     symbols=symbols(size))
 
 
 def _less(a: Dim, b: Dim) -> bool:
@@ -479,4 +489,4 @@ def _less(a: Dim, b: Dim) -> bool:
         return True
     if is_natural(-difference):
         return False
-    raise _open_question(f"{a} < {b}")
+    raise _open_question(f"{a} < {b}", difference)

@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mlc.compiled import Checks, without_fast_paths
+from mlc.checks import Checks
+from mlc.compiled import without_fast_paths
 from mlc.frontend import eager, tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.location import user_loc
 from mlc.frontend.tensor import Tensor
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, Loc, UserError
+from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Frame, Interpreter
 from mlc.passes import grad
 
@@ -92,7 +93,7 @@ class _Look:
         grad.run(recorded)                                 # the functions that are differentiated run in it
         try:
             _Watched(recorded, self).call("main", [np.array(a) for a in arrays])
-        except AnomalyError:
+        except (AnomalyError, InternalError):
             raise
         except Error:
             pass                                           # the compiled code has reported it, or will

@@ -1,6 +1,7 @@
-"""mlc.compile and mlc.lower: from a Python function to native code, and to each level on the way.
+"""From a Python function to its result: record -> lower -> compile -> call -> wrap.
 
-What is imported here is offered as mlc's own; importing it gives the frontend its compiler.
+`Compiled.__call__` is the chain; each step is one function of another module. What else is imported here is offered as
+mlc's own, and importing it gives the frontend its compiler.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from mlc.backends.cpu.threads import get_num_threads, set_num_threads
-from mlc.compiled import Compiled, Lowered, Parameters, compiled_function
+from mlc.call import Call, Parameters, record
+from mlc.checks import Checks
+from mlc.code import Placement, loaded
+from mlc.compiled import CompiledFunction
+from mlc.dialects.builtin import Module
+from mlc.dispatch_cache import RunAsPython, Specialization
+from mlc.execution import execute, wrap
+from mlc.frontend import compiler as frontend
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
@@ -18,10 +26,15 @@ from mlc.frontend.forward import hvp, jvp, linearize
 from mlc.frontend.functions import MODULES
 from mlc.frontend.location import user_loc
 from mlc.frontend.rules import checkpoint, custom_jvp, custom_vjp, saved_bytes
-from mlc.frontend.signature import Spec, name_of, spec
+from mlc.frontend.signature import Recorded, Spec, name_of, spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
+from mlc.frontend.trace import call as recorded_call
+from mlc.frontend.trace import state
+from mlc.frontend_compiler import FrontendCompiler
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
+from mlc.lowered import Lowered
+from mlc.specialize import specialize
 
 __all__ = [
     "MODULES",
@@ -55,6 +68,59 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
+
+
+class Compiled(CompiledFunction):
+    """A function that runs as native code, made when it is first called with arguments of new types.
+
+    Arrays of other shapes or element types, other containers and other values of what is no array lead to another
+    compilation; sizes that a specification names by a symbol do not. So does another device where tensors are, unless
+    there is a target.
+    """
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if state.trace is not None:                        # within another function that is recorded
+            return recorded_call(self.signature.name, self.signature.f, *self.signature.bound, *args, **keywords)
+        call = self.signature.bind(args, keywords)
+        return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
+
+    def run(self, call: Call) -> Any:
+        """The result of a call, of code that is known or that `specialize` has recorded and built now."""
+        code = self.cache.find(call) or specialize(self, call, record, self.build)
+        if isinstance(code, RunAsPython):
+            return self.signature.f(*call.args, **call.keywords)
+        return wrap(code, call, execute(code, call))
+
+    def build(self, call: Call, recorded: Recorded) -> Specialization:
+        """Code of what was recorded for a call, loaded where the call runs."""
+        if not recorded.computes:
+            return Specialization(recorded)
+        executable = native_code(recorded.trace.module, self.placement.at(call.device))
+        return Specialization(recorded, executable, executable.entry("main"), call.donated())
+
+    def _beside_python(self, call: Call) -> Any:
+        from mlc.checked import checked_call
+        return checked_call(self, call, self.run)
+
+
+def native_code(module: Module, placement: Placement) -> Any:
+    """Loaded code of a module of the tensor level: lowered and compiled, unless equal code is known."""
+    toolchain = placement.toolchain()                      # backends/cpu/toolchain.py, backends/cuda/toolchain.py
+
+    def image(module: Module) -> Any:
+        lowered = toolchain.lower(module)
+        return toolchain.compile(lowered)
+
+    return loaded(module, toolchain, image)
+
+
+frontend.use(FrontendCompiler(lambda module, placement: native_code(module, placement)))
+
+
+def compiled_function(f: Any) -> Compiled | None:
+    """The `Compiled` behind what `mlc.compile` returned: that itself, or what it calls where it has no fast path."""
+    found = getattr(f, "compiled", None)
+    return found if isinstance(found, Compiled) else None
 
 
 def native_entries() -> int:
@@ -123,7 +189,7 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
                                  checked=checked)
     compiled = Compiled(f, donate, static, args, target, graph, matmul_precision, fallback, dynamic, check,
                         checked)
-    if compiled.bound:
+    if compiled.signature.bound:
         return compiled                                    # its parameters are not arguments one passes
     from mlc.backends.cpu.callable import make_dispatcher
     compiled.dispatcher = make_dispatcher(compiled)
@@ -137,9 +203,10 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
     """
     compiled = compiled_function(f) or Compiled(f)
     if args is None:
-        args = compiled.specified()
+        signature = compiled.signature
+        args = signature.specified()
         if args is None:
-            missing = [n for n in compiled.names[len(compiled.bound):] if n not in compiled.specs]
+            missing = [n for n in signature.names[len(signature.bound):] if n not in signature.specs]
             raise UserError(f"nothing says what {', '.join(missing)} of {name_of(f)} is", code="MLC0381",
                             loc=user_loc(),
                             hint="pass args=[...] with arrays or mlc.spec(...), or annotate the parameters")
@@ -148,9 +215,9 @@ def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str =
 
 def run_module(module: Op, entry: str, arrays: Sequence[Any]) -> list[Any]:
     """The results of function `entry` on arrays, as native code; `module`, at any level, is lowered in place."""
+    from mlc.backends.cpu.targets import host
     from mlc.backends.executable import build
-    from mlc.backends.target import host
     from mlc.passes import pipeline
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits)
+    pipeline.resume(module, "llvm", target.machine)
     return build(module, target).entry(entry).call(arrays)

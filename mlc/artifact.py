@@ -18,21 +18,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc import extension
-from mlc.backends.cpu.abi import Interface
+from mlc.api import Compiled, compiled_function
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken, seal, unseal
-from mlc.backends.target import host
+from mlc.backends.target import VENDORS, part_of
 from mlc.code import place_named
-from mlc.compiled import Compiled, Variant, compiled_function
 from mlc.frontend import tree
-from mlc.frontend.counts import first_elements
-from mlc.frontend.devices import CPU, CUDA, Held
+from mlc.frontend.data_dependent import unpad
+from mlc.frontend.devices import CPU, Held
 from mlc.frontend.location import user_loc
-from mlc.frontend.signature import Arguments, Spec, at_the_call, consume, name_of
+from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
+from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserAssertionError, UserError, UserIndexError, UserTypeError
 from mlc.ir.files import read_starting, write_whole
+from mlc.variant import Variant
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
 if TYPE_CHECKING:
@@ -61,17 +63,18 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
     if compiled is None:
         raise UserTypeError(f"mlc.save takes what mlc.compile returns, found {type(f).__name__}", code="MLC0570",
                             loc=user_loc(), hint="mlc.save(mlc.compile(f), path, args=...)")
-    given = compiled.specified() if args is None and not keywords and (targets or not compiled.variants) else args
+    signature = compiled.signature
+    given = signature.specified() if args is None and not keywords and (targets or not compiled.variants) else args
     if given is None and not keywords and targets:
         raise UserError("mlc.save makes code for targets from arguments, and there are none", code="MLC0570",
                         loc=user_loc(), hint="pass args=[...] with arrays or mlc.spec(...)")
     variants = compiled.variants if given is None and not keywords else [
         compiled.prepare(given or (), keywords, list(dict.fromkeys(targets)))]
     if not variants:
-        raise UserError(f"nothing has been compiled of {name_of(compiled.f)}", code="MLC0570", loc=user_loc(),
+        raise UserError(f"nothing has been compiled of {signature.name}", code="MLC0570", loc=user_loc(),
                         hint="call it first, or pass args=[...] with arrays or mlc.spec(...)")
     weights = _weights(compiled)
-    buffers = [place for x in compiled.bound for place in _buffers(x)]
+    buffers = [place for x in signature.bound for place in _buffers(x)]
     numbers = {name: i for i, name in enumerate(weights)}
     signatures, pieces = [], dict[str, bytes]()
     for i, variant in enumerate(variants):
@@ -98,7 +101,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
         pieces["weights"] = to_bytes(weights)
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
-    name = type(compiled.bound[0]).__name__ if compiled.bound else name_of(compiled.f)
+    name = type(signature.bound[0]).__name__ if signature.bound else signature.name
     head = {"name": name, "weights": list(weights), "signatures": signatures}
     try:
         write_whole(path, seal(MAGIC, head, pieces))
@@ -109,8 +112,8 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
 
 def _weights(compiled: Compiled) -> dict[str, Array]:
     """The arrays of the module that was compiled, by the names of its state."""
-    leaves = tree.leaves(compiled.bound)
-    names = tree.names(compiled.bound[0]) if compiled.bound else []
+    leaves = tree.leaves(compiled.signature.bound)
+    names = tree.names(compiled.signature.bound[0]) if compiled.signature.bound else []
     slots = Arguments(leaves, tree.Structure()).slots
     return {name: x.array if isinstance(x, Tensor) else np.asarray(x)
             for name, x, slot in zip(names, leaves, slots) if slot}
@@ -278,7 +281,7 @@ class Signature:
     def place(self, arguments: Arguments) -> str:
         """Where the code runs for some arguments: where they are, if there is code for that, else where there is."""
         if self.gpu and (self.image is None or arguments.device != CPU):
-            return arguments.device if arguments.device != CPU else f"{CUDA}:0"
+            return arguments.device if arguments.device != CPU else f"{self.gpu[0].target.vendor}:0"
         return CPU
 
     def __str__(self) -> str:
@@ -330,8 +333,12 @@ def _output(kind: str, x: Any) -> tuple[str, Any]:
 
 def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> DeviceImage:
     """Code for a GPU, whose pieces have names that start so."""
-    from mlc.backends.cuda.image import DeviceImage
-    return DeviceImage.of(head, {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)})
+    vendor = start.split()[-1].partition(":")[0]
+    if vendor not in VENDORS[1:]:
+        raise Broken(f"it has code for {vendor!a}, which is no kind of device")
+    own = {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)}
+    image: DeviceImage = part_of(vendor, "image").DeviceImage.of(head, own)
+    return image
 
 
 def _structure(data: Sequence[Any]) -> tree.Structure:
@@ -413,7 +420,7 @@ class Loaded:
             self.weights[self._names[weight]] = wrap(results[result])
         for kind, x in signature.outputs:
             leaves.append(x if kind == "value" else wrap(results[x] if kind == "result" else
-                                                         first_elements(results, *x)))
+                                                         unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
     def _move(self, where: str) -> None:
@@ -424,14 +431,11 @@ class Loaded:
 
     def _device_entry(self, signature: Signature, where: str) -> DeviceEntry:
         """The code of a signature for a device, loaded there; BackendError at the call if there is no such device."""
-        from mlc.backends.cuda.executable import Executable as DeviceExecutable
         key = self._signatures.index(signature), where
         if key not in self._on_device:
             place = place_named(where)
-            fitting = [i for i in signature.gpu if i.target.architecture <= place.device.architecture]
             try:
-                image = max(fitting or signature.gpu, key=lambda i: i.target.architecture)
-                self._on_device[key] = DeviceExecutable(image, place).entry("main")
+                self._on_device[key] = part_of(where.partition(":")[0], "toolchain").entry(signature.gpu, place, "main")
             except BackendError as error:
                 error.loc = user_loc()
                 raise

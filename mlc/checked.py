@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 
 from mlc import rounding
+from mlc.call import Call, record
+from mlc.checks import Checks
+from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
 from mlc.frontend.devices import Held
-from mlc.frontend.location import user_loc
+from mlc.frontend.location import programs_line, user_loc
+from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.signature import Arguments
 from mlc.frontend.tensor import Tensor, wrap
 from mlc.ir.core import Op
-from mlc.ir.diag import Error, InternalError, Loc
+from mlc.ir.diag import Error, InternalError, Loc, UserError
 from mlc.ir.interp import Interpreter, run_function
 from mlc.passes import grad
 
@@ -65,10 +69,47 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
     with eager.watched(watch), eager.compiled_by(lambda module, where: Meaning(module)):
         try:
             out.result = f(*own, **named)
+        except UserError as error:
+            out.error = error
         except Exception as error:
+            if programs_line(error) is None and not isinstance(error, AttributeError):
+                raise                                      # a defect of this package
             out.error = error
     out.buffers = buffers_of((own, named))
     return out
+
+
+def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
+    """What `run` gives for a call, after the same in plain Python; InternalError where they differ."""
+    try:
+        return _compared_call(function, call, run)
+    except InternalError as error:
+        Checks.found = Checks.found or error
+        raise
+
+
+def _compared_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
+    signature, args = function.signature, call.args
+    plain, compiled = plain_run(signature.f, call), Run()
+    arrays = [np.array(a if isinstance(a, np.ndarray) else a.numpy()) for a in call.arrays]
+    arguments = again(args, bool(signature.donate)) if not call.keywords else None
+    try:
+        compiled.result = run(call)
+    except InternalError:
+        raise
+    except Error as error:
+        compiled.error = error
+    if isinstance(compiled.error, UserError) and plain.error is None and not isinstance(
+            compiled.error, AssertionError) and compiled.error.code in UNRECORDED | {"MLC0329"}:
+        raise compiled.error                               # it is refused, and not computed otherwise
+    compiled.buffers = buffers_of((args, call.keywords))
+    compare(signature.name, plain, compiled, lambda: record(call).trace.module, arrays)
+    if compiled.error is not None:
+        raise compiled.error
+    if arguments is not None:
+        donated = [i for i, name in enumerate(signature.names[: len(args)]) if name in signature.donate]
+        Checks.apart(lambda: compare_wrappers(signature.name, function.wrappers, arguments, compiled.result, donated))
+    return compiled.result
 
 
 def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arrays: Sequence[Any]) -> None:
@@ -275,6 +316,8 @@ def first_difference(plain: Run, module: Op, arrays: Sequence[Any]) -> str | Non
     grad.run(module)                                       # the functions that are differentiated run in it
     try:
         Interpreter(module, watch).call("main", [np.array(a) for a in arrays])
+    except InternalError:
+        raise
     except Error:
         pass                                               # what stands before it has been seen
     for loc, name, values in plain.values:

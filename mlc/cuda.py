@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc import api  # noqa: F401  (it hands the compiler over, which knows the names of devices)
 from mlc.code import place_named
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError

@@ -23,22 +23,26 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu.abi import Interface, interfaces
+from mlc.api import Compiled, compiled_function
+from mlc.backends.cpu.targets import host
 from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
 from mlc.backends.sealed import Broken
-from mlc.backends.target import Target, host
-from mlc.compiled import Compiled, Variant, compiled_function
+from mlc.backends.target import Target
 from mlc.frontend import tree
+from mlc.frontend.arguments import FAILURES
 from mlc.frontend.location import user_loc
-from mlc.frontend.signature import Arguments, Spec, name_of
+from mlc.frontend.signature import Arguments, Spec
 from mlc.frontend.tensor import Array, Tensor
+from mlc.ir.abi import Interface, interfaces
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, UserError, UserTypeError
 from mlc.ir.files import at_once, read_starting, write_whole
+from mlc.ir.machine import Model
 from mlc.ir.types import FunctionType
 from mlc.passes import pipeline
+from mlc.variant import Variant
 from mlc.weights import to_bytes
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
@@ -121,25 +125,25 @@ class Recorded:
 
     def lowered(self, target: Target) -> Op:
         """The function in the llvm dialect for a target."""
-        return self.module.at(target.vector_bits)
+        return self.module.at(target.machine)
 
 
 class Lowering:
-    """A module of the tensor level, in the llvm dialect for vectors of any length."""
+    """A module of the tensor level, in the llvm dialect for any machine."""
 
     def __init__(self, module: Op) -> None:
         self.module = module
-        self.made: dict[int, Op] = {}
+        self.made: dict[Model, Op] = {}
 
-    def at(self, vector_bits: int) -> Op:
-        if vector_bits not in self.made:
-            self.made[vector_bits] = pipeline.lower(self.module.clone(), "llvm", vector_bits)
-        return self.made[vector_bits]
+    def at(self, machine: Model) -> Op:
+        if machine not in self.made:
+            self.made[machine] = pipeline.lower(self.module.clone(), "llvm", machine)
+        return self.made[machine]
 
     @property
     def interface(self) -> Interface:
         """How the code is called, the same for all."""
-        return interfaces(self.at(Target.parse(LEVELS[0]).vector_bits))["main"]
+        return interfaces(self.at(Target.parse(LEVELS[0]).machine))["main"]
 
 
 def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorded:
@@ -150,8 +154,10 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f) or Compiled(f)
     if args is not None:
-        compiled = Compiled(compiled.bound[0] if compiled.bound else compiled.f, compiled.donate, compiled.static, args)
-    what = name or (type(compiled.bound[0]).__name__.lower() if compiled.bound else name_of(compiled.f))
+        given = compiled.signature
+        compiled = Compiled(given.bound[0] if given.bound else given.f, given.donate, given.static, args)
+    signature = compiled.signature
+    what = name or (type(signature.bound[0]).__name__.lower() if signature.bound else signature.name)
     if not what.isascii():
         raise UserError(f"{what} is no name for a function of C", code="MLC0574", loc=user_loc(),
                         hint="use ASCII letters, digits and _")
@@ -164,23 +170,23 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
     if not variant.recorded.computes:
         raise UserError(f"{what} computes nothing", code="MLC0574", loc=user_loc(),
                         hint="return something that depends on an argument")
-    leaves = tree.leaves(compiled.bound)
+    leaves = tree.leaves(signature.bound)
     held = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
         leaves, Arguments(leaves, tree.Structure()).slots) if slot]
-    names = tree.names(compiled.bound[0]) if compiled.bound else []
+    names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
     return Recorded(_function(compiled, what, variant, lowering.interface, len(held)), lowering, held, names)
 
 
 def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
     """The specifications of the parameters, by position and by name; parameters that have a default may have none."""
-    names = compiled.names[len(compiled.bound):]
+    names = compiled.signature.names[len(compiled.signature.bound):]
     try:
-        known = inspect.signature(compiled.f, eval_str=True).parameters
-    except Exception as error:                               # an annotation that does not evaluate
-        raise UserError(f"the annotations of {name_of(compiled.f)} cannot be evaluated: {error}", code="MLC0381",
+        known = inspect.signature(compiled.signature.f, eval_str=True).parameters
+    except (NameError, SyntaxError, *FAILURES) as error:     # an annotation that does not evaluate
+        raise UserError(f"the annotations of {compiled.signature.name} cannot be evaluated: {error}", code="MLC0381",
                         loc=user_loc(), hint="give mlc.compile args=[...] in place of them") from None
-    specs = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)} | compiled.specs
+    specs = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)} | compiled.signature.specs
     positional, keywords = list[Any](), dict[str, Any]()
     for name in [*names, *(n for n, p in known.items() if p.kind is p.KEYWORD_ONLY)]:
         if name in specs:
@@ -189,7 +195,7 @@ def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
             else:
                 keywords[name] = specs[name]
         elif name in known and known[name].default is inspect.Parameter.empty:
-            raise UserError(f"nothing says what {name} of {name_of(compiled.f)} is", code="MLC0381", loc=user_loc(),
+            raise UserError(f"nothing says what {name} of {compiled.signature.name} is", code="MLC0381", loc=user_loc(),
                             hint=f'annotate it, {name}: mlc.spec("B", 16), or give mlc.compile args=[...]')
     return positional, keywords
 
@@ -210,7 +216,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
     next(tokens)                                             # (args, keywords)
     parameters = list[Parameter]()
     _, count, _ = next(tokens)
-    names = compiled.names[len(compiled.bound):]
+    names = compiled.signature.names[len(compiled.signature.bound):]
     if count > len(names):
         raise UserTypeError(f"{name} takes any number of arguments", code="MLC0574", loc=user_loc(),
                             hint="name its parameters")
@@ -236,7 +242,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
 
     returned = _tree(iter(variant.recorded.structure), result, "the result")
     public = _without(interface, weights)
-    doc = inspect.getdoc(compiled.bound[0] if compiled.bound else compiled.f) or ""
+    doc = inspect.getdoc(compiled.signature.bound[0] if compiled.signature.bound else compiled.signature.f) or ""
     return Function(name, tuple(parameters), returned, public, weights, doc)
 
 

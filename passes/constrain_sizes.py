@@ -6,7 +6,7 @@ why    a rewrite may take the operation away that had the condition, and leave w
 
 `x[5:]` needs 5 elements. When `x[5:][-2:]` becomes `x[N - 2:N]`, or when only the shape of `x[5:]` is used, nothing is
 left that would say so. The conditions of private functions become those of the public ones that call them, with the
-sizes at the call. A condition on a size that only the data tell stays with its operation.
+sizes at the call. A constraint on a data-dependent size stays with its operation.
 """
 
 from __future__ import annotations

@@ -13,44 +13,44 @@ fixed before.
 from __future__ import annotations
 
 from mlc.dialects import loop
-from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op
+from mlc.ir.machine import GPU, WARP, Gpu
 from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
 from mlc.passes.schedule.transforms import block
 
-THREADS, BYTES = 256, 16
-"""Threads of a block that share nothing, and what one thread reads at once at most."""
+THREADS = 256
+"""Threads of a block that share nothing."""
 
 
-def run(module: Op, threads: int = THREADS) -> None:
+def run(module: Op, machine: Gpu = GPU, threads: int = THREADS) -> None:
     """Distribute every kernel that has no schedule over blocks of `threads`."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps:
-            distribute(kernel, threads)
+            distribute(kernel, machine, threads)
 
 
-def distribute(kernel: Kernel, threads: int) -> None:
+def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
     """The default schedule of one kernel."""
     lanes = kernel.schedule.tile[kernel.schedule.vector] if kernel.schedule.vector >= 0 else 0
     if lanes >= WARP:
         block(kernel, kernel.schedule.vector, lanes, vector=True, lanes=1)
         kernel.reschedule(tiles_per_cta=1)
-    elif 0 in kernel.domain or not schedule_contraction(kernel):
+    elif 0 in kernel.domain or not schedule_contraction(kernel, machine):
         if not lanes and next(kernel.inside(loop.For), None) is None:
-            wide(kernel)
+            wide(kernel, machine)
         kernel.reschedule(tiles_per_cta=threads)
 
 
-def wide(kernel: Kernel) -> None:
+def wide(kernel: Kernel, machine: Gpu) -> None:
     """Let a thread take as many neighbours as it can read at once, where rows hold a multiple of them."""
     d = best_dimension(kernel)
     if d is None or not isinstance(kernel.domain[d], int):
         return
-    lanes = BYTES * 8 // element_width(kernel)
+    lanes = machine.vector_bits // element_width(kernel)
     while lanes > 1 and kernel.domain[d] % lanes:
         lanes //= 2
     accesses = [op for op in kernel.walk() if isinstance(op, loop.Load | loop.Store)]

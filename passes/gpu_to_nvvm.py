@@ -15,9 +15,9 @@ from math import prod
 
 from mlc.dialects import gpu, llvm, nvgpu, nvvm
 from mlc.dialects.builtin import Module
-from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Op, Region, Symbol, Value, at_end
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import WARP
 from mlc.ir.passes import Pass
 from mlc.ir.types import VectorType, f16, f32, f64, i1, i8, i32, i64
 from mlc.passes.forms import GPU, NVVM

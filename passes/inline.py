@@ -41,7 +41,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
             if callee is None or len(callee.body.blocks) != 1:
                 continue
             if callee.attrs.get(RECOMPUTE) or any(
-                    isinstance(v.op, tensor.Witness) and v.op.bound is None for v in call.args):
+                    isinstance(v.op, tensor.BindSize) and v.op.bound is None for v in call.args):
                 continue                         # what shall not be kept, and what needs memory that only data measure
             once = not callee.is_public and uses[call.callee] == 1
             if (everything or once or len(callee.block) <= small) and allowed("call", call):

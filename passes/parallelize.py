@@ -4,7 +4,7 @@ takes  LOOP
 gives  LOOP, in which `threads` and `grain_size` of a schedule say how
 why    a schedule says how much work a block is, and only what is left of a kernel when it is chosen can be shared
 
-Work is estimated as time: so many picoseconds per element of each operation, at rates that an ordinary core reaches. A
+Work is estimated as time: so many picoseconds per element of each operation, at the rates of the machine model. A
 kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain_size` is an
 expression over them.
 """
@@ -17,28 +17,23 @@ from mlc.ir import sizes
 from mlc.ir.affine import dims_of, tiles_of
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op
+from mlc.ir.machine import CPU, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.forms import LOOP
 
-WORTH = 10_000
-"""Nanoseconds of work that are worth a thread: to hand work to one that waits takes 0.5 us, to wake one 5 to 50."""
-
 ENOUGH = 64
 """Dimensions are added until so many blocks can be shared out."""
 
-PER_BYTE, SIMPLE, DIVISION, MULTIPLY_ADD, GATHERED, SCALAR = 10, 30, 200, 15, 300, 16
-"""Picoseconds per byte of an access and per element of an operation in vectors; how much longer it takes without."""
 
-
-def run(module: Op, worth: int = WORTH) -> None:
-    """Share out every kernel that is worth it; a part takes `worth` nanoseconds."""
+def run(module: Op, machine: Cpu = CPU, worth: int = -1) -> None:
+    """Share out every kernel that is worth it; a part takes `worth` nanoseconds, below 0 those of the model."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule.threads:
-            parallelize(kernel, worth)
+            parallelize(kernel, machine, worth if worth >= 0 else machine.handover_ns)
 
 
-def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
+def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:
     """Share the leading parallel dimensions of a kernel out in parts of `worth` nanoseconds, if there are two."""
     total: Dim = 1
     count = 0
@@ -48,7 +43,7 @@ def parallelize(kernel: Kernel, worth: int = WORTH) -> None:
         total, count = total * blocks(kernel, d), d + 1
     if not count or total == 1:
         return
-    time = work(kernel, count)
+    time = work(kernel, count, machine)
     grain = max(1, -(-1000 * worth // max(time, 1))) if isinstance(time, int) else \
         sizes.divide(1000 * worth, time + 1) + 1
     if isinstance(total, int) and isinstance(grain, int) and total < 2 * grain:
@@ -72,28 +67,29 @@ def blocks(kernel: Kernel, d: int) -> Dim:
     return sizes.divide(kernel.domain[d] + kernel.schedule.tile[d] - 1, kernel.schedule.tile[d])
 
 
-def work(kernel: Kernel, shared: int) -> Dim:
+def work(kernel: Kernel, shared: int, machine: Cpu) -> Dim:
     """Picoseconds that a block of the first `shared` dimensions takes, about; what is known to be small is left out."""
     total: Dim = 0
     vectors = kernel.schedule.vector >= 0 or any(op.vector for op in kernel.inside(For))
     for op in kernel.inside(InKernel):
-        if price := cost(op):
-            total = total + (price if vectors else price * SCALAR) * _elements(kernel, op, shared)
+        if price := cost(op, machine):
+            total = total + (price if vectors else price * machine.scalar_factor) * _elements(kernel, op, shared)
     return total
 
 
-def cost(op: InKernel) -> int:
+def cost(op: InKernel, machine: Cpu) -> int:
     """Picoseconds per element, in vectors."""
     types = [v.type for v in (*op.results, *op.operands) if isinstance(v.type, TileType)]
     words = max([t.dtype.width for t in types if str(t.dtype) not in ("i1", "index")], default=32)
     if isinstance(op, loop.Load | loop.Store):
-        return GATHERED if op.tiles else PER_BYTE * words // 8
+        return machine.ps_gather if op.tiles else machine.ps_per_byte * words // 8
     if isinstance(op, loop.Map):
-        return sum(DIVISION if isinstance(inner, arith.DivF | math.Sqrt) else SIMPLE
+        return sum(machine.ps_division if isinstance(inner, arith.DivF | math.Sqrt) else machine.ps_simple
                    for inner in op.body.block if not inner.terminator) * words // 32
     if isinstance(op, loop.Contract | loop.Mma):
-        return MULTIPLY_ADD * words // 32
-    return SIMPLE if isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall) else 0
+        return machine.ps_fma * words // 32
+    folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall)
+    return machine.ps_simple if folds else 0
 
 
 def _elements(kernel: Kernel, op: InKernel, shared: int) -> Dim:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
-from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline
+from mlc.ir.machine import CPU, Machine, Model
+from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics
 
@@ -36,7 +37,7 @@ SHARED: Rows = (
     ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
     ("loop", "coalesce_dimensions", "one long dimension fills vectors better than a short last one"),
 )
-CPU: Rows = (
+FOR_CPU: Rows = (
     ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
     ("loop", "parallelize", "how much work a block is depends on how it is scheduled"),
     ("loop", "outline", "what is written twice is lowered and compiled once; how it is scheduled is part of it"),
@@ -46,7 +47,7 @@ CPU: Rows = (
     ("low", "dce", "views and sizes that no access needed"),
     ("llvm", "scf_to_llvm", "one operation per instruction"),
 )
-GPU: Rows = (
+FOR_GPU: Rows = (
     ("loop", "distribute", "which thread computes what; needs access maps to see what is contiguous"),
     ("loop", "outline", "what is written twice is lowered and compiled once; how it is distributed is part of it"),
     ("low", "loop_to_gpu", "what one thread does, and launches of so many"),
@@ -55,7 +56,7 @@ GPU: Rows = (
     ("low", "dce", "views and sizes that no access needed"),
     ("llvm", "gpu_to_nvvm", "one operation per instruction, in the kernels"),
 )
-ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *CPU), "gpu": (*SHARED, *GPU)}
+ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *FOR_CPU), "gpu": (*SHARED, *FOR_GPU)}
 ORDER = ORDERS["cpu"]
 CHECKS = ("low", "insert_checks", "only for checked code; last of this level, so what is checked is what would run")
 """The row that checked code has besides, before that which leaves the low level."""
@@ -88,21 +89,21 @@ def _check_order() -> None:
 _check_order()
 
 
-def order(machine: str = "cpu", checked: bool = False) -> Rows:
-    """The rows for a cpu or a gpu; for a cpu they may have checks among them."""
-    rows = ORDERS[machine]
+def order(machine: Model = CPU, checked: bool = False) -> Rows:
+    """The rows for a kind of machine; for a CPU they may have checks among them."""
+    rows = ORDERS[machine.order]
     if not checked:
         return rows
-    if machine != "cpu":
+    if machine.order != "cpu":
         raise UserError("code for a GPU cannot be checked", code="MLC0482",
                         hint="its kernels have the meaning of those for a CPU: check them there")
     return (*rows[:-1], CHECKS, rows[-1])
 
 
-def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma",
-          checked: bool = False) -> list[Step]:
-    """The passes that bring a module from the frontend down to `level`, for a cpu or a gpu.
+def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False) -> list[Step]:
+    """The passes that bring a module from the frontend down to `level`.
 
+    machine   the model of the machine, a CPU or a GPU: handed to the passes that have such an option
     products  how matrices are multiplied, as of fix_numerics: by what else than fma the machine has to have
     checked   whether the code reports what is undefined, as of insert_checks
     """
@@ -113,35 +114,40 @@ def steps(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", pro
     for row_level, text, _ in order(machine, checked):
         if LEVELS.index(row_level) <= last:
             out += parse_pipeline(text)
-    options: dict[str, tuple[tuple[str, object], ...]] = {"vectorize": (("bits", vector_bits),)}
-    if products != "fma":
-        options["fix_numerics"] = (("products", products),)
-    return [Step(s.transform, options.get(s.transform.name, s.options)) for s in out]
+    return [Step(s.transform, (*s.options, *_options(s.transform, machine, products))) for s in out]
 
 
-def build(level: str = "llvm", vector_bits: int = 512, machine: str = "cpu", products: str = "fma",
-          checked: bool = False) -> Pipeline:
+def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
+    """What a pass is told of the machine, where that is not what it takes for given."""
+    if transform.name == "fix_numerics" and products != "fma":
+        return (("products", products),)
+    default = transform.defaults.get("machine")
+    told = machine.of(type(default)) if isinstance(default, Machine) else None
+    return () if told == default else (("machine", told),)
+
+
+def build(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False) -> Pipeline:
     """The pipeline of `steps`, checked to compose."""
-    return Pipeline(steps(level, vector_bits, machine, products, checked))
+    return Pipeline(steps(level, machine, products, checked))
 
 
-def lower(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-          dump_dir: Path | None = None, machine: str = "cpu", products: str = "fma", checked: bool = False) -> Op:
+def lower(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
+          dump_dir: Path | None = None, products: str = "fma", checked: bool = False) -> Op:
     """Bring `module` down to `level` in place, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
-    return build(level, vector_bits, machine, products, checked).run(module, instruments)
+    return build(level, machine, products, checked).run(module, instruments)
 
 
-def stage(module: Op, machine: str = "cpu") -> int:
+def stage(module: Op, machine: Model = CPU) -> int:
     """The row of a machine's order that `module` is ready for, told from what stands in it: every dump can be entered.
 
     Above fix_numerics the passes leave what is already as they want it, so all of them run (again).
     """
     used = {op.name for op in module.walk()}
     dialects = {name.split(".")[0] for name in used}
-    rows = ORDERS[machine]
+    rows = ORDERS[machine.order]
     if dialects <= {"builtin", "llvm"} or {"gpu", "llvm"} <= dialects:
         return len(rows)
     names = [text.split("{")[0] for _, text, _ in rows]
@@ -149,7 +155,7 @@ def stage(module: Op, machine: str = "cpu") -> int:
         return names.index("tensor_to_loop" if _has_values_of(module, MemRefType) else "bufferize")
     if dialects & {"tensor", "autodiff"} or _has_values_of(module, TensorType):
         return names.index("fuse") if fix_numerics.is_fixed(module) else 0
-    lowering = "loop_to_scf" if machine == "cpu" else "loop_to_gpu"
+    lowering = "loop_to_scf" if machine.order == "cpu" else "loop_to_gpu"
     return names.index("tensor_to_loop" if "loop" in dialects else lowering) + 1
 
 
@@ -158,10 +164,10 @@ def _has_values_of(module: Op, type: type) -> bool:
                for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.args)))
 
 
-def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: str = "cpu",
-              products: str = "fma", checked: bool = False) -> list[Step]:
+def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: str = "fma",
+              checked: bool = False) -> list[Step]:
     """The passes from where `module` stands down to `level`."""
-    rows, everything = ORDERS[machine], steps(level, vector_bits, machine, products, checked)
+    rows, everything = ORDERS[machine.order], steps(level, machine, products, checked)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",
@@ -172,7 +178,7 @@ def remaining(module: Op, level: str = "llvm", vector_bits: int = 512, machine: 
     return everything[done:]
 
 
-def resume(module: Op, level: str = "llvm", vector_bits: int = 512, instruments: Instruments | None = None,
-           machine: str = "cpu", checked: bool = False) -> Op:
+def resume(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
+           checked: bool = False) -> Op:
     """Bring a module that was entered anywhere, such as a dump of any pass, down to `level` in place."""
-    return Pipeline(remaining(module, level, vector_bits, machine, checked=checked)).run(module, instruments)
+    return Pipeline(remaining(module, level, machine, checked=checked)).run(module, instruments)

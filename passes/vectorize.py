@@ -15,6 +15,7 @@ from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.changes import allowed
 from mlc.ir.core import Op
+from mlc.ir.machine import CPU, Cpu
 from mlc.ir.passes import Pass
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, element_width, pace
@@ -30,22 +31,22 @@ SIMPLE = 16
 """Kernels of more operations are not repeated for each row of a square."""
 
 
-def run(module: Op, bits: int = 512, vectors: int = 4) -> None:
-    """Schedule every kernel for registers of `bits`; operations point by point take `vectors` of them at a time.
+def run(module: Op, machine: Cpu = CPU, vectors: int = 4) -> None:
+    """Schedule every kernel for a machine; operations point by point take `vectors` of its registers at a time.
 
     One that has no points stays as it is: blocks would be of no size.
     """
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps and 0 not in kernel.domain and allowed("schedule", kernel):
-            schedule(kernel, bits, vectors)
+            schedule(kernel, machine, vectors)
 
 
-def schedule(kernel: Kernel, bits: int, vectors: int) -> None:
+def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
     """The default schedule of one kernel."""
     if next(kernel.inside(loop.Contract), None) is not None:
-        schedule_contraction(kernel, bits)
+        schedule_contraction(kernel, machine)
     elif kernel.schedule.vector < 0 and (dim := best_dimension(kernel)) is not None:
-        lanes = max(1, bits // element_width(kernel))
+        lanes = max(1, machine.vector_bits // element_width(kernel))
         other = across(kernel, dim)
         if other is not None:
             block(kernel, other, fit(kernel.domain[other], lanes, 1))

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.emit_llvm import emit
 from mlc.backends.link import link
 from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects import load_all
 from mlc.dialects.llvm import heap
 from mlc.ir.core import Op

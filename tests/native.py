@@ -4,9 +4,9 @@ from __future__ import annotations
 from functools import cache
 
 from mlc.backends import object_code
-from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Executable, load_object
-from mlc.backends.target import host
+from mlc.ir.abi import Interface
 from mlc.ir.parser import Parser
 from mlc.ir.types import FunctionType
 

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 import mlc
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.diag import UserError
 from mlc.passes import pipeline
@@ -28,7 +29,7 @@ MEMORIES: dict[str, Callable[[], Memory]] = {
 
 def compiled(make: Callable[[], Module], target: Target) -> Entry:
     """The entry @main of a module, for a machine."""
-    module = pipeline.lower(make(), "llvm", target.vector_bits)
+    module = pipeline.lower(make(), "llvm", target.machine)
     return build(module, target).entry("main")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlc import compiled
-from mlc.compiled import Compiled
+from mlc import api, specialize
+from mlc.api import Compiled
 from mlc.frontend import eager, tree
 from mlc.ir.diag import Error
 from mlc.tools.fuzzing.interpreted import Interpreted
@@ -25,9 +25,8 @@ Array = np.ndarray[Any, Any]
 @pytest.fixture
 def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the test, compiled functions and operations that run at once are interpreted: no machine code is made."""
-    monkeypatch.setattr(compiled, "code_for", lambda module, *rest: Interpreted(module))
-    monkeypatch.setattr(Compiled, "_add_fast_path", lambda *args: None)
-    monkeypatch.setattr(eager.Compiler, "compile", staticmethod(lambda module, where: Interpreted(module)))
+    monkeypatch.setattr(api, "native_code", lambda module, placement: Interpreted(module))
+    monkeypatch.setattr(specialize, "_add_fast_path", lambda *args: None)
     monkeypatch.setattr(eager, "_kernels", {})
     monkeypatch.setattr(eager, "_by_shape", {})
 

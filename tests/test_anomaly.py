@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.ir.diag import UserError
+from mlc.ir.diag import InternalError, UserError
 
 X = np.array([4.0, 0.0, 1.0], np.float32)
 
@@ -76,3 +76,12 @@ def test_calls_are_fast_again_afterwards() -> None:
         f(X)
     f(X)
     assert f.fast_path == "yes" and entry.calls == before + 2
+
+
+def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any) -> Any:
+        raise InternalError("the interpreter is wrong")
+
+    monkeypatch.setattr("mlc.anomaly._Watched.call", broken)
+    with pytest.raises(InternalError, match="the interpreter is wrong"), mlc.detect_anomaly():
+        mlc.compile(loss)(mlc.tensor(X))

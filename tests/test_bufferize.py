@@ -154,23 +154,23 @@ def symbols_of(program: Program) -> dict[str, int]:
             for d, n in zip(a.type.shape, x.shape) if not isinstance(d, int)}
 
 
-# -- sizes that only the data tell ------------------------------------------------------------------------------------
+# -- data-dependent sizes ---------------------------------------------------------------------------------------------
 NAMED = """
-  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>"""
 REFUSED = {
-    "the size k, which only the data tell, does not reach here": ("tensor<kxf32>", NAMED + """
+    "the data-dependent size k is not known here": ("tensor<kxf32>", NAMED + """
   %z = tensor.neg %y : tensor<kxf32>
   func.return %z : tensor<kxf32>"""),
     "func.func: nobody can tell before it runs that k - 1 is not negative": ("tensor<1xf32>", NAMED + """
   %z = tensor.slice %y {starts = [0], stops = [1], steps = [1]} : (tensor<kxf32>) -> tensor<1xf32>
   func.return %z : tensor<1xf32>"""),
-    "tensor.witness: the size k has a meaning here already": ("tensor<f32>", NAMED + """
-  %v = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+    "tensor.bind_size: the size k has a meaning here already": ("tensor<f32>", NAMED + """
+  %v = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %z = tensor.reduce_sum %y {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
   func.return %z : tensor<f32>"""),
     "tensor.iota: the size k is no size of an argument": ("tensor<f32>", """
-  %w = tensor.witness %n {size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.iota {axis = 0} : tensor<kxf32>
   %z = tensor.reduce_sum %y {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
   func.return %z : tensor<f32>"""),

@@ -20,10 +20,11 @@ import pytest
 import mlc
 from mlc import code
 from mlc.backends import cache, compile_many, private, versions
-from mlc.backends import target as targets
 from mlc.backends.cache import Store
-from mlc.backends.target import host
+from mlc.backends.cpu import targets
+from mlc.backends.cpu.targets import host
 from mlc.backends.units import Unit
+from mlc.ir.machine import x86_64
 from mlc.passes import pipeline
 from mlc.tools.cli import main
 from tests.test_compile_many import functions
@@ -95,7 +96,7 @@ def test_versions_are_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_targets_are_part_of_the_key(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     known = host()
     for bits in (128, 256, 128):
-        monkeypatch.setattr(targets, "host", lambda bits=bits: replace(known, vector_bits=bits))
+        monkeypatch.setattr(targets, "host", lambda bits=bits: replace(known, machine=x86_64(bits)))
         mlc.compile(program)(X)
     assert len(entries(store, "module")) == 2
 
@@ -469,7 +470,7 @@ def test_the_command_without_a_cache(monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 def test_processors_are_told_without_llvm(store: Store) -> None:
-    from mlc.backends import target
+    from mlc.backends.cpu import targets as target
     detected = target._detected()
     assert detected == target._ask_llvm() and len(entries(store, "host")) == 1
     hits = store.hits

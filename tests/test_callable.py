@@ -11,9 +11,9 @@ import pytest
 
 from mlc.backends.cpu import callable as compiled
 from mlc.backends.cpu import layout
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.callable import SlowCallable, add_fast_path, make_callable, make_dispatcher
 from mlc.backends.load import Library
+from mlc.ir.abi import Interface
 from mlc.ir.parser import Parser
 from tests import native
 from tests.test_executable import ramp

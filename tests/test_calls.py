@@ -10,8 +10,8 @@ import pytest
 
 import mlc
 from mlc import nn
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects import func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError, UserIndexError
@@ -103,7 +103,7 @@ def recorded(name: str) -> tuple[str, list[Array]]:
 def native(text: str, inline: str, arguments: Sequence[Array]) -> tuple[list[Array], Op]:
     """The results of a module as native code, with another way to inline; and the module before LLVM."""
     module = parse_module(text)
-    steps = [step for s in pipeline.steps("llvm", host().vector_bits)
+    steps = [step for s in pipeline.steps("llvm", host().machine)
              for step in (parse_pipeline(inline) if s.transform.name == "inline" else [s])]
     Pipeline(steps).run(module)
     return build(module, host()).entry("main").call(list(arguments)), module

@@ -16,7 +16,7 @@ import pytest
 
 import mlc
 from mlc.backends.cpu import threads
-from mlc.backends.target import host
+from mlc.backends.cpu.targets import host
 from mlc.dialects import arith, tensor
 from mlc.dialects.tensor.composite import sum_kept
 from mlc.dialects.tensor.elementwise import Elementwise

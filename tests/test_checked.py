@@ -108,3 +108,13 @@ def test_another_element_type_is_no_rounding() -> None:
     with pytest.raises(InternalError, match=r"float32\[2\] in place of float64\[2\]"):
         checked.compare("f", runs[0], runs[1], lambda: mlc.lower(lambda x: x * 1.5, args=[x], level="trace").module,
                         [x])
+
+
+def test_a_defect_of_the_interpreter_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: Any) -> Any:
+        raise InternalError("the interpreter is wrong")
+
+    monkeypatch.setattr("mlc.checked.Interpreter.call", broken)
+    module = mlc.lower(lambda x: x + 1, args=[np.ones(2, np.float32)], level="trace").module
+    with pytest.raises(InternalError, match="the interpreter is wrong"):
+        checked.first_difference(checked.Run(), module, [np.ones(2, np.float32)])

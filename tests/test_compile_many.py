@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mlc.backends import compile_many, compile_worker
+from mlc.backends.cpu.targets import host
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import host
 from mlc.ir.diag import BackendError
 
 

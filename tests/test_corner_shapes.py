@@ -80,7 +80,7 @@ def difference(case: Case, corner: str) -> str:
 
 
 def fits(found: str, wanted: str) -> bool:
-    """Whether a shape is the one that is wanted; sizes that only the data tell are any."""
+    """Whether a shape is the one that is wanted; data-dependent sizes are any."""
     return re.fullmatch(re.escape(found).replace(r"Size\(rows\)", r"\d+"), wanted) is not None
 
 

@@ -108,8 +108,15 @@ def test_compile_decorates_with_options() -> None:
     assert f(mlc.ones(2)).tolist() == [2, 2]
 
 
+def test_a_frontend_without_a_compiler_says_so() -> None:
+    code = "from mlc.frontend.compiler import compiler; compiler()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          cwd=Path(__file__).parent.parent)
+    assert "error[MLC0685]: the frontend has been given no compiler" in done.stderr
+
+
 @pytest.mark.parametrize("module", ["nn", "optim", "linalg", "fft", "random", "importer"])
 def test_any_module_may_be_imported_first(module: str) -> None:
     """Whichever it is gives the frontend its compiler."""
-    code = f"import mlc.{module}; from mlc.frontend.eager import Compiler; Compiler.compile"
+    code = f"import mlc.{module}; from mlc.frontend.compiler import compiler; compiler().compile"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)

@@ -12,17 +12,19 @@ import numpy as np
 import pytest
 
 from mlc.api import run_module
+from mlc.backends.cpu.targets import host
 from mlc.backends.cuda import device as devices
 from mlc.backends.cuda import image
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
 from mlc.backends.cuda.memory import Allocator, Place, size_class
 from mlc.backends.cuda.ptx import assemble
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.backends.executable import build
-from mlc.backends.target import GPUS, host
 from mlc.dialects import gpu
 from mlc.dialects.builtin import Module
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.types import bf16, to_numpy
 from mlc.passes import pipeline
@@ -63,7 +65,7 @@ def run(f: Entry, *args: Any) -> list[Array]:
 @cache
 def native(name: str) -> Callable[..., list[Array]]:
     """A program on the CPU."""
-    module = pipeline.lower(PROGRAMS[name]()[0], "llvm", host().vector_bits)
+    module = pipeline.lower(PROGRAMS[name]()[0], "llvm", host().machine)
     made = build(module).entry("main")
     return lambda *args: made.call(args)
 
@@ -276,7 +278,7 @@ def test_several_threads_call_one_function() -> None:
 @pytest.mark.parametrize("name", ["loop_that_carries_two", "gathers", "narrow_floats", "integers"])
 def test_kernels_take_what_they_are_passed(name: str) -> None:
     """PTX has a parameter for each word that a launch passes, none of them wider."""
-    module = pipeline.lower(PROGRAMS[name]()[0], "low", machine="gpu")
+    module = pipeline.lower(PROGRAMS[name]()[0], "low", machine=GPU)
     words = {str(k.sym_name): FakeDevice().words(k) for k in module.walk() if isinstance(k, gpu.Func)}
     text = assemble(module, TARGET).decode()
     entries = dict(re.findall(r"\.visible \.entry (\w+)\((.*?)\)", text, re.DOTALL))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,12 @@ import pytest
 
 import mlc
 from mlc import nn
-from mlc.ir.diag import UserError
+from mlc.dialects import tensor
+from mlc.ir import sizes
+from mlc.ir.core import Op
+from mlc.ir.diag import InternalError, IRError, UserError
+from mlc.ir.passes import Step
+from mlc.ir.printer import to_text
 from mlc.passes import fix_numerics
 
 
@@ -160,6 +166,92 @@ def test_what_is_said_of_a_size_that_is_no_number() -> None:
     for f in (lambda x: x.shape[0], lambda x: float(x.shape[0]), lambda x: x if x.shape[0] else 2 * x):
         with pytest.raises(mlc.UserError, match=r"B.* known only when the compiled function runs"):
             mlc.compile(f, args=[mlc.spec("B")])(rows(3))
+
+
+def test_an_error_says_which_sizes_it_is_about() -> None:
+    for f in (lambda x: x if x.shape[1] > 3 else 2 * x, lambda x: float(x.shape[1]), lambda x: x.shape[1]):
+        with pytest.raises(mlc.UserError) as caught:
+            mlc.compile(f, args=[mlc.spec("B", "T")])(rows(3, 4))
+        assert caught.value.symbols == {"T"}
+
+
+@pytest.mark.parametrize("f, shapes, left_open", [
+    (nn.functional.conv2d, [(2, 3, 8, 8), (4, 3, 3, 3)], "a_0xa_1xa_2xa_3 b_0xa_1xb_2xb_3"),
+    (lambda a, b: nn.functional.conv2d(a, b, groups=2), [(2, 4, 8, 8), (6, 2, 3, 3)], "a_0x4xa_2xa_3 6x2xb_2xb_3"),
+    (mlc.matmul, [(4, 4), (4, 4)], "a_0xa_1 a_1xb_1"),
+    (mlc.matmul, [(4, 4, 4), (4, 4)], "a_0xa_1xa_2 a_2xb_1"),
+    (mlc.add, [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (mlc.add, [(4, 4), (1, 4)], "4xa_1 1xa_1"),
+    (lambda a, b: mlc.cat([a, b]), [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (lambda a, b: mlc.stack([a, b]), [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (mlc.linalg.solve, [(4, 4, 4), (4, 4, 4)], "a_0xa_1xa_1 a_0xa_1xb_2"),
+    (nn.functional.linear, [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (nn.functional.mse_loss, [(4, 4), (4, 4)], "a_0xa_1 a_0xa_1"),
+    (lambda a, b: mlc.einsum("ij,kj->ik", a, b), [(4, 4), (4, 4)], "a_0xa_1 b_0xa_1"),
+    (lambda a, b: (mlc.fft.rfft(a), b + 1), [(4, 4), (4, 4)], "a_0x4 b_0xb_1"),
+    (lambda a, b: (nn.functional.interpolate(a, 8), b + 1), [(4, 4, 4), (4,)], "a_0xa_1x4 b_0"),
+])
+def test_sizes_that_an_error_is_not_about_stay_symbols(f: Any, shapes: list[tuple[int, ...]], left_open: str) -> None:
+    compiled = mlc.compile(lambda a, b: f(a, b), dynamic=True)
+    compiled(*(rows(*shape) for shape in shapes))
+    signature, = compiled.compiled.signatures
+    found = re.findall(r"tensor<([^>]*)xf32>", signature.partition("->")[0])
+    assert " ".join(re.sub(r"[()]", "", shape) for shape in found) == left_open
+
+
+def test_a_defect_of_a_pass_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Step.apply
+
+    def broken(self: Step, module: Op, *args: Any) -> Any:
+        if self.transform.name == "decompose" and "x_0" in to_text(module):
+            sizes.evaluate(sizes.sym("n"), {})             # KeyError
+        return apply(self, module, *args)
+
+    monkeypatch.setattr(Step, "apply", broken)
+    for dynamic in (None, True):
+        f = mlc.compile(lambda x: mlc.softmax(x * 3, dim=1), dynamic=dynamic, fallback=True)
+        with pytest.raises(InternalError, match="pass decompose failed: KeyError"):
+            for n in (2, 5):
+                f(rows(n, 3))
+        assert len(f.compiled.reports) == (dynamic is None)
+
+
+def test_sizes_that_do_not_fit_in_a_pass_are_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    apply = Step.apply
+
+    def broken(self: Step, module: Op, *args: Any) -> Any:
+        if self.transform.name == "decompose":
+            next(module.inside(tensor.Add)).refuse("sizes differ", "MLC0115")
+        return apply(self, module, *args)
+
+    monkeypatch.setattr(Step, "apply", broken)
+    f = mlc.compile(lambda x, y: x + y, dynamic=True, fallback=True)
+    with pytest.raises(IRError, match="MLC0115"):
+        f(rows(2, 3), rows(2, 3))
+    assert not f.compiled.reports
+
+
+def test_a_defect_while_recording_is_no_reason_for_other_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(x: Any) -> Any:
+        return x if x.type.is_static else sizes.evaluate(sizes.sym("n"), {})
+
+    monkeypatch.setattr("mlc.frontend.signature.strengthened", broken)
+    f = mlc.compile(lambda x: x * 2, dynamic=True)
+    with pytest.raises(KeyError, match="n"):
+        f(rows(3))
+    assert not f.compiled.reports
+
+
+def test_an_operation_within_another_that_needs_numbers_gets_them() -> None:
+    f = mlc.compile(lambda x: mlc.linalg.pinv(x), dynamic=True)
+    assert f(np.ones((3, 2), np.float32)).shape == (2, 3)
+    assert "whether x_0 rows or x_1 columns are fewer is not known" in f.report()
+
+
+def test_an_error_of_the_program_makes_a_size_a_number() -> None:
+    f = mlc.compile(lambda x: x * int.__add__(x.shape[0], 1), dynamic=True)
+    assert f(np.ones(2, np.float32)).tolist() == [3, 3]
+    assert "TypeError: descriptor '__add__' requires a 'int' object" in f.report()
 
 
 def test_dynamic_false_makes_code_for_each_size() -> None:

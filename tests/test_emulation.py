@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import LEVELS
 from mlc.backends.emulation import emulate
 from mlc.backends.link import link
 from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import LEVELS
 from mlc.ir import exact
 
 V2 = LEVELS["x86-64-v2"]

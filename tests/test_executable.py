@@ -14,10 +14,12 @@ import pytest
 import mlc
 from mlc import code
 from mlc.backends import executable
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Interface
-from mlc.backends.target import Target, host
+from mlc.backends.cpu.targets import host
+from mlc.backends.target import Target
+from mlc.ir import abi
+from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError, UserError, UserIndexError, UserTypeError
+from mlc.ir.machine import CPU
 from mlc.ir.parser import Parser, parse_module
 from mlc.ir.types import to_numpy
 from tests import native
@@ -343,7 +345,7 @@ def test_build_from_the_llvm_dialect(target: str) -> None:
 
 
 def test_code_for_a_better_machine_is_refused() -> None:
-    better = Target("better", host().triple, "x86-64", ("+amx-imaginary",), 512)
+    better = Target("better", host().triple, "x86-64", ("+amx-imaginary",), CPU)
     with pytest.raises(BackendError, match=r"MLC0562.*this machine cannot run code made for better"):
         executable.load_object(b"", {}, better)
 

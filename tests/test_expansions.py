@@ -19,8 +19,8 @@ import pytest
 from mpmath import mp
 from numpy.typing import NDArray
 
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import LEVELS, host
 from mlc.dialects import expansions
 from mlc.dialects.expansions import Arithmetic
 from mlc.ir import exact
@@ -452,7 +452,7 @@ def at_level(name: str, level: str) -> Entry:
       %0 = tensor.{name} %x : {type}
       func.return %0 : {type}
     }}""")
-    return build(pipeline.lower(module, "llvm", target.vector_bits), target).entry("main")
+    return build(pipeline.lower(module, "llvm", target.machine), target).entry("main")
 
 
 TELLING = ("exp", "log", "sin", "asinh", "erfc")

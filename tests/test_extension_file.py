@@ -21,6 +21,7 @@ import pytest
 import mlc
 from mlc import extension
 from mlc.backends.combine import combined
+from mlc.backends.cpu.targets import ARM, LEVELS, host
 from mlc.backends.cpu.threads import processors
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import container, processor
@@ -29,8 +30,9 @@ from mlc.backends.link import link, read_objects
 from mlc.backends.load import load as load_library
 from mlc.backends.machines import AARCH64, Kind, patched
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import ARM, LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.ir.diag import BackendError, UserError
+from mlc.ir.machine import x86_64
 from mlc.ir.parser import parse_module
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
@@ -233,7 +235,7 @@ def test_references_in_instructions(kind: Kind, old: int, target: int, place: in
 
 # -- processors -------------------------------------------------------------------------------------------------------
 def chosen(targets: list[Target]) -> int:
-    base = Target("x86-64", LEVELS["x86-64-v2"].triple, "x86-64", (), 128)
+    base = Target("x86-64", LEVELS["x86-64-v2"].triple, "x86-64", (), x86_64(128))
     code = link(compile_object(processor.chooser(targets), base, 1), ["mlc_choose_level"], frozenset({"syscall"}))
     answer: int = load_library(code).function("mlc_choose_level", ctypes.c_int32, [])()
     return answer
@@ -253,7 +255,7 @@ def test_every_feature_of_a_level_is_looked_up() -> None:
     for level in LEVELS.values():
         assert len(processor.masks(level)) >= 2
     with pytest.raises(BackendError, match=r"MLC0501.*nothing tells whether a processor has 3dnow"):
-        processor.masks(Target("old", "x86_64", "k6", ("+3dnow",), 128))
+        processor.masks(Target("old", "x86_64", "k6", ("+3dnow",), x86_64(128)))
 
 
 # -- C ----------------------------------------------------------------------------------------------------------------

@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.executable import build
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor import Exp
 from mlc.ir.core import REGISTRY
+from mlc.ir.machine import CPU
 from mlc.ir.passes import Pass, Pipeline, Step, find_pass
 from mlc.ir.rewrite import RULES
 from mlc.passes import cse, pipeline
@@ -47,7 +49,7 @@ V2, V3 = LEVELS["x86-64-v2"], LEVELS["x86-64-v3"]
 
 def narrow(target: Target) -> Callable[[Program], None]:
     """The check for an older machine."""
-    return lambda program: check(program, target, target.vector_bits)
+    return lambda program: check(program, target, target.machine)
 
 
 def rescheduled(program: Program) -> None:
@@ -78,7 +80,7 @@ def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
     skipped = find_pass("inline") if rng.random() < 0.7 else None
     small = (("worth", rng.choice((0, 0, 5))),)
     steps = [Step(s.transform, small) if s.transform is find_pass("parallelize") else s
-             for s in pipeline.steps("llvm", host().vector_bits) if s.transform is not skipped]
+             for s in pipeline.steps("llvm", host().machine) if s.transform is not skipped]
     lowered, wanted = lower(program, Pipeline(steps))
     entry = build(lowered, host()).entry("main")
     before = mlc.get_num_threads()
@@ -91,7 +93,7 @@ def threaded(program: Program, counts: Sequence[int] = (1, 2, 3)) -> None:
 
 
 WAYS: dict[str, Callable[[Program], None]] = {
-    "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), 512),
+    "host": check, "v2": narrow(V2), "v3": narrow(V3), "512": lambda p: check(p, host(), CPU),
     "rescheduled": rescheduled, "packed": packed}
 
 

@@ -12,7 +12,7 @@ import mlc
 import mlc.nn.functional as F
 from mlc.backends.cuda import ptxas
 from mlc.backends.cuda.ptx import check_legal, kernels, ptx
-from mlc.backends.target import GPUS
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.dialects import gpu
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module, module
@@ -22,6 +22,7 @@ from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import BackendError, IRError
 from mlc.ir.interp import Interpreter, run_function
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline, Step
 from mlc.ir.printer import to_text
@@ -51,7 +52,7 @@ def check(module: Op, arguments: list[Any]) -> None:
         elif name in ("distribute", "dce", "gpu_to_nvvm"):    # dce cleans up after loop_to_gpu
             same_bits(run_function(lowered, "main", arguments), wanted, name)
 
-    every = pipeline.steps("llvm", machine="gpu")
+    every = pipeline.steps("llvm", machine=GPU)
     own = [step.transform.name for step in every].index("distribute")
     Pipeline(every[:own]).run(module, Instruments(after=after))               # verified in tests/test_meaning.py
     Pipeline(every[own:]).run(module, Instruments(verify_each=True, after=after))
@@ -145,13 +146,13 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     for kernel in built.inside(Kernel):
         distribute(kernel)
     verify(built)
-    pipeline.resume(built, "low", machine="gpu")
+    pipeline.resume(built, "low", machine=GPU)
     same_bits(run_function(built, "main", arguments), wanted, str(schedule))
 
 
 def run_to(built: Module, name: str) -> None:
     """Bring a module down to after a pass."""
-    steps_ = pipeline.remaining(built, "loop", machine="gpu")
+    steps_ = pipeline.remaining(built, "loop", machine=GPU)
     last = [s.transform.name for s in steps_].index(name)
     Pipeline(steps_[: last + 1]).run(built)
 
@@ -164,7 +165,7 @@ def test_an_index_out_of_range_is_reported_as_on_a_cpu() -> None:
     i = np.zeros(300, np.int64)
     i[[290, 17]] = 5
     with pytest.raises(IndexError, match=r"element 17 of the kernel"):
-        run_function(pipeline.lower(parse_module(text), "low", machine="gpu"), "main", [np.zeros(5, "f4"), i])
+        run_function(pipeline.lower(parse_module(text), "low", machine=GPU), "main", [np.zeros(5, "f4"), i])
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------
@@ -284,7 +285,7 @@ DYNAMIC = """module attributes {gpu.container_module} {
 def test_much_shared_memory_is_asked_for_by_the_launch(level: str) -> None:
     module, x = parse_module(DYNAMIC), np.arange(64, dtype="f4")
     if level == "llvm":
-        pipeline.resume(module, level, machine="gpu")
+        pipeline.resume(module, level, machine=GPU)
         upstream.verify_text(to_text(module, generic=True))
     Interpreter(module).call("main", [x])
     assert x.tolist() == [*range(63, -1, -1)]
@@ -300,7 +301,7 @@ def test_much_shared_memory_is_asked_for_by_the_launch(level: str) -> None:
 
 def test_products_for_tensor_cores_have_stages_in_much_shared_memory() -> None:
     module, _ = product("1024x1024xbf16", "1024x2048xbf16")()
-    pipeline.lower(module, "low", machine="gpu", products="mma")
+    pipeline.lower(module, "low", machine=GPU, products="mma")
     launch = next(op for op in module.walk() if isinstance(op, gpu.Launch))
     kernel = launch.callee()
     assert isinstance(kernel, gpu.Func) and kernel.dynamic_bytes > 48 << 10
@@ -313,7 +314,7 @@ def test_products_for_tensor_cores_have_stages_in_much_shared_memory() -> None:
 def test_upstream_reads_the_dumps(name: str) -> None:
     module, _ = PROGRAMS[name]()
     for level in ("low", "llvm"):
-        pipeline.resume(module, level, machine="gpu")
+        pipeline.resume(module, level, machine=GPU)
         upstream.verify_text(to_text(module, generic=True, locations=True))
         for generic in (False, True):
             text = to_text(module, generic=generic)
@@ -341,7 +342,7 @@ def test_ptx_of_products(types: tuple[str, str]) -> None:
 def check_ptx(build: Callable[[], Module], architectures: tuple[str, ...]) -> None:
     """PTX of a program for each architecture, which ptxas accepts and needs no memory for registers for."""
     module = build()
-    pipeline.lower(module, machine="gpu")
+    pipeline.lower(module, machine=GPU)
     made = {architecture: ptx(kernels(module), GPUS[f"cuda:{architecture}"]) for architecture in architectures}
     for architecture, text in made.items():
         assert f".target {architecture}" in text and ".visible .entry" in text

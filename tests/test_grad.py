@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mlc.dialects import func, tensor
-from mlc.dialects.autodiff import Grad, Vjp, expand, grad, vjp
+from mlc.dialects.autodiff import Grad, Vjp, grad, vjp
 from mlc.dialects.builtin import Module
 from mlc.dialects.builtin import module as empty_module
 from mlc.ir.core import REGISTRY, Op, Value, at_end
@@ -18,6 +18,7 @@ from mlc.ir.passes import Pipeline, find_pass
 from mlc.ir.printer import to_text
 from mlc.ir.types import TensorType, Type, f32, f64, i64
 from mlc.ir.verify import verify
+from mlc.passes.differentiate.expand import expand
 from mlc.passes.forms import DIFFERENTIATED, TENSOR
 from tests.timing import assert_linear, seconds_by_count
 

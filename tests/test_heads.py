@@ -15,11 +15,12 @@ import pytest
 
 import mlc
 from mlc import artifact, extension, nn
-from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu.targets import host
 from mlc.backends.extension import container
 from mlc.backends.heads import decoded, encoded
 from mlc.backends.sealed import Broken, seal, unseal
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
+from mlc.ir.abi import Interface
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser
 from mlc.ir.sizes import sym
@@ -148,7 +149,9 @@ def test_what_is_encoded_is_decoded() -> None:
                           work=-1)
     for value in (interface, host()):
         assert decoded(json.loads(json.dumps(encoded(value))), value.__class__) == value
-    wrong: tuple[Any, ...] = (None, [], {}, {**encoded(host()), "more": 1}, {**encoded(host()), "vector_bits": True})
+    known = encoded(host())
+    machines = ({"vector_bits": 512}, {**known["machine"], "vector_bits": True}, {**known["machine"], "parts": -1})
+    wrong: tuple[Any, ...] = (None, [], {}, {**known, "more": 1}, *({**known, "machine": m} for m in machines))
     for data in wrong:
         with pytest.raises(Broken):
             decoded(data, Target)

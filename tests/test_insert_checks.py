@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects import arith, memref, vector
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op, before
 from mlc.ir.diag import InternalError, UserError, UserIndexError
 from mlc.ir.interp import run_function
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import find_pass
 from mlc.ir.types import index
@@ -183,7 +184,7 @@ def test_the_line_of_the_model_is_named() -> None:
 
 # -- what is right ----------------------------------------------------------------------------------------------------
 def same_bits(module: Module, arrays: list[Array]) -> None:
-    pipeline.lower(module, "low", host().vector_bits)
+    pipeline.lower(module, "low", host().machine)
     other = checked(module.clone())
     for got, want in zip(native(other, arrays), native(module, arrays)):
         assert difference(got, want, "bits") is None
@@ -227,7 +228,7 @@ def test_compile_checked() -> None:
     with pytest.raises(UserIndexError):                    # an error of the program stays what it is
         careful(x, np.array([1, 5]))
     with pytest.raises(UserError, match="GPU cannot be checked"):
-        pipeline.order("gpu", checked=True)
+        pipeline.order(GPU, checked=True)
 
 
 def test_nothing_is_added_where_nothing_is_asked_for() -> None:

@@ -174,7 +174,7 @@ def test_cycles_are_found() -> None:
     assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == [["b", "c"]]
 
 
-ROOMS = ("analysis", "schedule", "lower_kernel", "lower_to_llvm")
+ROOMS = ("analysis", "differentiate", "schedule", "lower_kernel", "lower_to_llvm")
 """The folders of passes that hold what several of them use."""
 
 
@@ -277,6 +277,56 @@ def test_ci_runs_the_command_of_the_readme() -> None:
     command = (ROOT / ".ci" / "run").read_text(encoding="utf-8").strip().splitlines()[-1]
     assert command.endswith("pytest -n auto")
     assert command in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+
+
+# -- what catches every error ----------------------------------------------------------------------------------------
+GOES_ON = {
+    "passes/differentiate/batch.py:_unwind": "the error is on its way already; any other is raised",
+    "mlc/checked.py:plain_run": "the program's error is what the compiled call is compared with; a defect is raised",
+    "tools/child.py:__init__": "a forked child tells what ended it, and ends",
+    "tools/cli.py:_run": "the command tells what ended it, a defect as a defect",
+    "tools/gpu_check.py:check": "a check that dies is a row of the report",
+    "tools/trials.py:_run": "a program that ends with an error is what is bisected",
+    "tools/fuzzing/": "whatever something dies of is a finding",
+}
+"""(file:function, or folder): why a handler of every error does not end by raising."""
+
+
+def silent_handlers(module: ast.Module) -> Iterator[str]:
+    """The functions in which a handler of Exception or BaseException does not end by raising."""
+    for function in ast.walk(module):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
+            work: list[ast.AST] = list(ast.iter_child_nodes(function))
+            while work:
+                node = work.pop()
+                if (isinstance(node, ast.ExceptHandler) and catches_all(node)
+                        and not isinstance(node.body[-1], ast.Raise)):
+                    yield getattr(function, "name", "")
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    work += ast.iter_child_nodes(node)
+
+
+def catches_all(handler: ast.ExceptHandler) -> bool:
+    named = {n.id for n in ast.walk(handler.type) if isinstance(n, ast.Name)} if handler.type is not None else None
+    return named is None or bool(named & {"Exception", "BaseException"})
+
+
+def test_nothing_goes_on_after_any_error() -> None:
+    """A defect that is caught looks like a fallback, or like a mistake of the user's."""
+    found = {f"{name(path)}:{function}" for path in sources() if name(path).split("/")[0] in MAY_IMPORT
+             for function in silent_handlers(tree(path))}
+    assert not {at for at in found if not at.startswith(tuple(GOES_ON))}
+    assert not {key for key in GOES_ON if not any(at.startswith(key) for at in found)}, "they end by raising now"
+
+
+@pytest.mark.parametrize("handler, silent", [
+    ("except Exception: pass", True), ("except: pass", True), ("except (Exception, SystemExit) as e: log(e)", True),
+    ("except BaseException:\n  undo()\n  raise", False), ("except Exception as e: raise Coded(e) from e", False),
+    ("except Exception as e:\n  if odd(e): raise\n  x = 1", True), ("except (KeyError, TypeError): pass", False),
+])
+def test_silent_handlers_are_found(handler: str, silent: bool) -> None:
+    body = "\n".join(" " + line for line in f"try: f()\n{handler}".splitlines())
+    assert [*silent_handlers(ast.parse(f"def g():\n{body}"))] == ["g"] * silent
 
 
 # -- what may touch files, run code or open connections ---------------------------------------------------------------

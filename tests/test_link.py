@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
+from mlc.backends.cpu.targets import LEVELS
 from mlc.backends.link import link, undefined_symbols
 from mlc.backends.load import Library, load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import LEVELS
+from mlc.ir.abi import ALLOWED_EXTERNALS
 from mlc.ir.diag import BackendError
 
 V3 = LEVELS["x86-64-v3"]

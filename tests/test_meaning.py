@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.interp import run_function
@@ -85,7 +85,7 @@ def check(module: Module, arguments: Sequence[Array], everywhere: bool = True) -
         count[level] += 1
 
     target = host()
-    pipeline.build("llvm", target.vector_bits).run(module, Instruments(after=after))
+    pipeline.build("llvm", target.machine).run(module, Instruments(after=after))
     native = build(module, target).entry("main").call([np.array(a) for a in arguments])
     same_bits(native, wanted, "native code")
     count["native"] += 1

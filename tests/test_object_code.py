@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from mlc.backends import available
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.ir import types
+from mlc.ir.machine import x86_64
 from mlc.ir.parser import parse_module
 from mlc.ir.types import to_numpy
 from mlc.passes import pipeline
@@ -33,7 +35,7 @@ def test_masked_load_whose_upper_lanes_are_never_wanted(name: str, bits: int, le
     target = Target.parse(name)
     if not host().runs(target):
         pytest.skip(f"this machine cannot run {name}")
-    module = pipeline.lower(parse_module(PAD), "llvm", bits)
+    module = pipeline.lower(parse_module(PAD), "llvm", x86_64(bits))
     found, = build(module, target, opt_level=level).entry("main").call([np.full((1, 1), 7.5), np.array(-0.5)])
     wanted = np.full((5, 8), -0.5)
     wanted[3, 2] = 7.5
@@ -55,7 +57,7 @@ func.func @main(%to: tensor<{count}x{narrow}>, %x: tensor<{count}x16x{wide}>, %y
       : (tensor<{count}x16x{wide}>, tensor<16x{wide}>) -> tensor<{count}x{wide}>
   %0 = tensor.cast %d : tensor<{count}x{wide}> to tensor<{count}x{narrow}>
   func.return %0 : tensor<{count}x{narrow}>
-}}"""), "llvm", target.vector_bits)
+}}"""), "llvm", target.machine)
     to, source = (to_numpy(getattr(types, n)) for n in (narrow, wide))
     memory, x = np.full(count + 8, 3, to), np.arange(count)
     rows = np.broadcast_to(x[:, None], (count, 16)).astype(source)

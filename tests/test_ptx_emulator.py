@@ -23,6 +23,7 @@ from mlc.backends.cuda.memory import Place
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import run_function
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline
 from mlc.passes import pipeline
@@ -56,7 +57,7 @@ class Case:
     def wanted(self) -> list[Any]:
         """What the interpreter says, once every sum has its order: from there on every pass keeps every bit."""
         module, products = self.build(), {None: "mma", "ieee": "fma", "tf32": "tf32"}[self.precision]
-        steps = pipeline.steps("low", machine="gpu", products=products)
+        steps = pipeline.steps("low", machine=GPU, products=products)
         last = [step.transform.name for step in steps].index("fix_numerics")
         Pipeline(steps[: last + 1]).run(module)
         return run_function(module, "main", list(self.arguments))

@@ -308,7 +308,7 @@ def test_vmap_needs_equally_many_rows() -> None:
     assert caught.value.code == "MLC0137" and "mlc.where" in str(caught.value) and caught.value.loc.file == __file__
     common = mlc.vmap(lambda y, x: (x[x > 0] * y).sum(), in_axes=(0, None))(x[:, 0], x)
     np.testing.assert_allclose(common.numpy(), x[:, 0] * x[x > 0].sum(), rtol=1e-5)
-    with pytest.raises(mlc.UserError, match="only its data tell the size") as caught:
+    with pytest.raises(mlc.UserError, match="size rows is data-dependent") as caught:
         mlc.vmap(lambda y, x: (y, x[x > 0]), in_axes=(0, None), out_axes=(0, None))(x[:, 0], x)
     assert caught.value.code == "MLC0614"
 
@@ -326,7 +326,7 @@ def leaking(x: Any) -> Any:
 @pytest.mark.parametrize("f, code, says", [
     (lambda x: x[x > 0] + x[x < 0], "MLC0111", "do not broadcast"),
     (lambda x: mlc.cond(x.sum() > 0, lambda: x[x > 0], lambda: x[x > 0]), "MLC0603", "in one branch"),
-    (leaking, "MLC0600", "whose data tell the size rows"),
+    (leaking, "MLC0600", "binds its data-dependent size rows"),
     (lambda x: x[(x > 0)[:2]], "MLC0366", "a mask of shape [2] picks from dimensions 0 to 0 of shape [7]"),
     (lambda x: x[mlc.ones((7, 1)) > 0], "MLC0366", "2 indices for 1 dimensions"),
     (lambda x: x[True], "MLC0369", "one truth value is no index"),

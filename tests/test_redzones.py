@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mlc
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.parser import parse_module
 from mlc.passes import pipeline
@@ -112,7 +112,7 @@ def edited(old: str, new: str) -> Entry:
     """Code of a low module in which something is edited."""
     assert DUMP.count(old) == 1
     text = DUMP.replace(old, new).replace("  %last = ", "  %under = arith.subi %0, %1 : index\n  %last = ")
-    module = pipeline.resume(parse_module(text), "llvm", host().vector_bits)
+    module = pipeline.resume(parse_module(text), "llvm", host().machine)
     return build(module, host()).entry("main")
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.dialects.builtin import Module
 from mlc.ir.core import REGISTRY, Op
 from mlc.ir.parser import parse_module
@@ -42,14 +42,14 @@ def one_of_each(samples: Sequence[Sample]) -> list[Sample]:
 
 def check(make: Callable[[], tuple[Module, Sequence[Array]]], printings: Sequence[Sequence[bool]]) -> None:
     """Lower, dump after every pass, and take up each dump; `printings` (generic or not) are resumed from in turn."""
-    bits = host().vector_bits
+    machine = host().machine
     dumps: list[tuple[str, str, str]] = []
 
     def after(step: Step, module: Op) -> None:
         dumps.append((str(step), to_text(module), to_text(module, generic=True)))
 
     lowered, arguments = make()
-    pipeline.build("llvm", bits).run(lowered, Instruments(after=after))
+    pipeline.build("llvm", machine).run(lowered, Instruments(after=after))
     wanted = to_text(lowered)
     entered: set[str] = set()
     for i, (name, pretty, generic) in enumerate(dumps):
@@ -61,7 +61,7 @@ def check(make: Callable[[], tuple[Module, Sequence[Array]]], printings: Sequenc
             verify(parsed)
             assert to_text(parsed, is_generic) == text, f"after {name}, {'generic' if is_generic else 'pretty'}"
             if is_generic in printings[i % len(printings)]:
-                resumed = pipeline.resume(parsed, "llvm", bits)
+                resumed = pipeline.resume(parsed, "llvm", machine)
                 if to_text(resumed) != wanted:
                     same_bits(native(resumed, arguments), native(lowered, arguments), f"resumed after {name}")
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import LEVELS, host
 from mlc.backends.emit_llvm import emit
 from mlc.backends.object_code import assembly
-from mlc.backends.target import LEVELS, Target, host
+from mlc.backends.target import Target
 from mlc.dialects.llvm import Func, heap
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import Interpreter

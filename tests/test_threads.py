@@ -17,20 +17,20 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.backends.cpu import abi, threads
+from mlc.backends.cpu import threads
 from mlc.backends.cpu.pool import MAX_THREADS
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
 from mlc.backends.link import link
 from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import host
 from mlc.dialects import scf
+from mlc.ir import abi
 from mlc.ir.diag import UserError, UserIndexError
 from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Pipeline, Step, find_pass
 from mlc.passes import pipeline
-from mlc.passes.scf_to_llvm import parallel
 
 COUNTS = (1, 2, 3, 7)
 
@@ -184,10 +184,6 @@ def test_quotas_of_control_groups(tmp_path: Path, limits: dict[str, str], expect
     assert threads._quotas(tmp_path / "none", tmp_path / "root") == []
 
 
-def test_names_agree() -> None:
-    assert abi.HOOK == parallel.HOOK
-
-
 # -- compiled code ----------------------------------------------------------------------------------------------------
 PROGRAMS: dict[str, tuple[str, list[tuple[int, ...]]]] = {
     "chain": ("""
@@ -214,7 +210,7 @@ func.func @f(%x: tensor<BxNxf32>) -> tensor<BxNxf32> {
 def steps(level: str) -> list[Step]:
     """The passes down to a level, but that every block that can be is shared out, however small."""
     return [Step(s.transform, (("worth", 0),)) if s.transform is find_pass("parallelize") else s
-            for s in pipeline.steps(level, host().vector_bits)]
+            for s in pipeline.steps(level, host().machine)]
 
 
 @cache

@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
 from mlc.backends.image import compile_image
 from mlc.backends.load import load
-from mlc.backends.target import host
 from mlc.backends.units import SMALL, Unit, units
 from mlc.ir.core import Op
 from mlc.ir.parser import parse_module
@@ -76,11 +76,11 @@ func.func @main(%x: tensor<Bx8xf32>) -> tensor<Bx8xf32> {
 }
 """
     x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
-    lowered = pipeline.lower(parse_module(text), "llvm", host().vector_bits)
+    lowered = pipeline.lower(parse_module(text), "llvm", host().machine)
     got, = build(lowered).entry("main").call([x])
     once = np.tanh(x) * x
     assert np.allclose(got, np.tanh(once) * once, rtol=1e-5, atol=1e-6)
-    again = pipeline.lower(parse_module(text), "llvm", host().vector_bits)
+    again = pipeline.lower(parse_module(text), "llvm", host().machine)
     assert [unit.text for unit in units(again, host())] == [unit.text for unit in units(lowered, host())]
 
 
@@ -92,6 +92,6 @@ func.func @main(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> tensor<512x
     : (tensor<512x512xf32>, tensor<512x512xf32>) -> tensor<512x512xf32>
   func.return %0 : tensor<512x512xf32>
 }
-"""), "llvm", host().vector_bits)
+"""), "llvm", host().machine)
     part, = [text for text in shared(units(lowered, host())) if "noinline" in text]
     assert part.count("\ndefine ") == 2

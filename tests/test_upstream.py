@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.link import link
 from mlc.backends.load import load
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import host
 from mlc.ir.core import Op
 from mlc.ir.printer import to_text
 from mlc.ir.types import MemRefType

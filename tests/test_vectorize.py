@@ -14,6 +14,7 @@ from mlc.backends.executable import build
 from mlc.dialects.loop import Kernel
 from mlc.dialects.tensor.orders import dot_in_order
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import CPU, GPU, Model, x86_64
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Pipeline
 from mlc.passes import pipeline
@@ -40,9 +41,9 @@ def product(m: int | str, n: int | str, k: int | str, turn_left: bool, turn_righ
         : ({x}, {y}) -> {z}
       func.return %0 : {z}
     }}""")
-    pipeline.lower(module, "loop", vector_bits=bits)
+    pipeline.lower(module, "loop", machine=x86_64(bits))
     schedule = next(kernel.schedule.steps for kernel in module.inside(Kernel) if kernel.label == "dot_general")
-    return build(pipeline.resume(module, vector_bits=bits)).entry("main"), schedule
+    return build(pipeline.resume(module, machine=x86_64(bits))).entry("main"), schedule
 
 
 def check(entry: Any, m: int, n: int, k: int, turn_left: bool, turn_right: bool, dtype: str = "f4") -> None:
@@ -95,10 +96,10 @@ def test_what_a_schedule_does(shape: tuple[int, int, int], turns: tuple[bool, bo
 
 def test_shapes() -> None:
     """Blocks of sums leave little over: 6 rows of 4 vectors where nothing is special, more rows of few columns."""
-    assert best_shape((512, 1, 512), 16, 32) == Shape(6, 1, 4)
-    assert best_shape((512, 1, 16), 16, 32).rows > 8
-    assert best_shape((64, 28, 28), 16, 32).vectors == 2
-    assert best_shape((512, 1, 512), 8, 16) == Shape(6, 1, 2)
+    assert best_shape((512, 1, 512), 16, CPU) == Shape(6, 1, 4)
+    assert best_shape((512, 1, 16), 16, CPU).rows > 8
+    assert best_shape((64, 28, 28), 16, CPU).vectors == 2
+    assert best_shape((512, 1, 512), 8, x86_64(256)) == Shape(6, 1, 2)
 
 
 @pytest.mark.parametrize("bits", [512, 256, 128])
@@ -118,7 +119,7 @@ def test_squares_turned_in_registers(size: tuple[int, int, int, int], bits: int)
           func.return %2 : tensor<{last}xf32>
         }}""")
         x = np.random.default_rng(n + c + h + w).standard_normal(size).astype("f4")
-        pipeline.lower(module, "llvm", vector_bits=bits)
+        pipeline.lower(module, "llvm", machine=x86_64(bits))
         found, = build(module).entry("main").call([x])
         expected = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 2))).transpose(0, 2, 3, 1)
         assert difference(found, expected, "bits") is None
@@ -149,7 +150,7 @@ def test_backwards(bits: int) -> None:
       %0 = tensor.reverse %x {axes = [1]} : (tensor<Bx23xf32>) -> tensor<Bx23xf32>
       func.return %0 : tensor<Bx23xf32>
     }""")
-    pipeline.lower(module, "llvm", vector_bits=bits)
+    pipeline.lower(module, "llvm", machine=x86_64(bits))
     made = build(module)
     for rows in (0, 1, 5, 40):
         x, y = (np.arange(n * rows, dtype="f4").reshape(rows, n) for n in (9, 23))
@@ -184,9 +185,9 @@ PRODUCTS: dict[str, tuple[Any, list[tuple[int, ...]], list[tuple[int, ...]]]] = 
 }
 
 
-@pytest.mark.parametrize("machine", ("cpu", "gpu"))
+@pytest.mark.parametrize("machine", (CPU, GPU))
 @pytest.mark.parametrize("name", PRODUCTS)
-def test_kernels_without_points(name: str, machine: str) -> None:
+def test_kernels_without_points(name: str, machine: Model) -> None:
     """Of products in which one size after the other is 0."""
     f, *shapes = PRODUCTS[name]
     for left, right in zip(*shapes):

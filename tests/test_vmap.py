@@ -395,7 +395,7 @@ def test_hessian() -> None:
     (lambda: mlc.vmap(lambda p: p["a"], in_axes=({"b": 0},))({"a": X}), "MLC0400", "in_axes for argument 0 is"),
     (lambda: mlc.vmap(lambda x: x, in_axes=("0",))(X), "MLC0400", "is no axis"),
     (lambda: mlc.vmap(lambda x: x, out_axes=3)(X), "MLC0400", "a result has 2 dimensions with that of vmap"),
-    (lambda: mlc.vmap(lambda x: x, out_axes=None)(X), "MLC0139", "differs from lane to lane"),
+    (lambda: mlc.vmap(lambda x: x, out_axes=None)(X), "MLC0139", "differs between batch elements"),
 ], ids=lambda v: v if isinstance(v, str) and v.startswith("MLC") else "")
 def test_refused(make: Callable[[], Any], code: str, message: str) -> None:
     with pytest.raises(UserError) as error:
@@ -444,6 +444,7 @@ class Twice(tensor.base.TensorOp, name="test.twice"):
 
     x: Value
     y: Value
+    checked_operand = None
 
     def infer(self) -> TensorType:
         return self.tensors()[0]
@@ -479,7 +480,7 @@ def nested_calls(depth: int) -> Op:
               "(tensor<f32>) -> tensor<f32>\n  %1 = tensor.add %0, %x : tensor<f32>\n  func.return %1 : tensor<f32>\n"
               "}\n" for i in range(1, depth)]
     parts.append(f"func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  %0 = autodiff.vmap @f{depth - 1}(%x) "
-                 "batched [0] lanes 2 : tensor<2xf32>\n  func.return %0 : tensor<2xf32>\n}\n")
+                 "batched [0] size 2 : tensor<2xf32>\n  func.return %0 : tensor<2xf32>\n}\n")
     return parse_module("".join(parts))
 
 
@@ -496,7 +497,7 @@ def test_time_is_linear_in_the_length_of_a_function() -> None:
         return parse_module(f"func.func private @f(%x: tensor<3xf32>, %0: tensor<3xf32>) -> tensor<3xf32> {{\n{body}"
                             f"  func.return %{length} : tensor<3xf32>\n}}\n"
                             "func.func @main(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2x3xf32> {\n"
-                            "  %0 = autodiff.vmap @f(%x, %y) batched [0] lanes 2 : (tensor<2x3xf32>, tensor<3xf32>) -> "
+                            "  %0 = autodiff.vmap @f(%x, %y) batched [0] size 2 : (tensor<2x3xf32>, tensor<3xf32>) -> "
                             "tensor<2x3xf32>\n  func.return %0 : tensor<2x3xf32>\n}\n")
     assert_linear(seconds_by_count(module, find_pass("grad").run, (150, 300, 600)))
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from mlc.backends.cuda.ptx import kernels, ptx
-from mlc.backends.target import GPUS
+from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError, IRError
 from mlc.ir.interp import Interpreter, run_function
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.printer import to_text
@@ -35,7 +36,7 @@ def product(text: str, dtype: str, level: str = "low") -> tuple[Array, Array]:
     a, b = (rng.standard_normal(shape).astype(WORDS[dtype]) for shape in ((16, 16), (16, 8)))
     module, out = parse_module(text.replace("bf16", dtype), "k.mlir"), np.zeros((16, 8), "f4")
     if level == "llvm":
-        pipeline.resume(module, level, machine="gpu")
+        pipeline.resume(module, level, machine=GPU)
     Interpreter(module).call("main", [a, b, out])
     total = np.zeros((16, 8))
     for k in range(16):
@@ -55,7 +56,7 @@ def test_tf32_leaves_bits_out() -> None:
     for level in ("low", "llvm"):
         module, out = parse_module(TF32), np.zeros((32, 4), "f4")
         if level == "llvm":
-            pipeline.resume(module, level, machine="gpu")
+            pipeline.resume(module, level, machine=GPU)
         Interpreter(module).call("main", [np.float32(1 + 2**-10 + 2**-20), out])
         assert (out[:, 0] == np.float32(0.5 + 8 * (1 + 2**-10) ** 2)).all()
 
@@ -93,7 +94,7 @@ def test_faults_are_found(name: str, level: str) -> None:
 def test_ptx_and_upstream(dtype: str) -> None:
     module = parse_module(PRODUCT.replace("bf16", dtype), "k.mlir")
     upstream.verify_text(to_text(module, generic=True))
-    pipeline.resume(module, "llvm", machine="gpu")
+    pipeline.resume(module, "llvm", machine=GPU)
     upstream.verify_text(to_text(module, generic=True))
     text = ptx(kernels(module), GPUS["cuda:sm_80"])
     for word in (f"mma.sync.aligned.m16n8k16.row.col.f32.{dtype}.{dtype}.f32", "ldmatrix.sync.aligned.m8n8.x4.shared",
@@ -105,7 +106,7 @@ def test_ptx_and_upstream(dtype: str) -> None:
 
 def test_instructions_that_are_newer_than_the_target_never_reach_llvm() -> None:
     """LLVM would end the process."""
-    module = pipeline.resume(parse_module(PRODUCT, "k.mlir"), "llvm", machine="gpu")
+    module = pipeline.resume(parse_module(PRODUCT, "k.mlir"), "llvm", machine=GPU)
     with pytest.raises(BackendError, match=r"k\.mlir:\d+.*MLC0548.*no instruction on sm_75: there is one since sm_80"):
         ptx(kernels(module), GPUS["cuda:sm_75"])
 
@@ -138,7 +139,7 @@ def test_tensor_cores_keep_the_order_that_asks_for_them(name: str) -> None:
         if step.transform.name in ("loop_to_gpu", "gpu_to_nvvm"):
             upstream.verify_text(to_text(lowered, generic=True))
 
-    passes = pipeline.build(machine="gpu", products="tf32" if "tf32" in name else "mma")
+    passes = pipeline.build(machine=GPU, products="tf32" if "tf32" in name else "mma")
     passes.run(module, Instruments(verify_each=True, after=after))
     assert "mma" in to_text(module) or "one row" in name
 
@@ -148,7 +149,7 @@ def test_tensor_cores_keep_the_order_that_asks_for_them(name: str) -> None:
                                    ("500x256xf32", "256x1000xf32")], ids=" ".join)
 def test_ptx_of_tensor_cores(shape: tuple[str, str]) -> None:
     module: Module = made(*shape)()[0]
-    pipeline.lower(module, machine="gpu", products="tf32")
+    pipeline.lower(module, machine=GPU, products="tf32")
     for architecture in ("sm_80", "sm_90"):
         text = ptx(kernels(module), GPUS[f"cuda:{architecture}"])
         assert "mma.sync" in text

@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 
 from mlc.backends import executable
-from mlc.backends.cpu import abi, checked_call, layout, support, wrapper
-from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu import checked_call, layout, support, wrapper
 from mlc.backends.cpu.callable import make_callable
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry
-from mlc.backends.target import host
+from mlc.ir import abi
+from mlc.ir.abi import Interface
 from mlc.ir.diag import UserError, UserIndexError
 from mlc.ir.parser import Parser, parse_module
 from mlc.ir.printer import to_text

@@ -333,9 +333,9 @@ def check(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Step] |
     run = Check(module, entry, arrays, exact, say, keep)
     run.run(steps or ())
     if native:
-        from mlc.backends.target import host
+        from mlc.backends.cpu.targets import host
         before, exact, taken = module.clone(), run.exact, run.taken
-        run.run(pipeline.remaining(module, "llvm", host().vector_bits))
+        run.run(pipeline.remaining(module, "llvm", host().machine))
         results = run.native()
         check_otherwise(before, entry, arrays, exact, taken, keep)
         say("  a second lowering, with other numbers: the same")

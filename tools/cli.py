@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from mlc.tools.exit_status import INTERRUPTED, OK, USAGE
+
 COMMANDS: dict[str, str] = {
     "compile": "compile a function to any level, from tensor IR to an object file",
     "run": "run a Python program or an entry of a .mlir file; --check names the pass that changes a result",
@@ -29,8 +31,6 @@ COMMANDS: dict[str, str] = {
     "completion": "a script that completes commands and options in bash, zsh or fish",
 }
 """Each is the module of the same name in this package (`-` is `_`), with `parser()` and `main(options)`."""
-
-OK, WRONG_INPUT, USAGE, DEFECT, INTERRUPTED = 0, 1, 2, 101, 130
 
 USAGE_TEXT = """usage: mlc COMMAND [OPTION...]
 

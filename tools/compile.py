@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib.util
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from mlc.ir.passes import Instruments, Pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
-from mlc.tools import files, report
+from mlc.tools import files, report, sources
 
 EXAMPLES = """examples:
   mlc compile model.py:predict --emit=loop
@@ -74,7 +72,7 @@ def main(options: argparse.Namespace) -> int:
         from mlc.tools import extension
         return extension.main(options, kinds)
     target = Target.parse(options.target or "host")
-    wanted = levels(options.emit if options.emit is not None else CODE[target.machine][-1], target.machine)
+    wanted = levels(options.emit if options.emit is not None else CODE[target.machine.order][-1], target.machine.order)
     path, _, name = options.function.rpartition(":") if ":" in options.function else (options.function, "", "")
     given = None
     if options.args is not None:
@@ -122,103 +120,17 @@ def trace(path: str, name: str, given: Sequence[Any] | None) -> Op:
     """The function of a Python file, recorded."""
     if not name:
         raise report.usage_error(f"{path}: which function?", f"write {path}:FUNCTION", "MLC0399")
-    function = load(path, name)
+    function = sources.load(path, name)
     import mlc.api as api
-    specs = [api.Spec(t) for t in given] if given is not None else annotated(function, f"{path}:{name}")
+    specs = [api.Spec(t) for t in given] if given is not None else sources.annotated(function, f"{path}:{name}")
     if given is not None:
-        check_count(function, specs, f"{path}:{name}")
+        sources.check_count(function, specs, f"{path}:{name}")
     try:
         if isinstance(function, api.Compiled):
             return function.lower(*specs, level="trace").module
         return api.lower(function, specs, level="trace").module
     except Exception as error:
         raise report.users_fault(error) from error
-
-
-def check_count(function: Callable[..., Any], specs: Sequence[Any], where: str) -> None:
-    """Refuse --args that are too few or too many."""
-    import inspect
-    try:
-        inspect.signature(function).bind(*specs)
-    except TypeError as error:
-        raise report.usage_error(f"--args: {where}: {error}", "give one type for each parameter", "MLC0397") from None
-
-
-def load(path: str, name: str) -> Callable[..., Any]:
-    """An attribute of the user's file, which is imported by its path."""
-    if not os.path.isfile(path):
-        raise report.usage_error(f"cannot read {path}: no such file", "give the path of a .py, .mlc or .mlir file",
-                                 "MLC0392")
-    if path.endswith(".mlc"):
-        return load_program(path, name)
-    stem = Path(path).stem
-    spec = importlib.util.spec_from_file_location(stem, path)
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(stem, loaded)
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    try:
-        with contextlib.redirect_stdout(sys.stderr):        # what the file prints is no part of the output
-            spec.loader.exec_module(loaded)
-    except (SystemExit, KeyboardInterrupt):
-        raise
-    except Exception as error:
-        raise report.users_fault(error) from error
-    found: Any = loaded
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found) or isinstance(found, type):
-        raise _no_function(path, name, [n for n, v in vars(loaded).items()
-                                        if callable(v) and not isinstance(v, type) and not n.startswith("_")])
-    return found  # type: ignore[no-any-return]
-
-
-def load_program(path: str, name: str) -> Callable[..., Any]:
-    """A function of a program in the text language."""
-    from mlc.frontend import language
-    program = language.load(path)
-    known = language.functions_of(program)
-    if name not in known:
-        raise _no_function(path, name, known)
-    return getattr(program, name)  # type: ignore[no-any-return]
-
-
-def _no_function(path: str, name: str, known: Sequence[str]) -> UserError:
-    from difflib import get_close_matches
-    near = get_close_matches(name, known, 1)
-    return report.usage_error(f"{path} has no function {name}", f"did you mean {path}:{near[0]}?" if near else
-                              "it has " + (", ".join(known) or "none"), "MLC0399")
-
-
-def annotated(function: Any, where: str) -> list[Any]:
-    """The specification of each parameter, by annotation."""
-    import inspect
-
-    import mlc.api as api
-    from mlc.compiled import compiled_function
-    compiled = compiled_function(function)
-    known = compiled.specs if compiled is not None else {}
-    f = function.f if isinstance(function, api.Compiled) else function
-    specs, missing = list[Any](), list[str]()
-    try:
-        parameters = inspect.signature(f, eval_str=True).parameters
-    except Exception as error:                   # an annotation that does not evaluate
-        raise report.users_fault(error) from error
-    for name, p in parameters.items():
-        if name in known:
-            specs.append(known[name])
-        elif isinstance(p.annotation, api.Spec):
-            specs.append(p.annotation)
-        elif p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            missing.append(name)
-    if missing:
-        if ".mlc:" in where:
-            raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
-                                     f"declare it, {missing[0]}: f32[N], or give it a default", "MLC0388")
-        raise report.usage_error(f"{where}: nothing tells the type of {', '.join(missing)}",
-                                 f'annotate it, def {f.__name__}({missing[0]}: mlc.spec("B", 16)), or give --args',
-                                 "MLC0388")
-    return specs
 
 
 def from_text(path: str, name: str) -> Op:
@@ -255,14 +167,13 @@ def emit(module: Op, wanted: Sequence[str], target: Any, options: argparse.Names
     if "trace" in wanted:
         out["trace"] = to_text(module, options.generic, options.locations)
     last = next((level for level in reversed(pipeline.LEVELS) if level in wanted), None)
-    codes = {*wanted} & {*CODE[target.machine]}
+    codes = {*wanted} & {*CODE[target.machine.order]}
     if codes:
         last = "llvm"
     if last is None:
         return out
     products = target.products(options.matmul_precision)
-    ways = {level: pipeline.remaining(module, level, target.vector_bits, target.machine, products,
-                                      options.checked)
+    ways = {level: pipeline.remaining(module, level, target.machine, products, options.checked)
             for level in pipeline.LEVELS if level in wanted or level == last}
     instruments = Instruments(dump_dir=Path(options.dump_dir) if options.dump_dir else None,
                               reproducer=files.scratch_file("mlc-crash.mlir"))

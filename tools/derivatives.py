@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import func
-from mlc.dialects.autodiff import Grad, Jvp, Vjp, custom, has_cotangent
+from mlc.dialects.autodiff import Grad, Jvp, Vjp, has_cotangent, is_custom
 from mlc.dialects.builtin import module as new_module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.elementwise import Elementwise
@@ -224,7 +224,7 @@ def _has_own_rules(function: Func, table: dict[str, Func], seen: set[str]) -> bo
     if function.sym_name in seen:
         return False
     seen.add(function.sym_name)
-    return custom.is_custom(function) or any(op.blocks_gradient for op in function.walk()) or any(
+    return is_custom(function) or any(op.blocks_gradient for op in function.walk()) or any(
         _has_own_rules(table[name], table, seen) for name in func.references(function) if name in table)
 
 

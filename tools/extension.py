@@ -11,7 +11,7 @@ from typing import Any
 from mlc import extension
 from mlc.backends.target import Target
 from mlc.ir.diag import ParseError, UserError
-from mlc.tools import files, report
+from mlc.tools import files, report, sources
 
 KINDS = {"ext": ".so", "header": ".h", "stub": ".pyi"}
 """What can be emitted, and the ending of its file."""
@@ -82,11 +82,10 @@ def chosen_targets(options: argparse.Namespace) -> list[Target]:
 
 def _source(path: str, name: str, given: str | None) -> extension.Recorded:
     """A function of a file, recorded."""
-    from mlc.tools import compile
-    function = compile.load(path, name)
+    function = sources.load(path, name)
     args = parse_trees(given) if given is not None else None
     if args is not None:
-        compile.check_count(function, args, f"{path}:{name}")
+        sources.check_count(function, args, f"{path}:{name}")
     try:
         return extension.source(function, args, name.rpartition(".")[2])
     except Exception as error:

@@ -19,7 +19,7 @@ from pathlib import Path
 import mlc
 from mlc.ir.files import write_text
 from mlc.tools import report
-from mlc.tools.cli import DEFECT, OK
+from mlc.tools.exit_status import DEFECT, OK
 from mlc.tools.fuzzing import batch
 from mlc.tools.fuzzing.journal import VERSION, Journal
 from mlc.tools.fuzzing.kinds import KINDS, prepare, reduced

@@ -256,8 +256,9 @@ def models(report: Report, rng: np.random.Generator, small: bool) -> None:
     images, labels, _, _ = digits.load()
     order, steps = rng.permutation(len(images)), 2 if small else 12
     optimizer = mlc.optim.AdamW(lr=2e-3)
+    cnn_step = cnn.make_step(optimizer).compiled.__wrapped__
     for name, make, step, shape in (("digits", digits.Classifier, digits.training_step, (-1, 64)),
-                                    ("digits_cnn", cnn.make, cnn.make_step(optimizer).compiled.f, (-1, 1, 8, 8))):
+                                    ("digits_cnn", cnn.make, cnn_step, (-1, 1, 8, 8))):
         def losses(where: str, make: Any = make, step: Any = step, shape: Any = shape, name: str = name) -> Array:
             mlc.nn.init.manual_seed(0)
             model = make().to(where)

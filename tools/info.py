@@ -35,8 +35,8 @@ def versions(target_name: str) -> list[tuple[str, str]]:
     """What there is on this machine."""
     from mlc.backends import cache
     from mlc.backends.cpu import threads
-    from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
     from mlc.backends.target import Target
+    from mlc.ir.abi import ALLOWED_EXTERNALS
     rows = [("mlc", version()), ("python", f"{platform.python_version()} ({platform.python_implementation()})"),
             ("system", f"{platform.system()} {platform.release()} {platform.machine()}")]
     rows += [(name, _version(name)) for name in PACKAGES]
@@ -44,7 +44,7 @@ def versions(target_name: str) -> list[tuple[str, str]]:
     try:
         target = Target.parse(target_name)
         rows += [("target", f"{target.name}: {target.triple}, scheduled for {target.cpu}"),
-                 ("vector bits", str(target.vector_bits)),
+                 ("machine model", ", ".join(f"{name} {value}" for name, value in target.machine.figures().items())),
                  ("features", " ".join(sorted(f[1:] for f in target.features if f.startswith("+"))))]
     except BackendError as error:
         if error.code != "MLC0502":              # an unknown name is the user's mistake

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from mlc.backends.cpu import threads
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, build
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
 from mlc.tools.child import Child

@@ -38,7 +38,7 @@ SCHEDULED = "parallelize"
 
 def narrow_target() -> Target:
     """A machine with narrower vectors than this one, whose code runs here; or this one."""
-    from mlc.backends.target import LEVELS, host
+    from mlc.backends.cpu.targets import LEVELS, host
     return next((t for t in LEVELS.values() if host().runs(t) and t.vector_bits < host().vector_bits), host())
 
 
@@ -47,7 +47,7 @@ def other_steps(module: Op) -> list[Step]:
 
     There are none where the module has its schedules already.
     """
-    steps = pipeline.remaining(module, "llvm", narrow_target().vector_bits)
+    steps = pipeline.remaining(module, "llvm", narrow_target().machine)
     if not any(step.transform.name == SCHEDULED for step in steps):
         return []
     return [Step(s.transform, (("worth", 1),)) if s.transform.name == SCHEDULED else s for s in steps]

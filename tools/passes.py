@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Sequence
 
+from mlc.ir.machine import Machine
 from mlc.ir.passes import Pass, find_pass, pass_names
 from mlc.passes import pipeline
 from mlc.tools import report
@@ -49,7 +50,10 @@ def one(name: str) -> str:
     transform = find_pass(name)
     lines = [signature(transform), "", inspect.cleandoc(inspect.getmodule(transform.run).__doc__ or ""), ""]
     for parameter in options_of(transform):
-        lines.append(f"option {parameter.name} = {parameter.default}")
+        if isinstance(parameter.default, Machine):
+            lines += [f"option {parameter.name} = {name}:{v}" for name, v in parameter.default.figures().items()]
+        else:
+            lines.append(f"option {parameter.name} = {parameter.default}")
     places = [f"{n}. {text}: {why}" for order in pipeline.ORDERS.values()
               for n, (_, text, why) in enumerate(order, 1) if text.split("{")[0] == transform.name]
     places = list(dict.fromkeys(places))
@@ -68,6 +72,8 @@ def signature(transform: Pass) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, Machine):
+        return "FIGURE:N"
     return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
 
 

@@ -177,7 +177,7 @@ def _replace(op: Op) -> bool:
     try:
         with before(op):
             op.replace_by(*(tn.Full(_zero(r.type), r.type.shape, r.type.dtype).result for r in op.results))
-    except Error:                                          # a size that only the data tell
+    except Error:                                          # a data-dependent size
         return False
     return True
 

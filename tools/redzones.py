@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Context
 from mlc.backends.executable import Entry
+from mlc.ir import abi
+from mlc.ir.abi import Context
 from mlc.ir.diag import BackendError
 
 Array = np.ndarray[Any, Any]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
-from mlc.tools.cli import DEFECT, OK, USAGE, WRONG_INPUT
+from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
 
 USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
                          "MLC0388", "MLC0399", "MLC0501", "MLC0502", "MLC0680",

@@ -164,8 +164,8 @@ def checked(module: Op, entry: str, arrays: Sequence[Any], steps: Sequence[Any],
     type = inputs.entries(module)[entry]
     closed = len(type.results) == 1 and not any(isinstance(t, MemRefType) for t in type.inputs)
     if closed and not (native or steps or held or options.exec):
-        from mlc.backends.target import host
-        steps = pipeline.remaining(module, "llvm", host().vector_bits)     # nobody calls it, and it has a way to go
+        from mlc.backends.cpu.targets import host
+        steps = pipeline.remaining(module, "llvm", host().machine)     # nobody calls it, and it has a way to go
     return check.check(module, entry, arrays, steps, exact, native, say, keep=not held)
 
 
@@ -179,10 +179,10 @@ def call(module: Op, entry: str, arrays: Sequence[Any], how: str, checked: bool 
         raise UserError(f"@{entry} takes {', '.join(map(str, inputs.entries(module)[entry].inputs))}: native code is "
                         "entered with arrays, by a function of tensors or its `interface`", code="MLC0389",
                         hint="--exec=interp runs it in the interpreter")
+    from mlc.backends.cpu.targets import host
     from mlc.backends.executable import build
-    from mlc.backends.target import host
     target = host()
-    pipeline.resume(module, "llvm", target.vector_bits, checked=checked)
+    pipeline.resume(module, "llvm", target.machine, checked=checked)
     return build(module, target).entry(entry).call(arrays)
 
 
@@ -197,7 +197,7 @@ def program(path: str, arguments: Sequence[str], check: bool) -> int:
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     try:
         if check:
-            from mlc.compiled import Checks
+            from mlc.checks import Checks
             with checking() as made:
                 runpy.run_path(path, run_name="__main__")
                 if Checks.found is not None:               # and the program has caught it
@@ -229,17 +229,20 @@ def all_code_checked() -> Iterator[None]:
 def checking() -> Iterator[list[CheckedExecutable]]:
     """Within, what mlc compiles is checked on the arrays of its first call, and each call against plain Python; what it
     gives grows meanwhile."""
-    from mlc import code
-    from mlc.compiled import Checks
+    from mlc import api
+    from mlc.checks import Checks
+    from mlc.frontend.devices import CPU
     from mlc.tools.outcome import FAILURES
     made, texts = list[CheckedExecutable](), dict[Any, str]()
-    original = code.executable
+    original = api.native_code
 
-    def executable(module: Any, checked: bool = False) -> Any:
+    def native_code(module: Any, placement: Any) -> Any:
+        if placement.device != CPU:
+            return original(module, placement)
         given = module.clone()
         key_is_sound(given, texts)
         try:
-            native = original(module, checked)
+            native = original(module, placement)
         except UserError:
             raise
         except FAILURES:
@@ -248,13 +251,13 @@ def checking() -> Iterator[list[CheckedExecutable]]:
         made.append(CheckedExecutable(given, native))
         return made[-1]
 
-    code.executable = executable
+    api.native_code = native_code
     saved, Checks.apart = Checks.apart, staticmethod(apart)
     Checks.every_call, Checks.found = True, None
     try:
         yield made
     finally:
-        code.executable = original
+        api.native_code = original
         Checks.apart = saved
         Checks.every_call, Checks.found = False, None
 
@@ -298,15 +301,15 @@ def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
 def name_the_pass(module: Any) -> None:
     """InternalError of the first pass after which a module that cannot be compiled is ill-formed, if one is; of fuse,
     if what a later one refuses is a kernel that fuse need not have made."""
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     from mlc.tools.check import DECIDE
     from mlc.tools.outcome import FAILURES
     given = module.clone()
     try:
-        pipeline.lower(module, "llvm", host().vector_bits, Instruments(verify_each=True))
+        pipeline.lower(module, "llvm", host().machine, Instruments(verify_each=True))
     except InternalError as error:
         try:
-            for number, step in enumerate(pipeline.steps("llvm", host().vector_bits), 1):
+            for number, step in enumerate(pipeline.steps("llvm", host().machine), 1):
                 with changes.chosen(changes.Choice(()) if step.transform.name == "fuse" else changes.choice()):
                     step.apply(given, number)
         except (Error, *FAILURES):

@@ -64,8 +64,8 @@ class Call:
     @property
     def pipeline(self) -> Sequence[Step]:
         """The passes that a trial runs."""
-        from mlc.backends.target import host
-        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().vector_bits)
+        from mlc.backends.cpu.targets import host
+        return self.steps if self.steps is not None else pipeline.remaining(self.module, "llvm", host().machine)
 
     @property
     def line(self) -> str:
@@ -81,8 +81,8 @@ class Call:
 
     def executable(self, choice: Choice) -> Any:
         """Native code, on whose entry calls are made."""
+        from mlc.backends.cpu.targets import host
         from mlc.backends.executable import build
-        from mlc.backends.target import host
         return build(self.lowered(choice), host()).entry(self.entry)
 
     def outcome(self, choice: Choice) -> Outcome:
@@ -276,22 +276,25 @@ def _run(path: str, folder: Path) -> str:
 @contextmanager
 def capturing(folder: Path) -> Iterator[None]:
     """Within, a file is written for what mlc compiles, before it does, and for the first call, before it is made."""
-    from mlc import code
-    original, count = code.executable, 0
+    from mlc import api
+    from mlc.frontend.devices import CPU
+    original, count = api.native_code, 0
 
-    def executable(module: Any, checked: bool = False) -> Any:
+    def native_code(module: Any, placement: Any) -> Any:
         nonlocal count
+        if placement.device != CPU:
+            return original(module, placement)
         count += 1
         made = _Captured(module.clone(), folder, count)
-        made.native = original(module, checked)
+        made.native = original(module, placement)
         return made
 
-    code.executable = executable
+    api.native_code = native_code
     with changes.chosen(Choice()):                         # code that is kept would have no changes
         try:
             yield
         finally:
-            code.executable = original
+            api.native_code = original
 
 
 class _Captured:

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cpu import layout, runtime
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, Unit
 from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
@@ -30,6 +29,7 @@ from mlc.backends.executable import FAST_ENTRIES, Entry
 from mlc.backends.load import Library
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
+from mlc.ir.abi import Interface
 from mlc.ir.types import to_numpy
 from mlc.ir.weak import WeakTable
 

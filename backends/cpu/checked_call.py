@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial, reduce
 
-from mlc.backends.cpu import abi, support
-from mlc.backends.cpu.abi import Interface
+from mlc.backends.cpu import support
 from mlc.backends.cpu.assemble import I1, I32, PTR, Assembler
-from mlc.ir import sizes
+from mlc.ir import abi, sizes
+from mlc.ir.abi import Interface
 from mlc.ir.affine import AffineExpr, Algebra, fold
 from mlc.ir.core import Block, Value
 from mlc.ir.sizes import Dim, Leaf, Quotient, Size, quotients

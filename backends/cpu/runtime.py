@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.backends import cache
-from mlc.backends.cpu.abi import ALLOWED_EXTERNALS
+from mlc.backends.cpu.targets import host
 from mlc.backends.load import Library, load
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
+from mlc.ir.abi import ALLOWED_EXTERNALS
 
 
 def library(what: str, source: Callable[[Target], str], exports: Sequence[str], allowed: frozenset[str]) -> Library:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from mlc.backends.cpu import abi, layout
-from mlc.backends.cpu.abi import Context
+from mlc.backends.cpu import layout
 from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, Signature, Unit
+from mlc.ir import abi
+from mlc.ir.abi import Context
 from mlc.ir.core import Value
 from mlc.ir.types import SCALARS, ScalarType, i64, index, ui8
 

@@ -13,9 +13,9 @@ import threading
 from functools import cache
 from typing import TYPE_CHECKING
 
-from mlc.backends.cpu.abi import HOOK
 from mlc.backends.cpu.pool import CODE, MAX_THREADS
 from mlc.backends.load import Library
+from mlc.ir.abi import HOOK
 from mlc.ir.diag import UserError
 from mlc.ir.weak import WeakList
 

@@ -16,12 +16,13 @@ too short for that to pay.
 
 from __future__ import annotations
 
-from mlc.backends.cpu import abi, layout, support
-from mlc.backends.cpu.abi import Context, Interface
+from mlc.backends.cpu import layout, support
 from mlc.backends.cpu.assemble import I64, PTR, Assembler, Unit
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
 from mlc.dialects.builtin import Module
+from mlc.ir import abi
+from mlc.ir.abi import Context, Interface
 from mlc.ir.core import Value
 from mlc.ir.types import ScalarType, Type
 

@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlc.backends.target import GPUS, Target
+from mlc.backends.cuda.targets import TARGETS as GPUS
+from mlc.backends.cuda.targets import architecture
+from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 
@@ -185,16 +187,16 @@ def assembler() -> tuple[str, Callable[[Op, Target], bytes]]:
 
 def target_for(found: Device) -> Target:
     """The target that makes the best code for a device."""
-    known = [target for target in GPUS.values() if target.architecture <= found.architecture]
+    known = [target for target in GPUS.values() if architecture(target) <= found.architecture]
     if not known:
         raise BackendError(f"{found.name} has compute capability {found.architecture / 10}, and the oldest that mlc "
-                           f"makes code for is {min(t.architecture for t in GPUS.values()) / 10}", code="MLC0588",
+                           f"makes code for is {min(map(architecture, GPUS.values())) / 10}", code="MLC0588",
                            hint='use target="host"')
-    return max(known, key=lambda target: target.architecture)
+    return max(known, key=architecture)
 
 
 def check_runs(target: Target, found: Device) -> None:
     """BackendError unless a device can run code for `target`."""
-    if target.architecture > found.architecture:
+    if architecture(target) > found.architecture:
         raise BackendError(f"{found.name} (sm_{found.architecture}) cannot run code made for {target}", code="MLC0588",
                            hint='target="cuda" compiles for the device that is there')

@@ -18,9 +18,10 @@ from mlc.backends.cuda.device import PTX, Array, Fill, Launch, Step, forked
 from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
+from mlc.ir.machine import GPU
 from mlc.ir.weak import Remains
 
-SHARED_BY_DEFAULT = 48 << 10
+SHARED_BY_DEFAULT = GPU.shared_bytes
 """Bytes of dynamic shared memory that a kernel may have without asking."""
 OUT_OF_MEMORY, NO_DEVICE = 2, 100
 LOST = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
@@ -77,7 +78,7 @@ def _name(cu: Any, status: Any) -> str:
     try:
         name, text = cu.cuGetErrorName(status)[1], cu.cuGetErrorString(status)[1]
         return f"{name.decode()} ({text.decode()})" if name else f"status {int(status)}"
-    except Exception:                                     # no reason to hide the status itself
+    except (AttributeError, TypeError, ValueError):       # an older driver has no name for it, or none that is text
         return getattr(status, "name", f"status {int(status)}")
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.cuda.device import Device, Fill, check_runs, device
 from mlc.backends.cuda.image import DeviceImage
 from mlc.backends.cuda.memory import DeviceArray, Place, Storage
 from mlc.backends.cuda.program import Program
 from mlc.backends.guards import MAX_BYTES, Guards
+from mlc.ir.abi import Interface
 from mlc.ir.diag import UserError, UserTypeError
 
 Array = np.ndarray[Any, Any]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from mlc.backends import cache
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Interface
 from mlc.backends.heads import decoded
 from mlc.backends.image import Image
 from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
 from mlc.dialects import gpu, memref
+from mlc.ir import abi
+from mlc.ir.abi import Interface
 from mlc.ir.core import Op
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser, parse_module
@@ -86,13 +86,18 @@ def compile_image(module: Op, target: Target, assemble: Callable[[Op, Target], b
     assemble   makes code of its kernels
     precision  of products of matrices, as users ask for it
     """
-    pipeline.lower(module, "low", machine="gpu", products=target.products(precision))
+    pipeline.lower(module, "low", target.machine, products=target.products(precision))
+    return image_of(module, target, assemble)
+
+
+def image_of(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]) -> DeviceImage:
+    """The image of a module that has been lowered: kernels, and the functions that launch them."""
     body = module.regions[0].block
     data: dict[str, Array] = {}
     for op in body:
         if isinstance(op, memref.Global) and op.initial_value is not None:
             data[str(op.sym_name)], op.initial_value = np.ascontiguousarray(op.initial_value), None
-    found = {i.name: i for i in (abi.interface_of(op) for op in body if "interface" in op.attrs)}
+    found = {i.name: i for i in (abi.interface_of(op) for op in body if abi.is_entry(op))}
     holders = [op for op in body if isinstance(op, gpu.GPUModule)]
     code = assemble(module, target) if holders else b""
     for op in holders:

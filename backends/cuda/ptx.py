@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlc.backends.cuda.targets import architecture
 from mlc.backends.emit_llvm import emit
 from mlc.backends.object_code import assembly
 from mlc.backends.target import Target
@@ -38,7 +39,7 @@ def kernels(module: Op) -> gpu.GPUModule:
 
 def llvm_ir(module: gpu.GPUModule, target: Target) -> str:
     """The LLVM IR of all kernels of a module."""
-    check_legal(module, target.architecture)
+    check_legal(module, architecture(target))
     return emit(module, target)
 
 
@@ -50,8 +51,8 @@ def ptx(module: gpu.GPUModule, target: Target, opt_level: int = 2) -> str:
 def assemble(module: Op, target: Target) -> bytes:
     """The PTX of all kernels of a program at level low, which is lowered in place."""
     from mlc.passes import pipeline
-    done = len(pipeline.steps("low", machine="gpu"))
-    Pipeline(pipeline.steps("llvm", machine="gpu")[done:]).run(module)
+    done = len(pipeline.steps("low", target.machine))
+    Pipeline(pipeline.steps("llvm", target.machine)[done:]).run(module)
     return ptx(kernels(module), target).encode()
 
 

@@ -7,8 +7,7 @@ from typing import Protocol
 
 from mlc.backends import compile_many
 from mlc.backends.combine import combined, exportable, holding, localized
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import HOOK
+from mlc.backends.cpu.targets import TRIPLE
 from mlc.backends.elf import ObjectFile
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import processor, python, threads
@@ -20,9 +19,12 @@ from mlc.backends.extension.stub import signature
 from mlc.backends.extension.weights import Weights
 from mlc.backends.link import link_file, read_objects
 from mlc.backends.object_code import compile_object
-from mlc.backends.target import TRIPLE, Target
+from mlc.backends.target import Target
 from mlc.backends.units import units
+from mlc.ir import abi
+from mlc.ir.abi import HOOK
 from mlc.ir.core import Op
+from mlc.ir.machine import x86_64
 
 SYSTEM = frozenset({"syscall", "pthread_create", "getenv"})
 """What a module needs of the C library, besides what any code may use."""
@@ -71,7 +73,7 @@ def baseline(target: Target) -> Target:
     if target.triple != TRIPLE:
         return target
     features = ("+cmov", "+cx8", "+fxsr", "+mmx", "+sse", "+sse2")
-    return Target("x86-64", TRIPLE, "x86-64", features, 128)
+    return Target("x86-64", TRIPLE, "x86-64", features, x86_64(128))
 
 
 def _code(source: Source, target: Target, level: int, opt_level: int) -> tuple[ObjectFile, list[str]]:

@@ -16,8 +16,6 @@ from pathlib import PurePath
 
 import numpy as np
 
-from mlc.backends.cpu import abi
-from mlc.backends.cpu.abi import Context
 from mlc.backends.cpu.assemble import I64, PTR, Assembler, Unit
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Scratch, offset
@@ -25,6 +23,8 @@ from mlc.backends.extension import python
 from mlc.backends.extension.arrays import expected
 from mlc.backends.extension.objects import State, error
 from mlc.backends.extension.signature import Constant, Container, Function, Slot, Tree, containers, dtype_name, shown
+from mlc.ir import abi
+from mlc.ir.abi import Context
 from mlc.ir.core import Block, Value
 from mlc.ir.interp import ASSERTION, ELEMENTS
 from mlc.ir.sizes import Dim

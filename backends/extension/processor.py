@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlc.backends.target import TRIPLE, Target
+from mlc.backends.cpu.targets import TRIPLE
+from mlc.backends.target import Target
 from mlc.ir.diag import BackendError
 
 _EAX, _EBX, _ECX, _EDX = range(4)

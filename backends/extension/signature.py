@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from mlc.backends.cpu.abi import Interface
+from mlc.ir.abi import Interface
 from mlc.ir.diag import BackendError
 from mlc.ir.types import ScalarType, TensorType, bf16, to_numpy
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.backends.cpu.pool import CODE, MAX_THREADS
+from mlc.backends.cpu.targets import TRIPLE
 from mlc.backends.cpu.threads import SPIN_CYCLES
-from mlc.backends.target import TRIPLE, Target
+from mlc.backends.target import Target
 
 START, SHARE = "mlc_start_threads", "mlc_share"
 

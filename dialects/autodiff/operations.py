@@ -1,4 +1,4 @@
-"""autodiff, operations: derivatives of functions by name, what they take and give, and how they are expanded."""
+"""autodiff, operations: derivatives of functions by name, what they take and what they return."""
 
 from __future__ import annotations
 
@@ -7,38 +7,42 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from mlc.dialects import func
-from mlc.dialects.autodiff import custom
-from mlc.dialects.autodiff.activity import PASS_NAME, Halves, Request, has_cotangent
-from mlc.dialects.autodiff.batch import Lanes, Vmap, expand_vmap
-from mlc.dialects.autodiff.control import full
-from mlc.dialects.autodiff.forward import PASS_NAME as FORWARD_NAME
-from mlc.dialects.autodiff.forward import Push, Pushed, push_forward
-from mlc.dialects.autodiff.reverse import Derivative, take_apart
+from mlc.dialects.autodiff.attributes import has_cotangent
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
-from mlc.ir.core import Value, at_end, before
-from mlc.ir.diag import IRError, Loc
+from mlc.ir.core import Op, ResultType, Symbol, Value, at_end
+from mlc.ir.diag import IRError
 from mlc.ir.interp import Interpreter
-from mlc.ir.sizes import Dim
+from mlc.ir.passes import find_pass
 from mlc.ir.types import TensorType, Type
 
 if TYPE_CHECKING:
     from mlc.ir.interp import Frame
 
 
-class _Derivative(Derivative):
-    """What both operations share: the check against the callee, and the meaning."""
+class Derivative(Op):
+    """The results of `callee` at its primals, followed by derivatives with respect to the primals that `wrt` lists.
+
+    The operations share the check against the callee, and their interpretation: they are expanded by the
+    pass `grad`, and what comes of it is interpreted.
+    """
+
+    callee: Symbol
+    args: tuple[Value, ...]
+    wrt: tuple[int, ...]
+    types: tuple[ResultType, ...]
+    format = "$callee `(` $args `)` `wrt` $wrt attr-dict `:` functional-type"
 
     def verify_op(self) -> None:
         function = func.function_named(self, self.callee)
         if function is not None:
-            check(self, function, [v.type for v in self.args], self.wrt, [r.type for r in self.results])
+            check(self, function)
 
     def interpret(self, frame: Frame) -> list[Any]:
         return _interpret(self, frame)
 
 
-class Vjp(_Derivative, name="autodiff.vjp", pure=False, effects_of_callee=True):
+class Vjp(Derivative, name="autodiff.vjp", pure=False, effects_of_callee=True):
     """results = callee(primals), then sum_j cotangent[j] * d callee[j] / d primal[i] for i in wrt
 
     `args` are the primals, followed by one cotangent for each floating-point result of the callee.
@@ -47,14 +51,14 @@ class Vjp(_Derivative, name="autodiff.vjp", pure=False, effects_of_callee=True):
     """
 
 
-class Grad(_Derivative, name="autodiff.grad", pure=False, effects_of_callee=True):
+class Grad(Derivative, name="autodiff.grad", pure=False, effects_of_callee=True):
     """results = callee(primals), then d callee[0] / d primal[i] for i in wrt; callee[0] is a 0-d float tensor
 
         %y, %dx = autodiff.grad @f(%x) wrt [0] : (tensor<4xf32>) -> (tensor<f32>, tensor<4xf32>)
     """
 
 
-class Jvp(_Derivative, name="autodiff.jvp", pure=False, effects_of_callee=True):
+class Jvp(Derivative, name="autodiff.jvp", pure=False, effects_of_callee=True):
     """results = callee(primals), then sum_i d callee[j] / d primal[i] * tangent[i] for each float result j
 
     `args` are the primals, followed by a tangent for each of the primals `wrt`, in that order.
@@ -86,10 +90,10 @@ def _result_types(function: Func, primals: Sequence[Value], wrt: Sequence[int]) 
     return (*func.result_types(function, inputs), *(inputs[i] for i in wrt if 0 <= i < len(inputs)))
 
 
-def check(op: _Derivative, function: Func, inputs: Sequence[Type], wrt: Sequence[int],
-          results: Sequence[Type]) -> None:
+def check(op: Derivative, function: Func) -> None:
     """Raise IRError where the operands, results or `wrt` of a derivative do not fit its function."""
-    count = len(function.args)
+    count, wrt = len(function.args), op.wrt
+    inputs, results = [v.type for v in op.args], [r.type for r in op.results]
     if not all(type(i) is int and 0 <= i < count for i in wrt) or len(set(wrt)) != len(wrt):
         op.fail(f"wrt = {list(wrt)} are no {len(wrt)} different arguments of @{op.callee}, which has {count}",
                 code="MLC0131")
@@ -124,71 +128,16 @@ def _types(types: Iterable[Type]) -> str:
     return ", ".join(map(str, types))
 
 
-# -- expansion --------------------------------------------------------------------------------------------------------
-def expand(module: Module) -> None:
-    """Replace every derivative and `vmap` of `module`, those in callees first."""
-    table = {f.sym_name: f for f in func.functions(module)}
-    made: dict[Request, Halves] = {}
-    pushed: dict[Push, Pushed] = {}
-    batched: Lanes = {}
-    for function in func.callees_first(module):
-        for op in [op for op in function.walk() if isinstance(op, _Derivative | Vmap)]:
-            if op.callee not in table:
-                op.fail(f"@{op.callee} is not defined", code="MLC0106")
-            if isinstance(op, Vmap):
-                expand_vmap(op, table[op.callee], module, batched)
-            elif isinstance(op, Jvp):
-                _expand_jvp(op, table[op.callee], module, pushed, made)
-            else:
-                _expand_op(op, table[op.callee], module, made)
-    custom.take_out(func.functions(module))
+# -- interpretation ---------------------------------------------------------------------------------------------------
+EXPANDED_BY = "grad"
+"""The pass that replaces derivatives by ordinary operations. Like a pipeline, the interpreter finds it by its name."""
 
-
-def _expand_op(op: _Derivative, function: Func, module: Module, made: dict[Request, Halves]) -> None:
-    check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
-    count = len(function.args)
-    primals, cotangents = op.args[:count], op.args[count:]
-    of = (0,) if isinstance(op, Grad) else tuple(
-        j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
-    halves = take_apart(module, Request(op.callee, tuple(sorted(op.wrt)), of), made, op.loc)
-    with before(op, op.loc.through(PASS_NAME)):
-        results = func.call(halves.forward, primals)
-        if isinstance(op, Grad):
-            cotangents = (full(1.0, op.results[0].type),)
-        gradients = halves.call_backward(primals, results, cotangents)
-    position = {i: k for k, i in enumerate(halves.request.wrt)}
-    own = len(op.results) - len(op.wrt)
-    op.replace_by(*results[:own], *(gradients[position[i]] for i in op.wrt))
-
-
-def _expand_jvp(op: Jvp, function: Func, module: Module, made: dict[Push, Pushed],
-                halves: dict[Request, Halves]) -> None:
-    check(op, function, [v.type for v in op.args], op.wrt, [r.type for r in op.results])
-    count = len(function.args)
-    primals, tangents = op.args[:count], dict(zip(op.wrt, op.args[count:]))
-    pushed = push_forward(module, Push(op.callee, tuple(sorted(op.wrt))), made, halves, op.loc)
-    with before(op, op.loc.through(FORWARD_NAME)):
-        results, found = pushed.call(primals, [tangents[i] for i in sorted(op.wrt)])
-        given = [found[j] if j in found else full(0.0, r.type) for j, r in enumerate(results) if has_cotangent(r.type)]
-    op.replace_by(*results, *given)
-
-
-def saved_bytes(module: Module, function: Func, wrt: Sequence[int], loc: Loc) -> Dim:
-    """The bytes that the forward half of `function` leaves for the backward half, besides arguments and results."""
-    of = tuple(j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
-    halves = take_apart(module, Request(function.sym_name, tuple(sorted(wrt)), of), {}, loc)
-    own = len(function.args) + len(function.function_type.results)
-    types = [halves.forward.function_type.results[p - len(function.args)] for p in halves.saved if p >= own]
-    return sum((t.size * t.dtype.itemsize for t in types if isinstance(t, TensorType)), 0)
-
-
-# -- meaning ----------------------------------------------------------------------------------------------------------
 _EXPANDED: WeakKeyDictionary[Interpreter, dict[Any, tuple[Interpreter, str]]] = WeakKeyDictionary()
 """For each interpreter, those of the modules in which one derivative is a function of its own and expanded."""
 
 
-def _interpret(op: _Derivative, frame: Frame) -> list[Any]:
-    """The meaning of a derivative: that of its expansion, at the sizes that the operands have now."""
+def _interpret(op: Derivative, frame: Frame) -> list[Any]:
+    """The results of a derivative: those of its expansion, at the sizes that the operands have now."""
     inputs = tuple(_sized(v.type, frame) for v in op.operands)
     known = _EXPANDED.setdefault(frame.interpreter, {})
     if (op, inputs) not in known:
@@ -197,7 +146,7 @@ def _interpret(op: _Derivative, frame: Frame) -> list[Any]:
     return interpreter.call(name, frame.all(op.operands))
 
 
-def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
+def _expanded(op: Derivative, inputs: Sequence[Type], results: Sequence[Type],
               interpreter: Interpreter) -> tuple[Interpreter, str]:
     """An interpreter of a copy of the module in which `op` is a function of its own and expanded, and its name."""
     module = interpreter.module.clone()
@@ -208,7 +157,7 @@ def _expanded(op: _Derivative, inputs: Sequence[Type], results: Sequence[Type],
         func.Return(tuple(entry.block.terminator.results))
     entry.update_type()
     module.body.block.insert(entry)
-    expand(module)
+    find_pass(EXPANDED_BY).run(module)
     return interpreter.another(module), entry.sym_name
 
 

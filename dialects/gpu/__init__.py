@@ -6,7 +6,8 @@ barriers that not all threads reach, accesses outside of memory, shuffles with t
 """
 
 from mlc.dialects.gpu import lowered, warp
-from mlc.dialects.gpu.module import ALIGNMENT, Func, GPUModule, Launch, Return, function
+from mlc.dialects.gpu.launch import Launch
+from mlc.dialects.gpu.module import ALIGNMENT, Func, GPUModule, Return, function
 from mlc.dialects.gpu.thread import (
     AXES,
     Barrier,

@@ -14,10 +14,11 @@ import numpy as np
 
 from mlc.dialects import llvm, nvvm
 from mlc.dialects.gpu import simt
-from mlc.dialects.gpu.simt import WARP, Array, Threads, Traces, along, exchanged, meet
+from mlc.dialects.gpu.simt import Array, Threads, Traces, along, exchanged, meet
 from mlc.dialects.memref import fresh
 from mlc.ir.core import Block, Op, Value
 from mlc.ir.diag import IRError
+from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, Type, VectorType, element, i8, to_numpy
 
 RULES: dict[type[Op], Callable[[Any, Instructions], Any]] = {}

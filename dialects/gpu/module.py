@@ -1,4 +1,4 @@
-"""Modules of kernels, kernels, and their launch."""
+"""gpu, module: modules of kernels, and kernels."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from mlc.dialects.builtin import Module
 from mlc.ir.core import Block, Op, Region, Symbol, Value
-from mlc.ir.symbols import lookup
-from mlc.ir.types import FunctionType, MemRefType, Type, i32, index
+from mlc.ir.types import FunctionType, MemRefType, Type
 
 if TYPE_CHECKING:
-    from mlc.ir.interp import Frame
     from mlc.ir.parser import Parser
     from mlc.ir.printer import Printer
 
@@ -157,99 +154,3 @@ class Return(Op, name="gpu.return", terminator=True, pure=False):
     def verify_op(self) -> None:
         if not isinstance(self.parent_op, Func):
             self.fail("stands outside of a gpu.func", code="MLC0180")
-
-
-class Launch(Op, name="gpu.launch_func", pure=False):
-    """For every thread of a grid of so many blocks of so many threads along x, y and z: kernel(args)
-
-    A grid or block without threads does nothing. Blocks run in any order, or at the same time.
-    """
-
-    dependencies: tuple[Value, ...]
-    grid_x: Value
-    grid_y: Value
-    grid_z: Value
-    block_x: Value
-    block_y: Value
-    block_z: Value
-    cluster_x: Value | None
-    cluster_y: Value | None
-    cluster_z: Value | None
-    dynamic_shared_memory_size: Value | None
-    args: tuple[Value, ...]
-    object: Value | None
-    kernel: Symbol
-
-    @property
-    def grid(self) -> tuple[Value, ...]:
-        return self.grid_x, self.grid_y, self.grid_z
-
-    @property
-    def threads(self) -> tuple[Value, ...]:
-        return self.block_x, self.block_y, self.block_z
-
-    def infer(self) -> tuple[Type, ...]:
-        if any(v.type != index for v in (*self.grid, *self.threads)):
-            self.fail("numbers of blocks and threads are indices", code="MLC0180")
-        if self.dependencies or self.cluster_x or self.cluster_y or self.cluster_z or self.object:
-            self.fail("launches here have no dependencies, clusters or object", code="MLC0180")
-        if self.dynamic_shared_memory_size is not None and self.dynamic_shared_memory_size.type != i32:
-            self.fail("the size of dynamic shared memory is an i32", code="MLC0180")
-        return ()
-
-    def callee(self) -> Op:
-        """The kernel: a gpu.func, or what it has been lowered to."""
-        module, _, name = self.kernel.partition("::")
-        holder = lookup(self.enclosing(Module), module)
-        if isinstance(holder, GPUModule) and (found := lookup(holder, name)) is not None:
-            return found
-        self.fail(f"{self.kernel} is no kernel of a gpu.module here", code="MLC0180")
-        raise AssertionError
-
-    def verify_op(self) -> None:
-        kernel = self.callee()
-        types = tuple(v.type for v in self.args)
-        if isinstance(kernel, Func) and types != kernel.function_type.inputs:
-            self.fail(f"passes ({', '.join(map(str, types))}), but @{kernel.sym_name} takes "
-                      f"({', '.join(map(str, kernel.function_type.inputs))})", code="MLC0180")
-
-    def interpret(self, frame: Frame) -> list[Any]:
-        from mlc.dialects.gpu.simt import launch
-        launch(self, frame)
-        return []
-
-    def print_form(self, p: Printer) -> None:
-        kernel = self.attr_text("kernel", self.kernel, False)
-        p.append(f" {kernel} blocks in ({p.values(self.grid)}) threads in ({p.values(self.threads)})")
-        if self.dynamic_shared_memory_size is not None:
-            p.append(f" dynamic_shared_memory_size {p.name(self.dynamic_shared_memory_size)}")
-        if self.args:
-            p.append(f" args({', '.join(f'{p.name(v)} : {p.type(v.type)}' for v in self.args)})")
-        if extra := p.attr_dict(self, ("kernel", "operandSegmentSizes")):
-            p.append(" " + extra)
-
-    @staticmethod
-    def parse_form(parser: Parser) -> Op:
-        kernel = parser.symbol("a kernel such as @kernels::@k")
-        numbers = []
-        for word in ("blocks", "threads"):
-            for text in (word, "in", "("):
-                parser.expect(text)
-            group = parser.list_of(parser.operand, ")")
-            if len(group) != 3:
-                parser.fail(f"{word} in (x, y, z) has three numbers", "MLC0209")
-            numbers += parser.resolve_all(group, [index] * 3)
-        dynamic = [parser.resolve(parser.operand(), i32)] if parser.accept("dynamic_shared_memory_size") else []
-        args: list[Value] = []
-
-        def argument() -> Value:
-            ref = parser.operand()
-            parser.expect(":")
-            return parser.resolve(ref, parser.type())
-
-        if parser.accept("args"):
-            parser.expect("(")
-            args = parser.list_of(argument, ")")
-        extra = parser.attr_dict() if parser.at("{") else {}
-        segments = [0, 1, 1, 1, 1, 1, 1, 0, 0, 0, len(dynamic), len(args), 0]
-        return parser.build(Launch, [*numbers, *dynamic, *args], {"kernel": kernel, **extra}, [], segments=segments)

@@ -18,14 +18,15 @@ from mlc.dialects.gpu.module import Func
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
 from mlc.ir.interp import Frame
+from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, Type, VectorType, to_numpy
 
 if TYPE_CHECKING:
-    from mlc.dialects.gpu.module import Launch
+    from mlc.dialects.gpu.launch import Launch
 
 Array = np.ndarray[Any, Any]
-WARP, MOST_THREADS, TOGETHER = 32, 1024, 1 << 14
-"""The threads of a warp, the most that a block has, and how many are interpreted together, in whole blocks."""
+MOST_THREADS, TOGETHER = 1024, 1 << 14
+"""The most threads that a block has, and how many are interpreted together, in whole blocks."""
 
 RULES: dict[type[Op], Callable[[Any, Threads], Any]] = {}
 """What an operation does whose meaning on many threads is not that on numbers, many at once."""

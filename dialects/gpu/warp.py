@@ -16,10 +16,11 @@ import numpy as np
 from mlc.dialects import nvgpu, nvvm
 from mlc.dialects.gpu import lowered, simt
 from mlc.dialects.gpu.lowered import Instructions
-from mlc.dialects.gpu.simt import WARP, Array, Threads, exchanged
+from mlc.dialects.gpu.simt import Array, Threads, exchanged
 from mlc.dialects.tensor.orders import tf32
 from mlc.ir.core import Op
 from mlc.ir.diag import IRError
+from mlc.ir.machine import WARP
 from mlc.ir.types import SCALARS, to_numpy
 
 LANE = np.arange(WARP)[:, None, None]

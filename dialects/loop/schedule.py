@@ -9,10 +9,8 @@ from typing import ClassVar
 
 from mlc.ir import sizes
 from mlc.ir.attributes import DialectAttribute
+from mlc.ir.machine import WARP
 from mlc.ir.sizes import Dim
-
-WARP = 32
-"""Threads of a warp."""
 
 
 @dataclass(frozen=True, slots=True)

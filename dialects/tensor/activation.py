@@ -57,22 +57,6 @@ class Relu(_Activation, name="tensor.relu"):
         return [select(compare("le", self.x, zero), zero, ct)]
 
 
-class LeakyRelu(_Activation, name="tensor.leaky_relu"):
-    """result[i] = x[i] > 0 ? x[i] : slope * x[i]
-
-        %r = tensor.leaky_relu %x : tensor<3xf32>
-    """
-
-    x: Value
-    slope: float = 0.01
-
-    def define(self, x: Array) -> Any:
-        return np.where(x > 0, x, self.slope * x)
-
-    def emit(self, x: Value) -> Value:
-        return select(compare("gt", x, full(0, x)), x, x * self.slope)
-
-
 class Elu(_Activation, name="tensor.elu"):
     """result[i] = x[i] > 0 ? x[i] : alpha * (e^x[i] - 1)
 

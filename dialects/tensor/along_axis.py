@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +16,15 @@ from mlc.dialects.tensor.base import (
     full,
     keep_axes,
     kind,
-    leading,
     reshape,
     rounded,
     select,
 )
 from mlc.dialects.tensor.composite import Composite, exp, log_softmax, log_sum_exp, softmax, sum_kept, widened
-from mlc.dialects.tensor.reduce import ReduceMax, ReduceMin
-from mlc.dialects.tensor.source import Iota, check_dtype, check_shape, size
+from mlc.dialects.tensor.reduce import ReduceMax
+from mlc.dialects.tensor.source import Iota, size
 from mlc.ir.core import Value
-from mlc.ir.sizes import Dim
-from mlc.ir.types import ScalarType, TensorType, f64, i64, to_numpy
+from mlc.ir.types import TensorType, f64, i64
 
 
 class AlongAxis(Composite):
@@ -101,12 +99,14 @@ class LogSumExp(AlongAxis, name="tensor.logsumexp"):
         return [cast(keep_axes(widened(ct), (self.axis,), shape) * exp(x - finite), self.x.type.dtype)]
 
 
-class _Arg(Composite):
-    """The first position of an extremum, or of NaN, along an axis."""
+class ArgMax(Composite, name="tensor.argmax"):
+    """result = the first j with x[j] = max(x), or with x[j] = NaN, j along axis
+
+        %r = tensor.argmax %x {axis = 1} : (tensor<Bx3xf32>) -> tensor<Bxi64>
+    """
 
     x: Value
     axis: int
-    best: ClassVar[type[ReduceMax] | type[ReduceMin]]
     vmap = along_axes
 
     def infer(self) -> TensorType:
@@ -116,69 +116,11 @@ class _Arg(Composite):
 
     def decompose(self) -> Value:
         shape = self.x.type.shape
-        found = compare("eq", self.x, keep_axes(self.best(self.x, (self.axis,)).result, (self.axis,), shape))
+        found = compare("eq", self.x, keep_axes(ReduceMax(self.x, (self.axis,)).result, (self.axis,), shape))
         if kind(self.x.type.dtype) == "float":
             found = tensor.Or(found, tensor.IsNan(self.x).result).result
         positions = Iota(shape, self.axis, i64).result
         return tensor.ReduceMin(select(found, positions, size(shape[self.axis], i64)), (self.axis,)).result
 
-
-class ArgMax(_Arg, name="tensor.argmax"):
-    """result = the first j with x[j] = max(x), or with x[j] = NaN, j along axis
-
-        %r = tensor.argmax %x {axis = 1} : (tensor<Bx3xf32>) -> tensor<Bxi64>
-    """
-
-    best = ReduceMax
-
     def ref(self, x: Any) -> Array:
         return np.asarray(np.argmax(rounded(x, f64) if kind(self.x.type.dtype) == "float" else x, self.axis))
-
-
-class ArgMin(_Arg, name="tensor.argmin"):
-    """result = the first j with x[j] = min(x), or with x[j] = NaN, j along axis
-
-        %r = tensor.argmin %x {axis = 1} : (tensor<Bx3xf32>) -> tensor<Bxi64>
-    """
-
-    best = ReduceMin
-
-    def ref(self, x: Any) -> Array:
-        return np.asarray(np.argmin(rounded(x, f64) if kind(self.x.type.dtype) == "float" else x, self.axis))
-
-
-class OneHot(Composite, name="tensor.one_hot"):
-    """result[i, j] = 1 where x[i] = j, else 0, for j < size
-
-        %r = tensor.one_hot %x {size = 10, dtype = f32} : (tensor<Bxi64>) -> tensor<Bx10xf32>
-    """
-
-    x: Value
-    size: Dim
-    dtype: ScalarType
-    format = "$x attr-dict `:` functional-type"
-    vmap = leading
-
-    def infer(self) -> TensorType:
-        x, = self.tensors()
-        if kind(x.dtype) != "int":
-            self.refuse(f"the positions have {x.dtype} elements, not integers", "MLC0113")
-        check_dtype(self, self.dtype)
-        check_shape(self, (self.size,))
-        return TensorType((*x.shape, self.size), self.dtype)
-
-    def decompose(self) -> Value:
-        shape = self.result.type.shape
-        positions = Iota((*[1] * (len(shape) - 1), self.size), len(shape) - 1, i64).result
-        hit = compare("eq", reshape(cast(self.x, i64), (*shape[:-1], 1)), positions)
-        return cast(hit, self.dtype)
-
-    def interpret(self, frame: Any) -> Array:
-        return self._hits(frame[self.x], frame.size(self.size))
-
-    def ref(self, x: Any) -> Array:
-        assert isinstance(self.size, int)
-        return self._hits(x, self.size)
-
-    def _hits(self, x: Array, count: int) -> Array:
-        return np.asarray(x.astype(np.int64)[..., None] == np.arange(count), to_numpy(self.dtype))

@@ -40,8 +40,8 @@ class FailIf(HostOp, name="tensor.fail_if", pure=False):
             raise UserAssertionError(self.message, code="MLC0612", loc=self.loc)
         return []
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
-        """An error where one lane has one."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
+        """An error where one batch element has one."""
         FailIf(Item(ReduceAny(operands[0], (0,)).result).result, self.message)
         return []
 

@@ -11,23 +11,24 @@ import numpy as np
 from mlc.dialects.tensor.base import (
     Array,
     again,
+    batch_axis_at,
+    batch_axis_first,
     cast,
     compare,
     full,
     kind,
-    lanes_at,
-    lanes_first,
     lifted,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
     unbroadcast,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.composite import Composite, exp, max_kept, sum_kept, widened
 from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.source import Iota
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i1, i64
@@ -62,13 +63,15 @@ class Attention(Composite, name="tensor.attention"):
         if min(q.rank, k.rank, v.rank) < 2 or q.shape[: len(batch)] != batch or q.rank < k.rank or (
                 q.shape[-1] != k.shape[-1] or v.shape[:-1] != k.shape[:-1]):
             shapes = ", ".join(shape_text(t.shape) for t in (q, k, v))
-            self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115")
+            self.refuse(f"queries, keys and values of shapes {shapes} do not fit", "MLC0115",
+                        symbols=sizes.differing((*q.shape[: len(batch)], q.shape[-1], *v.shape[:-1]),
+                                               (*batch, k.shape[-1], *k.shape[:-1])))
         scores = self.scores_shape()
         for t in types[3:]:
             lead = len(scores) - t.rank
             if lead < 0 or any(d not in (1, e) for d, e in zip(t.shape, scores[lead:])):
                 self.refuse(f"a mask of shape {shape_text(t.shape)} does not broadcast to {shape_text(scores)}",
-                            "MLC0111")
+                            "MLC0111", symbols=sizes.differing(t.shape, scores, stretch=True))
         return q.with_shape((*q.shape[:-1], v.shape[-1]))
 
     def scores_shape(self) -> tuple[Dim, ...]:
@@ -143,11 +146,11 @@ class Attention(Composite, name="tensor.attention"):
             out.append(cast(unbroadcast(of_scores, self.mask), self.mask.type.dtype) if floats else None)
         return out
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The lanes are a first axis of all; those of queries alone are one of the axes that share keys and values."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The batch axis is the first of all; that of queries alone is one of the axes that share keys and values."""
         rank, shared = len(self.scores_shape()) + 1, not any(batched[1:3])
         at = self.k.type.rank - 2 if shared else 0
-        q, k, v = on_lanes(lanes, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])
-        masks = [lanes_at(lifted(m, rank) if own else reshape(m, (*[1] * (rank - m.type.rank), *m.type.shape)), at)
+        q, k, v = with_batch_axis(batch_size, operands[:3], [batched[0], *([True, True] if shared else batched[1:3])])
+        masks = [batch_axis_at(lifted(m, rank) if own else reshape(m, (*[1] * (rank - m.type.rank), *m.type.shape)), at)
                  for m, own in zip(operands[3:], batched[3:])]
-        return lanes_first(again(self, [lanes_at(q, at), k, v, *masks]), at)
+        return batch_axis_first(again(self, [batch_axis_at(q, at), k, v, *masks]), at)

@@ -11,6 +11,7 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.traits import FusionInterface, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Op, Value, builder, clone_region
 from mlc.ir.diag import UNKNOWN, IRError
 from mlc.ir.sizes import Dim, Size, is_natural
@@ -30,11 +31,11 @@ FOLDED_ELEMENTS = 256
 class TensorOp(FusionInterface):
     """An operation on tensors with one tensor as its result."""
 
-    def refuse(self, message: str, code: str, hint: str | None = None) -> NoReturn:
-        """Raise IRError; the notes say where each operand comes from."""
+    def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
+        """Raise IRError; the notes say where each operand comes from. `symbols` are those of the sizes it is about."""
         notes = tuple(f"operand {i}, {v.type}, comes from {v.op.loc}" for i, v in enumerate(self.operands)
                       if v.op is not None and v.op.loc is not UNKNOWN)
-        raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint)
+        raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint, symbols=symbols)
 
     def conditions(self) -> Iterable[tuple[Dim, str]]:
         """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
@@ -161,7 +162,8 @@ def broadcast(op: TensorOp, types: Sequence[TensorType]) -> tuple[Dim, ...]:
             shapes = " and ".join(shape_text(t.shape) for t in types)
             symbolic = any(isinstance(d, Size) for d in found)
             op.refuse(f"shapes {shapes} do not broadcast", "MLC0111",
-                      hint="a symbolic size broadcasts only with itself and with the literal 1" if symbolic else None)
+                      hint="a symbolic size broadcasts only with itself and with the literal 1" if symbolic else None,
+                      symbols=sizes.symbols(*found))
         out.append(found.pop() if found else 1)
     return tuple(out)
 
@@ -271,7 +273,7 @@ def cast(x: Value, dtype: ScalarType) -> Value:
     return x if x.type.dtype == dtype else tensor.Cast(x, dtype).result
 
 
-# -- pieces of batch rules: a batched operand has an axis of `lanes` elements before its own -------------------------
+# -- pieces of batching rules: a batched operand has a batch axis before its own -------------------------------------
 def again(op: Op, operands: Sequence[Value], **attrs: Any) -> Any:
     """The results of another `op`, on other operands and with other values of some attributes."""
     regions = [clone_region(r, {}) for r in op.regions]
@@ -286,42 +288,43 @@ def pointwise_maps(op: Op, at: IndexingMap, domain: IterationDomain) -> Sequence
     return [aligned(v.type.shape, at) for v in op.operands]
 
 
-def on_lanes(lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
-    """The operands, those repeated that are not batched."""
-    return [x if is_batched else broadcast_to(x, (lanes, *x.type.shape)) for x, is_batched in zip(operands, batched)]
+def with_batch_axis(batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> list[Value]:
+    """The operands, broadcast along the batch axis where they are not batched."""
+    return [x if is_batched else broadcast_to(x, (batch_size, *x.type.shape))
+            for x, is_batched in zip(operands, batched)]
 
 
-def broadcasting(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool], **attrs: Any) -> Any:
+def broadcasting(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool], **attrs: Any) -> Any:
     """The batch rule of operations whose operands broadcast."""
     rank = max(x.type.rank - is_batched for x, is_batched in zip(operands, batched))
     return again(op, [lifted(x, rank + 1) if is_batched else x for x, is_batched in zip(operands, batched)], **attrs)
 
 
 def lifted(x: Value, rank: int) -> Value:
-    """A batched value with axes of size 1 after that of the lanes, so that it has `rank` dimensions."""
-    lanes, *shape = x.type.shape
-    return reshape(x, (lanes, *[1] * (rank - len(shape) - 1), *shape))
+    """A batched value with axes of size 1 after the batch axis, so that it has `rank` dimensions."""
+    batch_size, *shape = x.type.shape
+    return reshape(x, (batch_size, *[1] * (rank - len(shape) - 1), *shape))
 
 
-def leading(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+def leading(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
     """The batch rule of operations that take any number of first axes."""
-    return again(op, on_lanes(lanes, operands, batched))
+    return again(op, with_batch_axis(batch_size, operands, batched))
 
 
-def along_axes(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+def along_axes(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
     """The batch rule of operations along an `axis`, or `axes`."""
     moved = {"axis": op.attrs["axis"] + 1} if "axis" in op.attrs else {"axes": tuple(a + 1 for a in op.attrs["axes"])}
-    return again(op, on_lanes(lanes, operands, batched), **moved)
+    return again(op, with_batch_axis(batch_size, operands, batched), **moved)
 
 
-def lanes_at(x: Value, axis: int) -> Value:
+def batch_axis_at(x: Value, axis: int) -> Value:
     """x with its first axis moved to another place."""
     if axis == 0:
         return x
     return tensor.Transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.type.rank))).result
 
 
-def lanes_first(x: Value, axis: int) -> Value:
+def batch_axis_first(x: Value, axis: int) -> Value:
     """x with an axis moved to the front."""
     if axis == 0:
         return x

@@ -1,4 +1,4 @@
-"""tensor, bounded: values whose sizes only the data tell, in the larger form that may leave the witness's block."""
+"""tensor, bounded: values of data-dependent sizes, padded to the upper bounds of these and unpadded again."""
 
 from __future__ import annotations
 

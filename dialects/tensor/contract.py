@@ -11,10 +11,10 @@ from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
     accumulator,
+    batch_axis_first,
     broadcast_to,
     full,
     kind,
-    lanes_first,
     rounded,
     shape_text,
 )
@@ -68,7 +68,8 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             for i, j in pairs:
                 if lhs.shape[i] != rhs.shape[j]:
                     self.refuse(f"{what} sizes differ: {lhs.shape[i]} (axis {i} of {shape_text(lhs.shape)}) and "
-                                f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115")
+                                f"{rhs.shape[j]} (axis {j} of {shape_text(rhs.shape)})", "MLC0115",
+                                symbols=sizes.symbols(lhs.shape[i], rhs.shape[j]))
         if self.order is not None and (block := terms_of_mma(self.order)) is not None:
             terms = sizes.product(lhs.shape[i] for i, _ in self.contract)
             if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:
@@ -147,14 +148,14 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
         layout = [*(pair[side] for pair in self.batch), *free, *(pair[side] for pair in remaining)]
         return transpose(made, inverse(layout))
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The lanes of both operands are one more batch axis; those of one are one more axis that the result keeps."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The batch axis of both operands is one more batch axis; that of one is another axis that the result keeps."""
         (lhs, rhs), (left, right) = operands, batched
         batch, contract = (tuple((i + left, j + right) for i, j in pairs) for pairs in (self.batch, self.contract))
         if left and right:
             return DotGeneral(lhs, rhs, ((0, 0), *batch), contract, self.order).result
         made = DotGeneral(lhs, rhs, batch, contract, self.order).result
-        return lanes_first(made, len(batch) + (0 if left else len(self.free(0))))
+        return batch_axis_first(made, len(batch) + (0 if left else len(self.free(0))))
 
 
 @rewrite(DotGeneral)
@@ -169,7 +170,7 @@ def dot_of_nothing(op: DotGeneral) -> Value | None:
 def product_with_repeated(op: DotGeneral) -> Value | None:
     """dot_general(x, broadcast_to(y)) == dot_general(x, y) without the batch axes along which y is repeated
 
-    So what lanes share is read once and not for each of them. Only where the axes of the result stay in order.
+    So what batch elements share is read once and not for each of them. Only where the axes of the result stay in order.
     """
     for side in (0, 1):
         source, other = op.operands[side].op, 1 - side

@@ -1,6 +1,6 @@
 """tensor, control: loops and conditions on tensors are those of scf; here are the ways between tensors and scalars.
 
-Counters, bounds and conditions are scalars (`index`, `i1`), what loops carry are tensors. The builders at the end
+Counters, bounds and conditions are scalars (`index`, `i1`), loop-carried values are tensors. The builders at the end
 write the regions, so a decomposition reads
 
     for_loop(0, n, [x], lambda i, x: [dynamic_update(x, from_index(i), ...)])
@@ -56,9 +56,9 @@ class Item(HostOp, TensorOp, name="tensor.item"):
         known = constant_array(self.x)
         return None if known is None else self.ref(known)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """A scalar of each lane is an element of a tensor, whose integers are signed."""
-        return cast(reshape(operands[0], (lanes,)), scalar_dtype(self.result.type))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """A batched scalar is a tensor, whose integers are signed."""
+        return cast(reshape(operands[0], (batch_size,)), scalar_dtype(self.result.type))
 
 
 class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
@@ -85,7 +85,7 @@ class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
             return np.asarray(x, np.bool_)
         return np.asarray(x, to_numpy(stored(self.dtype))).view(to_numpy(self.dtype))
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return cast(operands[0], self.dtype)
 
 
@@ -118,15 +118,15 @@ class Extent(HostOp, name="tensor.extent"):
         return parser.build(Extent, [], {"value": value, **extra}, [parser.type()])
 
 
-class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
-    """result has min(max(0, n), bound) rows of 0 elements: its type names a size that only the data tell
+class BindSize(HostOp, SizedOp, name="tensor.bind_size", binds_size=True):
+    """result has min(max(0, n), bound) rows of 0 elements: its type binds a data-dependent size
 
-        %w = tensor.witness %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
+        %w = tensor.bind_size %n {size = "rows", bound = "B"} : (tensor<i64>) -> tensor<rowsx0xi1>
 
-    With a bound, whatever stands below the witness in its block may have that size: memory is planned for the bound.
+    With a bound, all operations below in the same block may have that size: memory is planned for the bound.
     What has the size stays in the block; pad it to the bound, and hand on n beside it.
 
-    Without one, only a function that is called with the witness has that size, which it reads off its argument. Such a
+    Without one, only a function that is called with the result has that size, which it reads off its argument. Such a
     function has memory of its own while it runs.
     """
 
@@ -136,7 +136,7 @@ class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
 
     @property
     def pure(self) -> bool:  # type: ignore[override]
-        """A witness with a bound is no value alone: what mentions its size needs it, and is no user of its result."""
+        """With a bound it is kept even without users: operations that mention the size depend on it."""
         return self.bound is None
 
     def infer(self) -> TensorType:
@@ -163,9 +163,8 @@ class Witness(HostOp, SizedOp, name="tensor.witness", binds_size=True):
 
 
 def bounds_in(function: Op) -> dict[str, Dim]:
-    """The sizes that witnesses in a function name, with what they are at most; later ones may depend on earlier ones.
-    """
-    return {str(op.size): op.bound for op in function.inside(Witness) if op.bound is not None}
+    """The data-dependent sizes of a function and their upper bounds, which may depend on earlier ones."""
+    return {str(op.size): op.bound for op in function.inside(BindSize) if op.bound is not None}
 
 
 def scalar_dtype(type: IntType | IndexType) -> IntType:
@@ -197,8 +196,8 @@ def from_scalar(x: Value) -> Value:
     return FromScalar(x, scalar_dtype(x.type)).result
 
 
-def turns_of(loop: scf.For) -> Dim | None:
-    """How often a loop turns, if that is a number or a size."""
+def trip_count(loop: scf.For) -> Dim | None:
+    """The trip count of a loop, if that is a number or a size."""
     lower, upper, step = (_known(v) for v in (loop.lower, loop.upper, loop.step))
     if lower is None or upper is None or not isinstance(step, int) or step <= 0:
         return None
@@ -221,26 +220,26 @@ def as_condition(x: Value) -> Value:
     return Item(x).result if isinstance(x.type, TensorType) else x
 
 
-def for_loop(lower: Dim | Value, upper: Dim | Value, carries: Sequence[Value],
+def for_loop(lower: Dim | Value, upper: Dim | Value, init: Sequence[Value],
              body: Callable[..., Sequence[Value]], step: Dim | Value = 1) -> Sequence[Value]:
-    """x = carries; for i in range(lower, upper, step): x = body(i, *x); the last x. `i` is an index."""
+    """x = init; for i in range(lower, upper, step): x = body(i, *x); the last x. `i` is an index."""
     lower, upper, step = as_index(lower), as_index(upper), as_index(step)
-    loop = scf.loop(lower, upper, step, carries)
+    loop = scf.loop(lower, upper, step, init)
     with at_end(loop.block, builder.loc):
         scf.Yield(tuple(body(loop.counter, *loop.carried)))
     return loop.results
 
 
 def while_loop(condition: Callable[..., Value], body: Callable[..., Sequence[Value]],
-               carries: Sequence[Value]) -> Sequence[Value]:
-    """x = carries; while condition(*x): x = body(*x); the last x"""
-    types = [v.type for v in carries]
+               init: Sequence[Value]) -> Sequence[Value]:
+    """x = init; while condition(*x): x = body(*x); the last x"""
+    types = [v.type for v in init]
     before, after = Block(types), Block(types)
     with at_end(before, builder.loc):
         scf.Condition(as_condition(condition(*before.args)), tuple(before.args))
     with at_end(after, builder.loc):
         scf.Yield(tuple(body(*after.args)))
-    return scf.While(tuple(carries), Region(before), Region(after), tuple(types)).results
+    return scf.While(tuple(init), Region(before), Region(after), tuple(types)).results
 
 
 def cond(condition: Value, then: Callable[[], Sequence[Value]],

@@ -14,10 +14,10 @@ from mlc.dialects.tensor.base import (
     Array,
     SizedOp,
     again,
+    batch_axis_at,
+    batch_axis_first,
     broadcast_to,
     cast,
-    lanes_at,
-    lanes_first,
     less,
     reshape,
     rounded,
@@ -28,6 +28,7 @@ from mlc.dialects.tensor.contract import DotGeneral
 from mlc.dialects.tensor.reduce import ReduceSum
 from mlc.dialects.tensor.shape import Reverse, Slice, pad, transpose
 from mlc.dialects.tensor.window import Windows, window_count
+from mlc.ir import sizes
 from mlc.ir.core import BatchResult, Value
 from mlc.ir.sizes import Dim, divide, modulo, product
 from mlc.ir.types import TensorType
@@ -75,13 +76,14 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                 self.refuse(f"{name} {list(self.attrs[name])} is not positive", "MLC0116")
         if self.groups < 1 or x.shape[1] != w.shape[1] * self.groups or w.shape[0] % self.groups != 0:
             self.refuse(f"weights of shape {shape_text(w.shape)} do not fit {x.shape[1]} channels in {self.groups} "
-                        "groups", "MLC0115")
+                        "groups", "MLC0115", symbols=sizes.symbols(x.shape[1], *w.shape[:2]))
         out = list[Dim]()
         for n, k, axis in zip(x.shape[2:], w.shape[2:], self.axes()):
             padded = axis.low + (n - 1) * axis.spread + 1 + axis.high
             out.append(window_count(padded, k, axis.stride, axis.dilation))
             if less(k, 1) or less(out[-1], 0):
-                self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115")
+                self.refuse(f"weights of size {k} do not fit in size {padded}", "MLC0115",
+                            symbols=sizes.symbols(k, out[-1]))
         return x.with_shape((x.shape[0], w.shape[0], *out))
 
     def axes(self) -> list[Axis]:
@@ -208,22 +210,22 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
                         for span, axis in zip(spans, axes))
         return turned(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
-        """Lanes of images are more images, lanes of weights more channels of the result, those of both more groups."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+        """Batched images are more images, batched weights more channels of the result, both batched more groups."""
         (x, w), (n, o, *out), g = operands, self.result.type.shape, self.groups
         if not batched[1]:
-            made = again(self, [reshape(x, (lanes * n, *self.x.type.shape[1:])), w])
-            return reshape(made, (lanes, n, o, *out))
+            made = again(self, [reshape(x, (batch_size * n, *self.x.type.shape[1:])), w])
+            return reshape(made, (batch_size, n, o, *out))
         elements = self.w.type.shape[1:]
         if not batched[0]:
-            w = lanes_at(reshape(w, (lanes, g, o // g, *elements)), 1)
-            made = reshape(again(self, [x, reshape(w, (lanes * o, *elements))]), (n, g, lanes, o // g, *out))
-            return reshape(lanes_first(made, 2), (lanes, n, o, *out))
-        if not isinstance(lanes, int) or lanes == 0:
+            w = batch_axis_at(reshape(w, (batch_size, g, o // g, *elements)), 1)
+            made = reshape(again(self, [x, reshape(w, (batch_size * o, *elements))]), (n, g, batch_size, o // g, *out))
+            return reshape(batch_axis_first(made, 2), (batch_size, n, o, *out))
+        if not isinstance(batch_size, int) or batch_size == 0:
             return None                          # the number of groups is a number
-        x = reshape(lanes_at(x, 1), (n, lanes * self.x.type.shape[1], *self.x.type.shape[2:]))
-        made = again(self, [x, reshape(w, (lanes * o, *elements))], groups=lanes * g)
-        return lanes_first(reshape(made, (n, lanes, o, *out)), 1)
+        x = reshape(batch_axis_at(x, 1), (n, batch_size * self.x.type.shape[1], *self.x.type.shape[2:]))
+        made = again(self, [x, reshape(w, (batch_size * o, *elements))], groups=batch_size * g)
+        return batch_axis_first(reshape(made, (n, batch_size, o, *out)), 1)
 
 
 def turned(w: Value, groups: int) -> Value:

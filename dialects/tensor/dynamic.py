@@ -17,15 +17,16 @@ from mlc.dialects.tensor.base import (
     constant_array,
     kind,
     less,
-    on_lanes,
     reshape,
     shape_text,
+    with_batch_axis,
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Full, Iota, check_shape, size
 from mlc.dialects.tensor.traits import Cost
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -46,7 +47,8 @@ class _Dynamic(CopyOp):
             self.refuse(f"{x.rank} dimensions need as many starts and sizes, found {len(starts)} and {len(piece)}",
                         "MLC0117")
         if any(less(n, d) for n, d in zip(x.shape, piece)):
-            self.refuse(f"a piece of {shape_text(piece)} does not fit in {shape_text(x.shape)}", "MLC0115")
+            self.refuse(f"a piece of {shape_text(piece)} does not fit in {shape_text(x.shape)}", "MLC0115",
+                        symbols=sizes.symbols(*(n - d for n, d in zip(x.shape, piece) if less(n, d))))
 
 
 def room(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:
@@ -86,14 +88,14 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [DynamicUpdateSlice(zeros(self.x), ct, self.starts).result, *(None for _ in self.starts)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where lanes have starts of their own, elements are taken, along one axis after the other."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where the starts are batched, elements are gathered, along one axis after the other."""
         x, starts = operands[0], [None if own else at for at, own in zip(operands[1:], batched[1:])]
         shape = [n if at is None else d for n, d, at in zip(self.x.type.shape, self.shape, starts)]
         if batched[0]:
-            x = DynamicSlice(x, known_starts([None, *starts]), (lanes, *shape)).result
+            x = DynamicSlice(x, known_starts([None, *starts]), (batch_size, *shape)).result
         else:
-            x = broadcast_to(DynamicSlice(x, known_starts(starts), tuple(shape)).result, (lanes, *shape))
+            x = broadcast_to(DynamicSlice(x, known_starts(starts), tuple(shape)).result, (batch_size, *shape))
         for axis, at in enumerate(starts, 1):
             if at is None:
                 index = places(operands[axis], axis, x.type.shape, self.shape[axis - 1])
@@ -134,22 +136,22 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
         return [DynamicUpdateSlice(ct, zeros(self.update), self.starts).result,
                 DynamicSlice(ct, self.starts, self.update.type.shape).result, *(None for _ in self.starts)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where lanes have starts of their own, elements are put, along one axis after the other."""
-        x, update = on_lanes(lanes, operands[:2], batched[:2])
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where the starts are batched, elements are scattered, along one axis after the other."""
+        x, update = with_batch_axis(batch_size, operands[:2], batched[:2])
         starts = [None if own else at for at, own in zip(operands[2:], batched[2:])]
         own = [axis for axis, at in enumerate(starts, 1) if at is None]
         return _put(x, update, operands[2:], own, known_starts([None, *starts]))
 
 
-# -- starts of their own for each lane --------------------------------------------------------------------------------
+# -- starts of each batch element ------------------------------------------------------------------------------------
 def known_starts(starts: Sequence[Value | None]) -> tuple[Value, ...]:
     """The starts, 0 where there is none."""
     return tuple(Full(0, (), i64).result if at is None else at for at in starts)
 
 
 def places(starts: Value, axis: int, shape: Sequence[Dim], d: Dim) -> Value:
-    """Where the d elements of each lane's piece lie along an axis of `shape`, for all places of the other axes."""
+    """The positions of each piece of d elements along an axis of `shape`, for all places of the other axes."""
     if starts.type.dtype != ui64:
         starts = cast(starts, i64)
     starts = tensor.Minimum(starts, size(shape[axis] - d, starts.type.dtype)).result
@@ -160,7 +162,7 @@ def places(starts: Value, axis: int, shape: Sequence[Dim], d: Dim) -> Value:
 
 
 def _put(x: Value, update: Value, starts: Sequence[Value], own: Sequence[int], known: tuple[Value, ...]) -> Value:
-    """x with the updates at the lanes' starts along the axes `own`, and at the known ones along the others.
+    """x with the updates at the starts of each batch element along the axes `own`, and at known ones along the others.
 
     Where a piece is shorter than x along other axes, the rows of x along the first of `own` are updated and put back.
     """

@@ -13,6 +13,7 @@ from mlc.dialects.tensor.base import Array, along_axes, cast, reshape, shape_tex
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import transpose
 from mlc.dialects.tensor.source import Iota
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.types import FloatType, TensorType, f32, f64, i64, to_numpy
 
@@ -44,9 +45,10 @@ class Dft(Composite, name="tensor.dft"):
         self.check_axis(self.axis, x.rank - 1)
         if x.shape[-1] != 2:
             self.refuse(f"the last axis of {shape_text(x.shape)} has not size 2, for real and imaginary parts",
-                        "MLC0115")
+                        "MLC0115", symbols=sizes.symbols(x.shape[-1]))
         if not isinstance(x.shape[self.axis], int):
-            self.refuse(f"size {x.shape[self.axis]} of axis {self.axis} is not known", "MLC0115",
+            self.refuse(f"size {x.shape[self.axis]} of axis {self.axis} is not known", "MLC0688",
+                        symbols=sizes.symbols(x.shape[self.axis]),
                         hint="a transform is made for a number of points")
         return x
 

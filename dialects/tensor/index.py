@@ -12,15 +12,16 @@ from mlc.dialects.tensor.base import (
     Array,
     TensorOp,
     along_axes,
+    batch_axis_first,
     broadcast_to,
     kind,
-    lanes_first,
     reshape,
     shape_text,
     zeros,
 )
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, aligned
 from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.diag import UserIndexError
 from mlc.ir.rewrite import rewrite
@@ -80,16 +81,16 @@ class Take(_Pick, name="tensor.take"):
         """dx[a, k, b] = the sum of ct[a, i, b] over the i with indices[i] = k"""
         return [tensor.Scatter(zeros(self.x), self.indices, ct, self.axis, "add").result, None]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         x, indices = operands
         if not batched[1]:
             return Take(x, indices, self.axis + 1).result
         if not batched[0]:
-            return lanes_first(Take(x, indices, self.axis).result, self.axis)
+            return batch_axis_first(Take(x, indices, self.axis).result, self.axis)
         shape = x.type.shape
         line = (*shape[: self.axis + 1], product(self.indices.type.shape), *shape[self.axis + 2:])
         found = TakeAlong(x, along(indices, self.axis + 1, line), self.axis + 1).result
-        return reshape(found, (lanes, *self.result.type.shape))
+        return reshape(found, (batch_size, *self.result.type.shape))
 
 
 class TakeAlong(_Pick, name="tensor.take_along"):
@@ -103,7 +104,9 @@ class TakeAlong(_Pick, name="tensor.take_along"):
         if x.rank != indices.rank or any(
                 d != e for a, (d, e) in enumerate(zip(x.shape, indices.shape)) if a != self.axis):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
-                        f"{self.axis}", "MLC0115")
+                        f"{self.axis}", "MLC0115",
+                        symbols=sizes.differing(x.shape[: self.axis], indices.shape[: self.axis])
+                                or sizes.differing(x.shape[self.axis + 1:], indices.shape[self.axis + 1:]))
         return x.with_shape(indices.shape)
 
     def picks_in_slice(self, domain: IterationDomain) -> bool:
@@ -127,28 +130,28 @@ class TakeAlong(_Pick, name="tensor.take_along"):
 
 
 def along(indices: Value, axis: int, shape: Sequence[Dim]) -> Value:
-    """The indices of each lane in a row along an axis of `shape`, for all places of the other axes."""
+    """The indices of each batch element in a row along an axis of `shape`, for all places of the other axes."""
     row = (shape[0], *(shape[axis] if a == axis else 1 for a in range(1, len(shape))))
     return broadcast_to(reshape(indices, row), shape)
 
 
 def row_of(indices: Value, axis: int) -> Value | None:
-    """What `along` was given, as [lanes, places], if it made these indices."""
+    """The argument of `along`, as [batch, places], if it made these indices."""
     op = indices.op
     if not isinstance(op, tensor.BroadcastTo) or op.x.type.rank != indices.type.rank:
         return None
-    lanes, row = indices.type.shape[0], op.x.type.shape
-    if row[0] != lanes or any(d != 1 for a, d in enumerate(row) if a not in (0, axis)):
+    batch_size, row = indices.type.shape[0], op.x.type.shape
+    if row[0] != batch_size or any(d != 1 for a, d in enumerate(row) if a not in (0, axis)):
         return None
-    return reshape(op.x, (lanes, row[axis])) if row[axis] == indices.type.shape[axis] else None
+    return reshape(op.x, (batch_size, row[axis])) if row[axis] == indices.type.shape[axis] else None
 
 
 @rewrite(TakeAlong)
 def take_of_repeated(op: TakeAlong) -> Value | None:
-    """take_along(broadcast_to(x), indices of each lane) == take(x, indices), where all lanes have the same x"""
+    """take_along(broadcast_to(x), indices of each element) == take(x, indices), where all batch elements share x"""
     source = op.x.op
     if op.axis == 0 or not isinstance(source, tensor.BroadcastTo) or source.x.type.shape != op.x.type.shape[1:]:
         return None
     if (row := row_of(op.indices, op.axis)) is None:
         return None
-    return lanes_first(Take(source.x, row, op.axis - 1).result, op.axis - 1)
+    return batch_axis_first(Take(source.x, row, op.axis - 1).result, op.axis - 1)

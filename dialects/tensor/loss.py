@@ -10,22 +10,18 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import (
     Array,
-    broadcast,
-    broadcast_to,
-    broadcasting,
     cast,
     compare,
     full,
     keep_axes,
     kind,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
-    unbroadcast,
+    with_batch_axis,
 )
-from mlc.dialects.tensor.composite import Composite, exp, log_softmax, maximum, softmax, widened
+from mlc.dialects.tensor.composite import Composite, log_softmax, softmax, widened
 from mlc.dialects.tensor.index import positions
 from mlc.dialects.tensor.source import Iota, size
 from mlc.ir import sizes
@@ -55,19 +51,19 @@ class _Loss(Composite):
         """The cotangent of each single loss, to be broadcast."""
         return ct / size(sizes.product(shape), ct.type.dtype) if reduction == "mean" else ct
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of single elements, and then the reduction of those of each lane."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of single elements, and then the reduction of those of each batch element."""
         if self.attrs["reduction"] == "none":
-            return self.single_losses(lanes, operands, batched)
+            return self.single_losses(batch_size, operands, batched)
         wide = [widened(x) if kind(x.type.dtype) == "float" else x for x in operands]
-        losses = self.single_losses(lanes, wide, batched)
+        losses = self.single_losses(batch_size, wide, batched)
         total: Value = tensor.ReduceSum(losses, tuple(range(1, losses.type.rank))).result
         if self.attrs["reduction"] == "mean":
             total = total / size(sizes.product(losses.type.shape[1:]), total.type.dtype)
         return cast(total, self.operands[0].type.dtype)
 
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """The losses of the elements of all lanes."""
+    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """The losses of the elements of all batch elements."""
         raise NotImplementedError
 
 
@@ -94,7 +90,8 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
         shape = tuple(d for a, d in enumerate(x.shape) if a != self.axis)
         if labels.shape != shape:
             self.refuse(f"labels of shape {shape_text(labels.shape)} do not fit logits of shape "
-                        f"{shape_text(x.shape)} without axis {self.axis}", "MLC0115")
+                        f"{shape_text(x.shape)} without axis {self.axis}", "MLC0115",
+                        symbols=sizes.differing(labels.shape, shape))
         return self.reduced(x.with_shape(shape), self.reduction)
 
     def ref(self, x: Any, labels: Any) -> Array:
@@ -128,83 +125,6 @@ class CrossEntropy(_Loss, name="tensor.cross_entropy"):
             each = keep_axes(each, (self.axis,), shape)
         return [cast(slope * each, self.logits.type.dtype), None]
 
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        logits, labels = on_lanes(lanes, operands, batched)
+    def single_losses(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        logits, labels = with_batch_axis(batch_size, operands, batched)
         return CrossEntropy(logits, labels, self.axis + 1, "none").result
-
-
-class _PairLoss(_Loss):
-    """A loss of the elements of x and y, which broadcast."""
-
-    x: Value
-    y: Value
-    reduction: str = "mean"
-    format = "$x `,` $y attr-dict `:` functional-type"
-
-    def infer(self) -> TensorType:
-        types = self.floats()
-        return self.reduced(types[0].with_shape(broadcast(self, types)), self.reduction)
-
-    def define(self, x: Array, y: Array) -> Any:
-        return self.define_reduced(np.asarray(self.single(x, y)), self.reduction)
-
-    def single(self, x: Array, y: Array) -> Any:
-        raise NotImplementedError
-
-    def emit(self, x: Value, y: Value) -> Value:
-        raise NotImplementedError
-
-    def decompose(self) -> Value:
-        losses = self.emit(widened(self.x), widened(self.y))
-        return cast(self.reduce(losses, self.reduction), self.x.type.dtype)
-
-    def single_losses(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return broadcasting(self, lanes, operands, batched, reduction="none")  # type: ignore[no-any-return]
-
-
-class MseLoss(_PairLoss, name="tensor.mse_loss"):
-    """result[i] = (x[i] - y[i])^2, and the reduction of that
-
-        %r = tensor.mse_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.square(x - y)
-
-    def emit(self, x: Value, y: Value) -> Value:
-        difference = x - y
-        return difference * difference
-
-
-class L1Loss(_PairLoss, name="tensor.l1_loss"):
-    """result[i] = |x[i] - y[i]|, and the reduction of that
-
-        %r = tensor.l1_loss %x, %y : (tensor<Bx3xf32>, tensor<Bx3xf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.abs(x - y)
-
-    def emit(self, x: Value, y: Value) -> Value:
-        return tensor.Abs(x - y).result
-
-
-class BinaryCrossEntropy(_PairLoss, name="tensor.binary_cross_entropy_with_logits"):
-    """result[i] = log(1 + e^x[i]) - x[i] * y[i], and the reduction of that
-
-        %r = tensor.binary_cross_entropy_with_logits %x, %y : (tensor<Bxf32>, tensor<Bxf32>) -> tensor<f32>
-    """
-
-    def single(self, x: Array, y: Array) -> Any:
-        return np.maximum(x, 0) - x * y + np.log1p(np.exp(-np.abs(x)))
-
-    def emit(self, x: Value, y: Value) -> Value:
-        return maximum(x, full(0, x)) - x * y + tensor.Log1p(exp(-tensor.Abs(x).result)).result
-
-    def vjp(self, ct: Value) -> list[Value | None]:
-        """dx = sigmoid(x) - y, dy = -x"""
-        x, y = widened(self.x), widened(self.y)
-        difference = tensor.Sigmoid(x).result - y
-        ct = self.spread(cast(ct, x.type.dtype), difference.type.shape, self.reduction)
-        dx, dy = ct * difference, broadcast_to(-(ct * x), difference.type.shape)
-        return [cast(unbroadcast(dx, self.x), self.x.type.dtype), cast(unbroadcast(dy, self.y), self.y.type.dtype)]

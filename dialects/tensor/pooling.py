@@ -15,6 +15,7 @@ from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.shape import Pad, Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.window import Place, Windows, window_count
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, i32
@@ -52,7 +53,8 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         for n, (k, s, low, high, d) in zip(x.shape[x.rank - count:], self.axes()):
             out.append(window_count(low + n + high, k, s, d))
             if less(out[-1], 0):
-                self.refuse(f"windows of {k} elements do not fit in size {low + n + high}", "MLC0115")
+                self.refuse(f"windows of {k} elements do not fit in size {low + n + high}", "MLC0115",
+                            symbols=sizes.symbols(out[-1]))
         return x.with_shape((*x.shape[: x.rank - count], *out))
 
     def axes(self) -> list[tuple[int, int, Dim, Dim, int]]:

@@ -110,9 +110,9 @@ class RandomBits(TypedOp, SizedOp, Composite, name="tensor.random_bits"):
     def decompose(self) -> Value:
         return reshape(self._in_a_row(words_of(self.key), ()), self.shape)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Each lane counts from 0, under its own key."""
-        return reshape(self._in_a_row(words_of(operands[0]), (1,)), (lanes, *self.shape))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Each batch element counts from 0, under its own key."""
+        return reshape(self._in_a_row(words_of(operands[0]), (1,)), (batch_size, *self.shape))
 
     def _in_a_row(self, key: tuple[Value, Value], lead: tuple[int, ...]) -> Value:
         """The bits, counted along the last axis; before it come those of the words of keys."""

@@ -19,17 +19,18 @@ from mlc.dialects.tensor.base import (
     full,
     kind,
     less,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.index import Take, TakeAlong, along, positions
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.shape import Slice
 from mlc.dialects.tensor.source import Iota
 from mlc.dialects.tensor.traits import Cost, Iteration
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
@@ -155,7 +156,8 @@ class Scatter(Scattering, name="tensor.scatter"):
         x, indices, updates = self.operand_types()
         wanted = (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1:])
         if updates.shape != wanted:
-            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115")
+            self.refuse(f"updates of shape {shape_text(updates.shape)} do not fit {shape_text(wanted)}", "MLC0115",
+                        symbols=sizes.differing(updates.shape, wanted))
         return x
 
     def ref(self, x: Any, indices: Any, updates: Any) -> Array:
@@ -173,8 +175,8 @@ class Scatter(Scattering, name="tensor.scatter"):
         flat = Iota((count.size,), 0, i64).result
         return tensor.BroadcastTo(reshape(flat, shape), self.updates.type.shape).result
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        x, updates = on_lanes(lanes, operands[::2], batched[::2])
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        x, updates = with_batch_axis(batch_size, operands[::2], batched[::2])
         if not batched[1]:
             return Scatter(x, operands[1], updates, self.axis + 1, self.kind).result
         shape = x.type.shape
@@ -195,7 +197,8 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
         x, indices, updates = self.operand_types()
         if indices.shape != updates.shape:
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit updates of shape "
-                        f"{shape_text(updates.shape)}", "MLC0115")
+                        f"{shape_text(updates.shape)}", "MLC0115",
+                        symbols=sizes.differing(indices.shape, updates.shape))
         if x.rank != indices.rank or any(less(d, 0) for d, _ in self.conditions()):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
                         f"{self.axis}", "MLC0115")

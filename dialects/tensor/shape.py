@@ -57,7 +57,8 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
         check_shape(self, self.shape)
         if sizes.product(self.shape) != source.size:
             self.refuse(f"{shape_text(source.shape)} has {source.size} elements, {shape_text(self.shape)} has "
-                        f"{sizes.product(self.shape)}", "MLC0115")
+                        f"{sizes.product(self.shape)}", "MLC0115",
+                        symbols=sizes.symbols(source.size - sizes.product(self.shape)))
         return source.with_shape(self.shape)
 
     def compute(self, size: Any, x: Any) -> Array:
@@ -75,8 +76,8 @@ class Reshape(TypedOp, SizedOp, CopyOp, name="tensor.reshape"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [reshape(ct, self.x.type.shape)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return reshape(operands[0], (lanes, *self.shape))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return reshape(operands[0], (batch_size, *self.shape))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Axes of one element are read at 0, and others in order; else the index counts the same elements."""
@@ -111,7 +112,7 @@ class Transpose(CopyOp, name="tensor.transpose"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [transpose(ct, inverse(self.perm))]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         return transpose(operands[0], (0, *(p + 1 for p in self.perm)))
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
@@ -136,7 +137,8 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
         check_shape(self, self.shape)
         lead = len(self.shape) - source.rank
         if lead < 0 or any(d not in (1, e) for d, e in zip(source.shape, self.shape[lead:])):
-            self.refuse(f"{shape_text(source.shape)} does not broadcast to {shape_text(self.shape)}", "MLC0111")
+            self.refuse(f"{shape_text(source.shape)} does not broadcast to {shape_text(self.shape)}", "MLC0111",
+                        symbols=sizes.differing(source.shape, self.shape, stretch=True))
         return source.with_shape(self.shape)
 
     def compute(self, size: Any, x: Any) -> Array:
@@ -145,8 +147,8 @@ class BroadcastTo(TypedOp, SizedOp, CopyOp, name="tensor.broadcast_to"):
     def vjp(self, ct: Value) -> list[Value | None]:
         return [unbroadcast(ct, self.x)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return broadcast_to(lifted(operands[0], len(self.shape) + 1), (lanes, *self.shape))
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return broadcast_to(lifted(operands[0], len(self.shape) + 1), (batch_size, *self.shape))
 
 
 class Slice(SizedOp, CopyOp, name="tensor.slice"):
@@ -180,7 +182,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             self.refuse(f"axis {axis}: the step is 0", "MLC0116")
         for size, message in self._within(axis, n, start, stop, step):
             if less(size, 0):
-                self.refuse(message, "MLC0116")
+                self.refuse(message, "MLC0116", symbols=sizes.symbols(size))
 
     def _within(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> Iterator[tuple[Dim, str]]:
         """What is not negative for start:stop:step to lie within n."""
@@ -209,8 +211,8 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             high.append(n - low[-1] - count * abs(step))
         return [pad(ct, low, high, [abs(step) - 1 for step in self.steps])]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        return Slice(operands[0], (0, *self.starts), (lanes, *self.stops), (1, *self.steps)).result
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        return Slice(operands[0], (0, *self.starts), (batch_size, *self.stops), (1, *self.steps)).result
 
 
 def _as_slice(r: range) -> slice:
@@ -246,6 +248,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         for axis, (low, high, interior) in enumerate(zip(self.low, self.high, self.interior)):
             if interior < 0 or less(low, 0) or less(high, -interior):
                 self.refuse(f"axis {axis}: negative padding low {low}, high {high}, interior {interior}", "MLC0116",
+                            symbols=sizes.symbols(low, high),
                             hint="take a slice to remove elements")
         return source.with_shape(low + d * (interior + 1) + high for d, low, high, interior in zip(
             source.shape, self.low, self.high, self.interior))
@@ -273,8 +276,8 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         rest = select(outside, ct, full(0, ct))
         return [Slice(ct, self.low, stops, steps).result, unbroadcast(rest, self.value)]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
-        """Where each lane has a value of its own, what was added is replaced by it."""
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+        """Where each batch element has a value of its own, what was added is replaced by it."""
         (x, value), lead = operands, (0,) * batched[0]
         low, high, interior = (*lead, *self.low), (*lead, *self.high), (*lead, *self.interior)
         if not batched[1]:
@@ -310,7 +313,9 @@ class Concat(CopyOp, name="tensor.concat"):
             if t.rank != first.rank or any(d != e for a, (d, e) in enumerate(zip(first.shape, t.shape))
                                            if a != self.axis):
                 self.refuse(f"shape {shape_text(t.shape)} of operand {i} does not fit {shape_text(first.shape)} "
-                            f"outside axis {self.axis}", "MLC0115")
+                            f"outside axis {self.axis}", "MLC0115",
+                            symbols=sizes.differing(t.shape[: self.axis], first.shape[: self.axis])
+                                    or sizes.differing(t.shape[self.axis + 1:], first.shape[self.axis + 1:]))
             total = total + t.shape[self.axis]
         return first.with_shape(total if a == self.axis else d for a, d in enumerate(first.shape))
 

@@ -18,15 +18,16 @@ from mlc.dialects.tensor.base import (
     compare,
     full,
     kind,
-    on_lanes,
     reshape,
     rounded,
     select,
     shape_text,
+    with_batch_axis,
 )
 from mlc.dialects.tensor.composite import Composite
 from mlc.dialects.tensor.control import for_loop, from_index
 from mlc.dialects.tensor.source import Iota, size
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, f64, i64, index
@@ -154,7 +155,8 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
             self.refuse(f"element types differ: {ordered.dtype} and {values.dtype}", "MLC0112")
         if ordered.rank == 0 or (ordered.rank > 1 and ordered.shape[:-1] != values.shape[:-1]):
             self.refuse(f"values of shape {shape_text(values.shape)} do not fit what is sorted, "
-                        f"{shape_text(ordered.shape)}", "MLC0115")
+                        f"{shape_text(ordered.shape)}", "MLC0115",
+                        symbols=sizes.differing(ordered.shape[:-1], values.shape[:-1]))
         return values.with_dtype(i64)
 
     def ref(self, ordered: Any, values: Any) -> Array:
@@ -188,10 +190,10 @@ class SearchSorted(Composite, name="tensor.search_sorted"):
         high = tensor.BroadcastTo(end, shape).result
         return for_loop(0, _levels(n + 1), [low, high], halve)[0]
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Value:
         ordered, values = operands
         if self.sorted.type.rank == 1 and not batched[0]:
             return SearchSorted(ordered, values, self.right).result
-        ordered, values = on_lanes(lanes, operands, batched)
-        rows = values if self.sorted.type.rank > 1 else reshape(values, (lanes, self.values.type.size))
+        ordered, values = with_batch_axis(batch_size, operands, batched)
+        rows = values if self.sorted.type.rank > 1 else reshape(values, (batch_size, self.values.type.size))
         return reshape(SearchSorted(ordered, rows, self.right).result, values.type.shape)

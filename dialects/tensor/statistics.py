@@ -122,7 +122,7 @@ class _Norm(Composite):
         for p in parameters:
             if p.shape != shape:
                 self.refuse(f"weight or bias of shape {shape_text(p.shape)} does not fit the normalised axes "
-                            f"{shape_text(shape)}", "MLC0115")
+                            f"{shape_text(shape)}", "MLC0115", symbols=sizes.differing(p.shape, shape))
         return x
 
     def lifted(self, parameter: Value, x: Value, axes: Sequence[int]) -> Value:
@@ -130,7 +130,7 @@ class _Norm(Composite):
         shape = [d if a in axes else 1 for a, d in enumerate(x.type.shape)]
         return cast(reshape(parameter, shape), x.type.dtype)
 
-    def vmap(self, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
+    def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
         """Lanes of weights multiply what the norm of x alone is: then it is taken apart."""
         return None if any(batched[1:]) else again(self, operands, axes=tuple(a + 1 for a in self.attrs["axes"]))
 
@@ -168,32 +168,4 @@ class LayerNorm(_Norm, name="tensor.layer_norm"):
             out = out * self.lifted(self.weight, x, self.axes)
         if self.bias is not None:
             out = out + self.lifted(self.bias, x, self.axes)
-        return cast(out, self.x.type.dtype)
-
-
-class RmsNorm(_Norm, name="tensor.rms_norm"):
-    """result = x / sqrt(mean(x^2) + eps) * weight, the mean over axes
-
-        %r = tensor.rms_norm %x, %w {axes = [1]} : (tensor<Bx3xf32>, tensor<3xf32>) -> tensor<Bx3xf32>
-    """
-
-    x: Value
-    weight: Value | None
-    axes: tuple[int, ...]
-    eps: float = 1e-6
-
-    def infer(self) -> TensorType:
-        x, *parameters = self.floats()
-        return self.check_parameters(x, self.axes, parameters)
-
-    def define(self, x: Array, *parameters: Array) -> Any:
-        out = x / np.sqrt(np.square(x).mean(self.axes, keepdims=True) + self.eps)
-        shape = [d if a in self.axes else 1 for a, d in enumerate(x.shape)]
-        return out * parameters[0].reshape(shape) if parameters else out
-
-    def decompose(self) -> Value:
-        x = widened(self.x)
-        out = x * tensor.Rsqrt(mean_kept(x * x, self.axes) + self.eps).result
-        if self.weight is not None:
-            out = out * self.lifted(self.weight, x, self.axes)
         return cast(out, self.x.type.dtype)

@@ -71,19 +71,23 @@ FACTS = ("cost", "iteration", "moves_elements", "checked_operand")
 """The facts that every operation of the dialect states, but for terminators."""
 
 
+_FREE, _EXPENSIVE = Cost.FREE, Cost.EXPENSIVE        # looking up a member takes longer than the rest of a question
+_POINTWISE, _VIEW, _HOST = Iteration.POINTWISE, Iteration.VIEW, Iteration.HOST
+
+
 def is_free(op: Op) -> bool:
     """Whether an operation costs nothing where it is read, so that every reader gets a copy of its own."""
-    return isinstance(op, FusionInterface) and op.cost is Cost.FREE
+    return isinstance(op, FusionInterface) and op.cost is _FREE
 
 
 def is_cheap(op: Op) -> bool:
     """Whether computing it again costs at most about as much as reading its result."""
-    return isinstance(op, FusionInterface) and op.cost is not Cost.EXPENSIVE
+    return isinstance(op, FusionInterface) and op.cost is not _EXPENSIVE
 
 
 def is_pointwise(op: Op) -> bool:
     """Whether element p of the result depends on element p of the operands alone, which broadcast."""
-    return isinstance(op, FusionInterface) and op.iteration is Iteration.POINTWISE
+    return isinstance(op, FusionInterface) and op.iteration is _POINTWISE
 
 
 def moves_elements(op: Op) -> bool:
@@ -93,7 +97,7 @@ def moves_elements(op: Op) -> bool:
 
 def is_view(op: Op) -> bool:
     """Whether an operation names memory that exists: another shape of a buffer, a constant in the program's data."""
-    return isinstance(op, FusionInterface) and op.iteration is Iteration.VIEW
+    return isinstance(op, FusionInterface) and op.iteration is _VIEW
 
 
 def checked_operand(op: Op) -> int | None:
@@ -103,4 +107,4 @@ def checked_operand(op: Op) -> int | None:
 
 def is_host(op: Op) -> bool:
     """Whether an operation stands between kernels whatever its operands are, as those of other dialects do."""
-    return not isinstance(op, FusionInterface) or op.iteration is Iteration.HOST
+    return not isinstance(op, FusionInterface) or op.iteration is _HOST

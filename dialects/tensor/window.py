@@ -11,6 +11,7 @@ from mlc.dialects import tensor
 from mlc.dialects.tensor.base import Array, CopyOp, SizedOp, along_axes, less, reshape
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.traits import Cost
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim
@@ -39,7 +40,7 @@ class _Window(SizedOp, CopyOp):
         found = window_count(n, size, stride, dilation)
         if less(found, 0):
             self.refuse(f"windows of {size} elements, {dilation} apart, do not fit in axis {self.axis} of size {n}",
-                        "MLC0115")
+                        "MLC0115", symbols=sizes.symbols(found))
         return found
 
     def spread_types(self) -> TensorType:
@@ -112,7 +113,8 @@ class Place(_Window, name="tensor.place"):
         x = self.spread_types()
         windows, inside = x.shape[self.axis: self.axis + 2]
         if windows != self.windows_in(self.size, inside, self.stride, self.dilation):
-            self.refuse(f"{windows} is not the number of windows of {inside} elements in size {self.size}", "MLC0115")
+            self.refuse(f"{windows} is not the number of windows of {inside} elements in size {self.size}", "MLC0115",
+                        symbols=sizes.symbols(windows, inside, self.size))
         return x.with_shape((*x.shape[: self.axis], self.size, *x.shape[self.axis + 1:]))
 
     def compute(self, size: Any, x: Any) -> Array:

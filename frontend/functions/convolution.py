@@ -91,7 +91,7 @@ def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> N
         raise UserError(f"the weight has {w.ndim} dimensions, expected {spatial + 2}", code="MLC0364")
     if channels != taken or w.shape[0] % groups != 0:
         raise UserError(f"the input has {channels} channels, a weight of shape {list(w.shape)} in {groups} groups does "
-                        "not fit", code="MLC0367")
+                        "not fit", code="MLC0367", symbols=sizes.symbols(channels, taken, *w.shape[:1]))
 
 
 def _with_bias(x: Tracer, bias: Operand) -> Tensor:
@@ -99,7 +99,8 @@ def _with_bias(x: Tracer, bias: Operand) -> Tensor:
         return x
     b = tracer(bias)
     if b.shape != (x.shape[1],):
-        raise UserError(f"the bias has shape {list(b.shape)}, expected [{x.shape[1]}]", code="MLC0367")
+        raise UserError(f"the bias has shape {list(b.shape)}, expected [{x.shape[1]}]", code="MLC0367",
+                        symbols=sizes.differing(b.shape, x.shape[1:2]))
     return x + reshape(b, [x.shape[1], *[1] * (x.ndim - 2)])
 
 
@@ -435,7 +436,7 @@ def fold(input: Operand, output_size: Ints, kernel_size: Ints, dilation: Ints = 
     inside = sizes.product(kernel)
     if rows % inside != 0 or columns != sizes.product(counts):
         raise UserError(f"columns of shape {list(x.shape)} do not make up {counts} windows of {list(kernel)} elements",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(rows, columns))
     x = tracer(permute(reshape(x, [n, rows // inside, *kernel, *counts]), (0, 1, 4, 2, 5, 3)))
     for at, full, p, s, d in zip((2, 3), whole, around, step, apart):
         x = emit(T.ReduceSum, emit(T.Place, x, at, full, s, d), (at + 1,), "chain")

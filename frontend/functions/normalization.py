@@ -26,6 +26,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32
 
@@ -34,7 +35,8 @@ def _per_channel(p: Operand, x: Tracer, name: str) -> Tracer:
     """A vector with one number for each channel (dimension 1) of x, in its element type and ready to broadcast."""
     v = parameter(p, x, name)
     if v.shape != (x.shape[1],):
-        raise UserError(f"the {name} has shape {list(v.shape)}, expected [{x.shape[1]}]", code="MLC0367")
+        raise UserError(f"the {name} has shape {list(v.shape)}, expected [{x.shape[1]}]", code="MLC0367",
+                        symbols=sizes.symbols(*v.shape, x.shape[1]))
     return reshape(v, [x.shape[1], *[1] * (x.ndim - 2)])
 
 
@@ -160,7 +162,7 @@ def group_norm(input: Operand, num_groups: int, weight: Operand = None, bias: Op
     x, wide = _channels(input, "group_norm")
     g, (n, c, *rest) = plain_int(num_groups, "num_groups"), x.shape
     if g < 1 or c % g != 0:
-        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358")
+        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358", symbols=sizes.symbols(c))
     grouped = reshape(wide, [n, g, c // g, *rest])
     out = reshape(emit(T.Standardize, grouped, tuple(range(2, grouped.ndim)), eps), x.shape)
     return cast(_affine(out, weight, bias), x.type.dtype)
@@ -244,7 +246,7 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
         raise UserError("query, key and value need at least 2 dimensions", code="MLC0364")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise UserError(f"query {list(q.shape)}, key {list(k.shape)} and value {list(v.shape)} do not fit",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.differing((q.shape[-1], k.shape[-2]), (k.shape[-1], v.shape[-2])))
     if is_causal and attn_mask is not None:
         raise UserError("attn_mask does not go with is_causal", code="MLC0360")
     shape = (*q.shape[:-1], v.shape[-1])
@@ -261,7 +263,8 @@ def scaled_dot_product_attention(query: Operand, key: Operand, value: Operand, a
 
 def _width(q: Tracer) -> int:
     if not isinstance(q.shape[-1], int):
-        raise UserError(f"the size {q.shape[-1]} of a query is not known", code="MLC0365", hint="pass scale")
+        raise UserError(f"the size {q.shape[-1]} of a query is not known", code="MLC0365",
+                        symbols=sizes.symbols(q.shape[-1]), hint="pass scale")
     return q.shape[-1]
 
 
@@ -271,7 +274,8 @@ def _heads(q: Tracer, k: Tracer, v: Tracer, grouped: bool) -> tuple[Tracer, Trac
     if grouped and q.ndim > 2 and k.ndim > 2 and q.shape[-3] != k.shape[-3]:
         if k.shape[-3] != v.shape[-3] or k.shape[-3] == 0 or q.shape[-3] % k.shape[-3] != 0:
             raise UserError(f"{q.shape[-3]} heads of queries do not share {k.shape[-3]} heads of keys and "
-                            f"{v.shape[-3]} of values", code="MLC0367")
+                            f"{v.shape[-3]} of values", code="MLC0367",
+                            symbols=sizes.symbols(q.shape[-3], k.shape[-3], v.shape[-3]))
         heads = q.shape[-3] // k.shape[-3]
         q = reshape(q, [*q.shape[:-3], k.shape[-3], heads, *q.shape[-2:]])
     own = 3 if heads else 2

@@ -1,6 +1,6 @@
 """Functions whose results have as many elements as the data say: what a mask picks, what differs from the rest.
 
-How many there are is a size that is told when the code runs (frontend/counts.py). Equal masks pick equally many, so
+The number of elements is a data-dependent size (frontend/data_dependent.py). Equal masks give equal sizes, so
 `x[mask] + y[mask]` fits. No derivative goes to a mask or to positions; values are picked by position.
 """
 
@@ -34,7 +34,7 @@ def picked(mask: Tracer) -> Tracer:
     trace = current()
     if (known := trace.elements(mask)) is not None:        # how many they are is a number
         return tracer(np.flatnonzero(known))
-    return trace.counts.once(_computed(trace.local(mask), DEPTH),
+    return trace.data_dependent.once(_computed(trace.local(mask), DEPTH),
                              lambda: _positions(reshape(mask, [sizes.product(mask.shape)])))
 
 
@@ -45,7 +45,7 @@ def _positions(mask: Tracer) -> Tracer:
     trace = current()
     count = trace.local(tracer(R.sum(ones)))
     rank = emit(T.Cumulative, ones, "add", 0) - 1
-    rows = trace.counts.new(count, total)
+    rows = trace.data_dependent.new(count, total)
     place = E.where(mask, rank, tracer(total))
     line = emit(T.Iota, (total,), 0, i64)
     room = emit(T.Full, 0, (total + 1,), i64)

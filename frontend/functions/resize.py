@@ -14,6 +14,7 @@ from mlc.frontend.operands import broadcast_to, cast, floating, plain_int, resha
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, to_numpy
@@ -72,7 +73,8 @@ def interpolate(input: Operand, size: Any = None, scale_factor: Any = None, mode
     for i, (o, scale) in enumerate(zip(out, scales)):
         n = x.shape[2 + i]
         if not isinstance(n, int):
-            raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365")
+            raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365",
+                            symbols=sizes.symbols(n))
         if mode not in LINEAR:
             wide = _nearest(wide, 2 + i, n, o, scale, mode)
         elif n != o or scale != 1:
@@ -107,7 +109,7 @@ def _sizes(x: Tracer, size: Any, factor: Any, recompute: bool) -> tuple[list[int
 
 def _known(n: Dim) -> int:
     if not isinstance(n, int):
-        raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365")
+        raise UserError(f"interpolate needs sizes that are known, found {n}", code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 
@@ -178,7 +180,7 @@ def channel_shuffle(input: Operand, groups: int) -> Tensor:
         raise UserError(f"channel_shuffle needs at least 3 dimensions, found {x.ndim}", code="MLC0364")
     n, c, *rest = x.shape
     if g < 1 or c % g != 0:
-        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358")
+        raise UserError(f"{c} channels do not make up {g} groups", code="MLC0358", symbols=sizes.symbols(c))
     x = tracer(permute(reshape(x, [n, g, c // g, *rest]), (0, 2, 1, *range(3, x.ndim + 1))))
     return reshape(x, [n, c, *rest])
 
@@ -207,7 +209,8 @@ def pixel_shuffle(input: Operand, upscale_factor: int) -> Tensor:
     x, r = tracer(input), plain_int(upscale_factor, "upscale_factor")
     channels, height, width = _image(x)
     if r < 1 or channels % (r * r) != 0:
-        raise UserError(f"{channels} channels do not make pixels of {r} x {r}", code="MLC0358")
+        raise UserError(f"{channels} channels do not make pixels of {r} x {r}", code="MLC0358",
+                        symbols=sizes.symbols(channels))
     lead, n = x.shape[:-3], x.ndim - 3
     parts = reshape(x, [*lead, channels // (r * r), r, r, height, width])
     moved = permute(parts, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
@@ -237,7 +240,8 @@ def pixel_unshuffle(input: Operand, downscale_factor: int) -> Tensor:
     x, r = tracer(input), plain_int(downscale_factor, "downscale_factor")
     channels, height, width = _image(x)
     if r < 1 or height % r != 0 or width % r != 0:
-        raise UserError(f"images of {height} x {width} have no blocks of {r} x {r}", code="MLC0358")
+        raise UserError(f"images of {height} x {width} have no blocks of {r} x {r}", code="MLC0358",
+                        symbols=sizes.symbols(*(n for n in (height, width) if n % r != 0)))
     lead, n = x.shape[:-3], x.ndim - 3
     parts = reshape(x, [*lead, channels, height // r, r, width // r, r])
     moved = permute(parts, (*range(n), n, n + 2, n + 4, n + 1, n + 3))

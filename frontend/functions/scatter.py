@@ -172,7 +172,8 @@ def _rows(input: Operand, dim: int, index: Operand, source: Operand, how: str) -
     i = reshape(i, [sizes.product(i.shape)])
     wanted = (*x.shape[:at], *i.shape, *x.shape[at + 1:])
     if u.ndim and u.shape != wanted:
-        raise UserError(f"the source has shape {list(u.shape)}, expected {list(wanted)}", code="MLC0367")
+        raise UserError(f"the source has shape {list(u.shape)}, expected {list(wanted)}", code="MLC0367",
+                        symbols=sizes.differing(u.shape, wanted))
     out = emit(T.Scatter, x, from_the_front(i, x.shape[at]), broadcast_to(u, wanted), at, how)
     return reshape(out, []) if scalar else out
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import mlc.frontend.functions  # noqa: F401 (fills OPERATIONS)
 from mlc.frontend import dtypes, location, tree
+from mlc.frontend.arguments import FAILURES
 from mlc.frontend.language.terms import hint, in_terms
 from mlc.frontend.language.values import (
     ELEMENTS,
@@ -29,7 +30,7 @@ from mlc.frontend.language.values import (
 )
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import TooMany, check_call
-from mlc.ir.diag import Error, UserError
+from mlc.ir.diag import BackendError, Error, InternalError, UserError
 from mlc.ir.sizes import Size
 
 PACKAGE = __name__.partition(".")[0]
@@ -117,6 +118,8 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
     except TooMany:
         raise Enough(f"{name}: more than {MOST_OPERATIONS} operations are recorded here", code="MLC0621", loc=loc,
                      hint="use for in place of unroll for, and whole tensors in place of their parts") from None
+    except (InternalError, BackendError):
+        raise
     except Error as error:
         if error.loc.file and error.loc != loc and isinstance(error, UserError):
             raise                                          # of a function of the program that the library called
@@ -129,7 +132,7 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
         raise frame.error(at, "MLC0621", f"{name} is nested too deeply") from None
     except MemoryError:
         raise frame.error(at, "MLC0629", f"{name}: there is not enough memory for this") from None
-    except Exception as error:
+    except FAILURES as error:
         if isinstance(error, TypeError):
             _check_call(function, name, args, keywords, frame, at)
         given = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in keywords.items())])

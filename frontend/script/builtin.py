@@ -19,10 +19,11 @@ from mlc.frontend import control as functions
 from mlc.frontend.carries import Site, is_array
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
+from mlc.frontend.refusals import refusal
 from mlc.frontend.script import changes
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import OPERATIONS, Tensor
-from mlc.frontend.trace import Tracer, current, refusal
+from mlc.frontend.trace import Tracer, current
 from mlc.ir.core import Value, located
 from mlc.ir.diag import UserError, UserTypeError
 from mlc.ir.sizes import Size

@@ -12,7 +12,7 @@ import inspect
 import sys
 import types
 from pathlib import Path
-from types import CodeType
+from types import CellType, CodeType
 from typing import Any
 
 from mlc.frontend.location import is_ours
@@ -27,24 +27,21 @@ _made: dict[tuple[CodeType, str], CodeType | str] = {}
 _results: set[CodeType] = set()
 
 
-class Runtime:
-    """What rewritten functions call: set by `runtime`, which needs what is here."""
+def captured(f: Any, runtime: CellType) -> Any:
+    """What to call in place of `f` while something is recorded: `f` itself if it is not the user's, or cannot be.
 
-    cell = types.CellType()
-
-
-def captured(f: Any) -> Any:
-    """What to call in place of `f` while something is recorded: `f` itself if it is not the user's, or cannot be."""
+    runtime  holds what rewritten functions call: the module runtime.py
+    """
     if isinstance(f, types.FunctionType):
-        return _function(f)
+        return _function(f, runtime)
     if isinstance(f, types.MethodType):
-        inner = captured(f.__func__)
+        inner = captured(f.__func__, runtime)
         return f if inner is f.__func__ else types.MethodType(inner, f.__self__)
     if isinstance(f, functools.partial):
-        inner = captured(f.func)
+        inner = captured(f.func, runtime)
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
     call = None if isinstance(f, type) else inspect.getattr_static(type(f), "__call__", None)
-    if isinstance(call, types.FunctionType) and (inner := _function(call)) is not call:
+    if isinstance(call, types.FunctionType) and (inner := _function(call, runtime)) is not call:
         return types.MethodType(inner, f)
     return f
 
@@ -73,7 +70,7 @@ def way_out() -> str:
     return ""
 
 
-def _function(f: types.FunctionType) -> types.FunctionType:
+def _function(f: types.FunctionType, runtime: CellType) -> types.FunctionType:
     code = f.__code__
     if code in _results or not is_users(f):
         return f
@@ -83,7 +80,7 @@ def _function(f: types.FunctionType) -> types.FunctionType:
     if isinstance(made, str):
         return f
     cells = dict(zip(code.co_freevars, f.__closure__ or ()))
-    cells[rewrite.RUNTIME] = Runtime.cell
+    cells[rewrite.RUNTIME] = runtime
     out = types.FunctionType(made, f.__globals__, f.__name__, f.__defaults__,
                              tuple(cells[n] for n in made.co_freevars))
     out.__kwdefaults__ = f.__kwdefaults__

@@ -12,9 +12,10 @@ from types import FrameType
 from typing import Any
 
 from mlc.frontend.location import user_loc
+from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Progress, Reached
 from mlc.frontend.tensor import Tensor
-from mlc.frontend.trace import current, refusal, state
+from mlc.frontend.trace import current, state
 
 CONTAINERS = (list, dict, set, bytearray, deque)
 MUTATORS = frozenset({"add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "insert", "pop",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -13,15 +14,16 @@ from mlc.frontend import carries
 from mlc.frontend.carries import UNDEFINED, Site, Undefined
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import boolean, number, reshape
+from mlc.frontend.refusals import attempt, refusal
 from mlc.frontend.script import builtin, capture
 from mlc.frontend.script import changes as python_state
 from mlc.frontend.script.builtin import Steps
-from mlc.frontend.script.capture import captured, way_out
+from mlc.frontend.script.capture import way_out
 from mlc.frontend.script.jumps import VALUE
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.script.undefined import Maybe, unbound
 from mlc.frontend.tensor import OPERATIONS
-from mlc.frontend.trace import Tracer, attempt, current, note, refusal, state, texts
+from mlc.frontend.trace import Tracer, current, note, state, texts
 from mlc.frontend.tree import AttributeTree
 from mlc.ir.core import located
 from mlc.ir.diag import UserError, UserTypeError
@@ -35,6 +37,14 @@ State = tuple[Any, ...]
 Thunk = Callable[[], Any]
 R = TypeVar("R")
 LOOP = "the `for` loop"
+
+
+_cell = types.CellType(sys.modules[__name__])
+
+
+def captured(f: Any) -> Any:
+    """What to call in place of `f` while something is recorded: what asks the functions of this module."""
+    return capture.captured(f, _cell)
 
 
 def callee(f: Any) -> Any:
@@ -391,6 +401,3 @@ def _message(message: Thunk) -> Any:
         return message()
     finally:
         texts.of_types = before
-
-
-capture.Runtime.cell.cell_contents = sys.modules[__name__]

@@ -20,10 +20,10 @@ A public function gets the attributes `interface` (its tensor type, as text), `s
 position of the donated input whose buffer it takes, or -1), `error_sites`, `conditions` (sizes that must not be
 negative: the caller sees to it), `condition_sites`, `work`, `temporaries` (bytes of all values in the arena) and
 `arena` (its bytes), and a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them
-include what its callees need, but for callees whose sizes only the data tell: those have memory of the heap.
+include what its callees need, but for callees with data-dependent sizes: those have memory of the heap.
 
-A size that only the data tell and that has a bound (`tensor.witness`) is known below its witness. What has it lies in
-the arena, in as many bytes as it may take at most; views of it are made where the number is read.
+A data-dependent size that has a bound is known below its `tensor.bind_size`. Values of that size lie in the arena, in
+as many bytes as they take at most; views of them are made where the number is read.
 """
 
 from __future__ import annotations

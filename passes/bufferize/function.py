@@ -93,7 +93,7 @@ class Bufferizer:
         names = symbols_of([t for t in inputs if isinstance(t, TensorType)])
         self.bounds = bounds_in(function)
         self.check(names)
-        bound = {str(op.size): op for op in function.inside(tn.Witness)}
+        bound = {str(op.size): op for op in function.inside(tn.BindSize)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
         conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
         for size, (message, loc) in conditions.items():
@@ -136,7 +136,7 @@ class Bufferizer:
                       conditions)
 
     def check(self, names: Sequence[str]) -> None:
-        """Sizes are told by arguments or by witnesses above, and callees have been bufferized, so nothing calls itself.
+        """Sizes are bound by arguments or by operations above; callees have been bufferized, so there is no recursion.
         """
         work = [(self.block, set(names))]
         while work:
@@ -155,18 +155,19 @@ class Bufferizer:
                                       hint="run fuse")
 
     def check_sizes(self, op: Op, told: set[str], values: Sequence[Value] = ()) -> None:
-        """An operation and `values` have sizes that are `told` there; a witness with a bound tells one more."""
+        """An operation and `values` have sizes that are `told` there; a bind_size with a bound adds one."""
         found: Iterable[Dim] = [*op_sizes(op), *(d for v in values if isinstance(v.type, TensorType)
                                                  for d in v.type.shape)]
-        if isinstance(op, tn.Witness):                   # of one without a bound only calls use the size
+        if isinstance(op, tn.BindSize):                  # of one without a bound only calls use the size
             found = () if op.bound is None else (op.bound,)
         if unknown := {n for d in found for n in sizes.symbols(d)} - told:
             names = ", ".join(sorted(unknown))
             if unknown & self.bounds.keys():
-                op.fail(f"the size {names}, which only the data tell, does not reach here", code="MLC0161",
-                        hint="it is known below its witness in the same block; pad what leaves that block to the bound")
+                op.fail(f"the data-dependent size {names} is not known here", code="MLC0161",
+                        hint="it is known below its tensor.bind_size in the same block; pad what leaves "
+                             "that block to the bound")
             op.fail(f"the size {names} is no size of an argument", code="MLC0161")
-        if isinstance(op, tn.Witness) and op.bound is not None:
+        if isinstance(op, tn.BindSize) and op.bound is not None:
             if str(op.size) in told:
                 op.fail(f"the size {op.size} has a meaning here already", code="MLC0161")
             told.add(str(op.size))
@@ -235,7 +236,7 @@ class Bufferizer:
             offsets[slot] = total
             total = total + slot.bytes
         self.buffers: dict[Value, Value] = {}
-        self.later: dict[Value, Value] = {}             # values of sizes that only the data tell, and where they lie
+        self.later: dict[Value, Value] = {}             # values of data-dependent sizes, and where they lie
         self.arenas: dict[func.Call, Value] = dict.fromkeys(self.calls, self.arena)
         with before(self.first):
             for v, slot in plan.in_slot.items():
@@ -267,11 +268,11 @@ class Bufferizer:
         return self.buffers[v]
 
     def is_bound(self, size: Dim) -> bool:
-        """Whether only the data tell a size."""
+        """Whether a size is data-dependent."""
         return not sizes.symbols(size) <= self.first_symbols
 
     def size(self, size: Dim) -> Value:
-        """The index value of a size. It reaches the whole function, unless only the data tell it."""
+        """The index value of a size. It is known in the whole function, unless it is data-dependent."""
         if self.is_bound(size):
             return SizeBuilder(self.symbols).value(size)
         with before(self.first):
@@ -313,8 +314,8 @@ class Bufferizer:
             op.replace_by(self.size(op.value))
         elif isinstance(op, tn.FailIf):
             self.assertion(op)
-        elif isinstance(op, tn.Witness):
-            self.buffers[op.result] = self.witness(op)
+        elif isinstance(op, tn.BindSize):
+            self.buffers[op.result] = self.bind_size(op)
         elif isinstance(op, scf.For):
             regions.rewrite_for(self, op)
         elif isinstance(op, scf.If):
@@ -367,7 +368,7 @@ class Bufferizer:
                     self.copy(op.args[i].type, inputs[i], results[op.results[j]])
                 inputs[i] = results.pop(op.results[j])
         heap = op in self.heap_bytes
-        numbers = SizeBuilder(self.symbols)              # what only the data tell is known here, not at the start
+        numbers = SizeBuilder(self.symbols)              # data-dependent sizes are known here, not at the start
         given: list[Value] = [numbers.value(env[name]) if self.is_bound(env[name]) else self.size(env[name])
                               for name in callee.symbols]
         given += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
@@ -420,7 +421,7 @@ class Bufferizer:
         memref.Store(arith.Select(op.bad, failed, record).result, self.errors, at)
         op.erase()
 
-    def witness(self, op: tn.Witness) -> Value:
+    def bind_size(self, op: tn.BindSize) -> Value:
         """Memory of as many rows as the number says, and of no bytes; the index value of the size, from here on."""
         number = arith.IndexCast(memref.Load(self.buffer(op.n), ()).result, index).result
         rows = arith.MaxSI(number, arith.constant(0, index)).result

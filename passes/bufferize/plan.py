@@ -58,7 +58,7 @@ class Plan:
 
     given   the buffers of arguments and of those results that are in no argument's
     arenas  bytes that each call needs for itself
-    bounds  what sizes that only the data tell are at most
+    bounds  the upper bounds of data-dependent sizes
     """
 
     def __init__(self, life: Lifetimes, given: Mapping[Value, Value], arenas: Mapping[func.Call, Dim],

@@ -8,7 +8,7 @@ from mlc.dialects import func, scf
 from mlc.dialects import tensor as tn
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
-from mlc.dialects.tensor.control import turns_of
+from mlc.dialects.tensor.control import trip_count
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Block
@@ -88,8 +88,8 @@ def _of_regions(op: scf.For | scf.If | scf.While, of_call: Callable[[func.Call],
     total: Dim = sum((n for n in inner if n is not None), 0)
     if isinstance(op, scf.If):
         return total
-    turns = turns_of(op)
-    return UNBOUNDED if turns is None else total * turns
+    count = trip_count(op)
+    return UNBOUNDED if count is None else total * count
 
 
 def _of_kernel(kernel: Kernel) -> Dim:

@@ -27,6 +27,7 @@ from mlc.dialects.tensor.iteration import IterationDomain
 from mlc.dialects.tensor.traits import is_free, is_pointwise, moves_elements
 from mlc.ir.changes import allowed, current
 from mlc.ir.core import Block, Op, Value, before
+from mlc.ir.machine import ANY, Machine
 from mlc.ir.passes import Pass
 from mlc.passes.analysis import kernel_boundary
 from mlc.passes.analysis.kernel_boundary import has_size
@@ -39,14 +40,14 @@ MAX_OPS = 96
 """Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
 
 
-def run(module: Op, max_ops: int = MAX_OPS) -> None:
+def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
     """Form the kernels of every function."""
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
         for block in kernel_boundary.blocks_of(function):
             kernel_boundary.sink(block, is_free)
-            _Fuser(block, max_ops).run()
+            _Fuser(block, machine, max_ops).run()
 
 
 def _copy_factors(op: tn.DotGeneral) -> None:
@@ -69,8 +70,8 @@ def _copy_factors(op: tn.DotGeneral) -> None:
 class _Fuser:
     """Fusion of one block."""
 
-    def __init__(self, block: Block, max_ops: int) -> None:
-        self.block = block
+    def __init__(self, block: Block, machine: Machine, max_ops: int) -> None:
+        self.block, self.machine = block, machine
         self.graph = FusionGraph(block)
         self.legality = Legality(self.graph, max_ops)
 
@@ -78,9 +79,9 @@ class _Fuser:
         for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
             if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
                 op.erase()
-            elif isinstance(op, tn.Witness) and op.bound is not None:
+            elif isinstance(op, tn.BindSize) and op.bound is not None:
                 if op.result.uses or any(has_size(later, str(op.size)) for later in kernel_boundary.following(op)):
-                    self.graph.witnesses[str(op.size)] = op
+                    self.graph.bindings[str(op.size)] = op
                 else:
                     op.erase()
         for op in self.block:
@@ -98,7 +99,7 @@ class _Fuser:
             for consumer in consumers:
                 changed |= self.merge_into(consumer)
             changed = changed or self.merge_siblings()
-        kernels.emit(self.graph, self.legality)
+        kernels.emit(self.graph, self.legality, self.machine)
 
     def place(self, op: Op) -> None:
         """Start a group, and let it share the loop of a producer at once if it may."""

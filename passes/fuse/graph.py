@@ -66,7 +66,7 @@ class FusionGraph:
         self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
         self.groups: list[Group] = []
-        self.witnesses: dict[str, Op] = {}           # by the size that each names, and that what follows may have
+        self.bindings: dict[str, Op] = {}           # by the size that each names, and that what follows may have
 
     def leaves(self, user: Op) -> bool:
         return user.terminator or is_outside(user) or user.parent is not self.block
@@ -84,11 +84,11 @@ class FusionGraph:
                 work += op.operands
 
     def producers(self, op: Op) -> dict[Group, None]:
-        """The groups of what `op` reads, through free operations, and of the witnesses of the sizes that it has."""
+        """The groups of what `op` reads, through free operations, and of what binds the sizes that it has."""
         out = dict.fromkeys(self.group_of[s] for v in kernel_boundary.reads(op) for s in self.sources(v))
-        for name, witness in self.witnesses.items():
-            if witness is not op and self.has_size(op, name):
-                out[self.group_of[witness]] = None
+        for name, binding in self.bindings.items():
+            if binding is not op and self.has_size(op, name):
+                out[self.group_of[binding]] = None
         return out
 
     def has_size(self, op: Op, name: str) -> bool:

@@ -10,13 +10,14 @@ from mlc.dialects.tensor.scatter import Scattering
 from mlc.dialects.tensor.traits import FusionInterface, is_free
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
+from mlc.ir.machine import Machine
 from mlc.passes.analysis import kernel_boundary
 from mlc.passes.fuse.graph import FusionGraph, Group, is_outside
 from mlc.passes.fuse.legality import Legality
 from mlc.passes.fuse.stages import plan
 
 
-def emit(graph: FusionGraph, legality: Legality) -> None:
+def emit(graph: FusionGraph, legality: Legality, machine: Machine) -> None:
     """Replace the operations by kernels, in an order that respects every dependence."""
     ordered = {op: i for i, op in enumerate(graph.block)}
     mapping: dict[Value, Value] = {}
@@ -33,13 +34,14 @@ def emit(graph: FusionGraph, legality: Legality) -> None:
             if ready.kind == "outside":
                 kernel_boundary.move(ops[0], mapping, terminator)
             else:
-                _kernel(graph, legality, ready, ops, mapping)
+                _kernel(graph, legality, ready, ops, mapping, machine)
     kernel_boundary.finish(terminator, mapping, lambda v: copied(v, terminator))
     for op in reversed(old):
         op.erase()
 
 
-def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op], mapping: dict[Value, Value]) -> None:
+def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op], mapping: dict[Value, Value],
+            machine: Machine) -> None:
     """Build the kernel of a group; `mapping` gets its results."""
     body = _with_free(graph, ops)
     inside = {r for op in body for r in op.results}
@@ -60,7 +62,7 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
             reasons.append(f"{producer.label}: {why}")
     kernel = Kernel(tuple(mapping.get(v, v) for v in ins), (), (), None, Region(block),
                     tuple(v.type for v in outs), label=group.label, unfused=tuple(reasons),
-                    **contract(block))
+                    **contract(block, machine))
     for old, new in zip(outs, kernel.results):
         new.name = old.name
         mapping[old] = new
@@ -83,7 +85,7 @@ def _with_free(graph: FusionGraph, ops: list[Op]) -> list[Op]:
     return list(out)
 
 
-def contract(body: Block) -> dict[str, Any]:
+def contract(body: Block, machine: Machine) -> dict[str, Any]:
     """The iteration domain of a kernel, its indexing maps and its stages, as attributes."""
     outputs = body.terminator.operands
     inner: Any = next((op for op in body if isinstance(op, FusionInterface) and op.iteration.has_own_loops), None)
@@ -91,7 +93,7 @@ def contract(body: Block) -> dict[str, Any]:
     along = (inner.axis,) if isinstance(inner, Scattering) else domain.reduced
     iterators = [inner.iteration.iterator_type if d in along else "parallel" for d in range(len(domain.shape))]
     maps = tuple(domain.result_map(v.type.shape) for v in outputs)
-    stages = plan(body, domain, maps)
+    stages = plan(body, domain, maps, machine)
     reads = stages.reads()
     last = tuple(max((stage for stage, _ in found), default=0) for found in reads.values())
     attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": tuple(iterators),

@@ -12,14 +12,16 @@ from mlc.dialects.tensor.reduce import Reduce
 from mlc.dialects.tensor.stages import Materialized, Stages
 from mlc.dialects.tensor.traits import is_cheap
 from mlc.ir.core import Block, Value
+from mlc.ir.machine import Machine
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 
-SCRATCH, SCRATCHES, BLOCK = 16384, 4, 64
-"""The elements of a scratch buffer, how many there may be, and how many slices across memory one holds at a time."""
+BLOCK = 64
+"""How many slices across memory a scratch buffer holds at a time."""
 
 
-def plan(body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...]) -> Stages:
+def plan(body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...],
+         machine: Machine) -> Stages:
     """Choose the stages of a kernel's body, and write on its operations what is chosen of them."""
     known: dict[Value, int] = dict.fromkeys(body.args, 0)
     for op in body:
@@ -33,11 +35,11 @@ def plan(body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...]
     stages = Stages(body, domain, maps, count, tuple(
         known[v] if domain.has_all_points(v.type.shape) else count for v in outputs))
     if count > 1:
-        _materialize(stages)
+        _materialize(stages, machine)
     return stages
 
 
-def _materialize(stages: Stages) -> None:
+def _materialize(stages: Stages, machine: Machine) -> None:
     """Choose, from the last value to the first: what is materialized needs nothing again that it is computed from."""
     claimed: set[int] = set()
     points, in_slice = stages.domain.points, stages.domain.in_slice
@@ -48,7 +50,7 @@ def _materialize(stages: Stages) -> None:
         needed = {(s, at) for s in range(stages.count + 1) for value, at in stages.evaluated(s) if value is v}
         if len({s for s, _ in needed}) < 2 or any(at not in (points, in_slice) for _, at in needed):
             continue
-        place = _memory(stages, v, max(s for s, _ in needed), claimed, in_slice in {at for _, at in needed})
+        place = _memory(stages, v, max(s for s, _ in needed), claimed, in_slice in {at for _, at in needed}, machine)
         if place is not None:
             if place >= 0 and stages.outputs[place] is not v:
                 claimed.add(place)
@@ -57,13 +59,14 @@ def _materialize(stages: Stages) -> None:
             stages.materialized[v] = Materialized(op.attrs["stage"], place if place >= 0 else None)
 
 
-def _memory(stages: Stages, v: Value, last: int, claimed: set[int], anywhere: bool) -> int | None:
+def _memory(stages: Stages, v: Value, last: int, claimed: set[int], anywhere: bool,
+            machine: Machine) -> int | None:
     """The result whose buffer holds `v` up to the stage `last`; -1 for a scratch, None if there is no place."""
     for i, (out, until) in enumerate(zip(stages.outputs, stages.stores)):
         if out is v or (until < stages.count and out.type == v.type and until >= last and i not in claimed):
             return i
     along = len(stages.domain.shape) - 1 in stages.domain.reduced
     scratches = sum(i is None for _, i in stages.materialized.values())
-    fits = isinstance(stages.length, int) and stages.length <= (SCRATCH if along else SCRATCH // BLOCK) and (
-        scratches < SCRATCHES)
+    most = machine.scratch_elements // (1 if along else BLOCK)
+    fits = isinstance(stages.length, int) and stages.length <= most and scratches < machine.scratches
     return -1 if fits and v.type.dtype != i1 and not anywhere else None

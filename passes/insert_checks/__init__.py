@@ -26,6 +26,7 @@ from __future__ import annotations
 from mlc.dialects import func
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.ir import abi
 from mlc.ir.core import Value
 from mlc.ir.diag import IRError
 from mlc.ir.passes import Pass
@@ -65,7 +66,7 @@ def _can_report(function: Func) -> bool:
     """Whether a function has, or can be given, an error record; IRError if it needs one and has none."""
     if not function.is_public:
         return True
-    if "interface" in function.attrs:
+    if abi.is_entry(function):
         if not function.args or function.args[-1].type != RECORD:
             raise IRError(f"@{function.sym_name}: the last argument is no error record {RECORD}", code="MLC0481",
                           loc=function.loc, hint="keep the arguments that bufferize gave it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlc.dialects import arith, func, memref
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
+from mlc.ir import abi
 from mlc.ir.core import Op, Symbol, Value, at_end
 from mlc.ir.interp import ELEMENTS, TRAP
 from mlc.ir.types import MemRefType, i64, index
@@ -19,7 +20,7 @@ class Traps:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.entries = [f for f in func.functions(module) if "interface" in f.attrs]
+        self.entries = [f for f in func.functions(module) if abi.is_entry(f)]
         self.names: list[str] = list(max((f.attrs.get("error_sites", ()) for f in self.entries), key=len, default=()))
         self.recorder: Func | None = None
 

@@ -20,7 +20,9 @@ from mlc.dialects import arith, gpu
 from mlc.dialects.builtin import Module
 from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
+from mlc.ir import machine as machines
 from mlc.ir.core import Block, Region, Symbol, Value, at_end, before
+from mlc.ir.machine import Gpu
 from mlc.ir.passes import Pass
 from mlc.ir.types import i32, index
 from mlc.passes.analysis.free_values import free_values
@@ -33,7 +35,7 @@ __all__ = ["PASS", "collective", "memory", "panels", "run", "stages", "warps"]  
 MODULE = "kernels"
 
 
-def run(module: Module) -> None:
+def run(module: Module, machine: Gpu = machines.GPU) -> None:
     """Lower every kernel of `module`."""
     kernels = list(module.inside(Kernel))
     if not kernels:
@@ -44,11 +46,11 @@ def run(module: Module) -> None:
     module.body.block.insert(holder, module.body.block.first)
     taken: set[str] = set()
     for kernel in kernels:
-        _outline(kernel, holder, _fresh(re.sub(r"\W+", "_", kernel.label) or "kernel", taken))
+        _outline(kernel, holder, _fresh(re.sub(r"\W+", "_", kernel.label) or "kernel", taken), machine)
         kernel.erase()
 
 
-def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
+def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str, machine: Gpu) -> None:
     """A function for one thread of a kernel in `holder`, and its launch before the kernel."""
     used = free_values(kernel)
     given = [v for v in used if not isinstance(v.op, arith.Constant)]
@@ -64,7 +66,7 @@ def _outline(kernel: Kernel, holder: gpu.GPUModule, name: str) -> None:
         gpu.Return()
     assert isinstance(inside, Kernel)
     with before(inside, kernel.loc):
-        low = Threads(made, inside)
+        low = Threads(made, inside, machine)
         low.run()
     inside.erase()
     with before(kernel, kernel.loc):

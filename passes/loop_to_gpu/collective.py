@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mlc.dialects import arith, gpu, loop, memref, scf
 from mlc.dialects.combining import CombiningKind
-from mlc.dialects.gpu.simt import WARP
 from mlc.ir.core import Value, at_end
+from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, f32, i1, i32
 from mlc.passes.loop_to_gpu.threads import Threads, rule
 from mlc.passes.lower_kernel.nest import Point

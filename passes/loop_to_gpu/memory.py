@@ -17,10 +17,6 @@ from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.memory import access, address, flatten, scalar_index
 from mlc.passes.lower_kernel.nest import Point, zero_of
 
-SHARED, MOST_SHARED, PRIVATE, BYTES = 48 << 10, 96 << 10, 16 << 10, 16
-"""How many bytes of memory a block may share without asking for more, and in kernels for tensor cores, which all
-devices with those have; how many a thread may have of its own, and how many it accesses at once."""
-
 
 def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> list[Value]:
     """The conditions under which a thread may touch memory at a point."""
@@ -112,7 +108,8 @@ def neighbours(low: Threads, access: Access, dims: Sequence[int]) -> tuple[int, 
     """
     if access.mask is not None or access.tiles:
         return -1, 1
-    place, scope, most = address(low, access), low.scope, max(1, BYTES // access.buffer.type.dtype.itemsize)
+    place, scope = address(low, access), low.scope
+    most = max(1, low.bytes_together // access.buffer.type.dtype.itemsize)
     for d in dims:
         if scope.block.get(d, 1) == 1 or d == low.across or step_along(place, d) != 1:
             continue
@@ -187,9 +184,10 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     """
     type: loop.ScratchType = op.result.type
     shape = [low.points_along(d) for d in type.dims]
-    shape[-1] += max(1, BYTES // type.dtype.itemsize) if len(shape) > 1 else 0
+    shape[-1] += max(1, low.bytes_together // type.dtype.itemsize) if len(shape) > 1 else 0
     low.taken += copies * prod(shape) * type.dtype.itemsize
-    most = MOST_SHARED if low.kernel.schedule.threads_per_warp else SHARED
+    machine = low.machine
+    most = machine.shared_bytes_optin if low.kernel.schedule.threads_per_warp else machine.shared_bytes
     if low.taken > most:
         raise BackendError(f"{type}: with it a block shares {low.taken} bytes, more than {most}", code="MLC0543",
                            loc=op.loc)
@@ -220,14 +218,14 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         step = max((f.step for f in low.kernel.inside(loop.For) if f.dim == d and not f.is_ranged), default=1)
         shape.append(-(-points // step) * step)
     count, itemsize = prod(shape), type.dtype.itemsize
-    share = low.across in type.dims and low.taken + count * itemsize <= SHARED
+    share = low.across in type.dims and low.taken + count * itemsize <= low.machine.shared_bytes
     if not share and low.across in type.dims:
         shape[type.dims.index(low.across)] //= low.lanes_across
         count = prod(shape)
     low.taken += count * itemsize if share else 0
-    if not share and count * itemsize > PRIVATE:
-        raise BackendError(f"{type}: a thread has {PRIVATE} bytes of its own at most, not {count * itemsize}",
-                           code="MLC0543", loc=op.loc)
+    if not share and count * itemsize > low.machine.local_bytes:
+        raise BackendError(f"{type}: a thread has {low.machine.local_bytes} bytes of its own at most, not "
+                           f"{count * itemsize}", code="MLC0543", loc=op.loc)
     row = MemRefType((count,), type.dtype)
     room = low.function.share(row) if share else memref.Alloca(row, alignment=16).result
     flatten(low, room)

@@ -117,8 +117,8 @@ def direction(low: Threads, op: loop.Pack, extents: dict[int, int]) -> tuple[int
             if step_along(place, d) != 1:
                 continue
             others = sizes.substitute(place, {AffineDim(d): 0})
-            count = gcd(extents[d], memory.BYTES // max(load.buffer.type.dtype.itemsize,
-                                                        op.scratch.type.dtype.itemsize))
+            count = gcd(extents[d], low.bytes_together // max(load.buffer.type.dtype.itemsize,
+                                                             op.scratch.type.dtype.itemsize))
             while count > 1 and not (found.mask is None and is_multiple_of(others, count)
                                      and is_multiple_of(low.kernel.domain[d], count)):
                 count //= 2

@@ -127,7 +127,7 @@ class Stages:
             point = (0,) * len(low.kernel.domain)
             flat, at = memory.place_of(low, access(low, load), point, plan.along, plan.count)
             room = low.scope.rooms[pack.scratch][0]
-            whole = plan.count * pack.scratch.type.dtype.itemsize == memory.BYTES
+            whole = plan.count * pack.scratch.type.dtype.itemsize == low.bytes_together
             nvgpu.DeviceAsyncCopy(room, (low.number(place),), flat, (at,), None, dstElements=plan.count,
                                   bypassL1=whole or None)
         return []

@@ -13,6 +13,7 @@ from mlc.dialects.index_arithmetic import SizeBuilder
 from mlc.dialects.loop import Kernel
 from mlc.ir import sizes
 from mlc.ir.core import Op, Value, at_end
+from mlc.ir.machine import Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
@@ -50,9 +51,9 @@ class Threads(Lowering):
     rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = ChainMap[Any, Any](THREAD_RULES, RULES)
     scope: Places
 
-    def __init__(self, function: gpu.Func, kernel: Kernel) -> None:
+    def __init__(self, function: gpu.Func, kernel: Kernel, machine: Gpu) -> None:
         super().__init__(function.enclosing(Module), kernel)
-        self.function = function
+        self.function, self.machine = function, machine
         self.scope = Places(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
@@ -69,6 +70,11 @@ class Threads(Lowering):
             self.scope.block[self.along] = kernel.schedule.tile[self.along]
         self.lane: Dim = 0
         self.taken = 0                                   # bytes of memory that a block shares
+
+    @property
+    def bytes_together(self) -> int:
+        """How many bytes a thread accesses at once."""
+        return self.machine.vector_bits // 8
 
     @property
     def lanes_across(self) -> int:

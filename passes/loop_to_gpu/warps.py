@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from mlc.dialects import loop, memref, nvgpu, vector
-from mlc.dialects.gpu.simt import WARP
 from mlc.ir import sizes
 from mlc.ir.core import Value
+from mlc.ir.machine import WARP
 from mlc.ir.sizes import Dim
 from mlc.ir.types import VectorType, f32
 from mlc.passes.loop_to_gpu.memory import moved

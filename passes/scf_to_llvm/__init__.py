@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from mlc.dialects import func, llvm, memref
 from mlc.dialects.builtin import Module
+from mlc.ir.abi import is_entry
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.passes import Pass
@@ -18,7 +19,7 @@ from mlc.passes.forms import LLVM, LOW
 from mlc.passes.lower_to_llvm import arithmetic, control, memory, vectors
 from mlc.passes.lower_to_llvm.lowering import NAME, Lowering, pool_constants
 from mlc.passes.scf_to_llvm import parallel
-from mlc.passes.scf_to_llvm.entry import arena_function, entry, is_entry
+from mlc.passes.scf_to_llvm.entry import arena_function, entry
 
 RULE_MODULES = (arithmetic, control, memory, parallel, vectors)
 """Each fills the table of rules when it is imported."""

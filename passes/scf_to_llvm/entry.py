@@ -1,9 +1,6 @@
 """The entry wrapper of a compiled function: `status = f_entry(ctx, args, sizes, results)`, all pointers.
 
-    args, results   one data pointer each; a result that takes a donated argument's buffer has a place, unread
-    sizes           one i64 per symbol of the interface
-    ctx             8 bytes each: arena, its capacity, the bytes needed (written), error record (see ir/interp.py)
-    status          0 done; 1 the arena is too small and nothing has run; 2 the error record is written
+ir/abi.py says what these are.
 """
 
 from __future__ import annotations
@@ -13,6 +10,17 @@ from functools import reduce
 
 from mlc.dialects import func, llvm
 from mlc.ir import sizes
+from mlc.ir.abi import (
+    ARENA,
+    ARENA_TOO_SMALL,
+    ATTRIBUTES,
+    CAPACITY,
+    ENTRY_SUFFIX,
+    ERROR_RECORDED,
+    NEEDED,
+    OK,
+    RECORD,
+)
 from mlc.ir.affine import Algebra, fold
 from mlc.ir.core import Block, Value, at_end
 from mlc.ir.diag import BackendError
@@ -20,21 +28,6 @@ from mlc.ir.parser import Parser
 from mlc.ir.sizes import Dim, Leaf, Quotient, Size
 from mlc.ir.types import FunctionType, TensorType, i8, i32, i64
 from mlc.passes.lower_to_llvm.lowering import NAME
-
-ARENA, CAPACITY, NEEDED, RECORD = range(0, 32, 8)
-"""Byte offsets in ctx."""
-DONE, ARENA_TOO_SMALL, ERROR = range(3)
-"""Statuses."""
-
-
-CARRIED = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "conditions",
-           "condition_sites", "temporaries", "arena")
-"""What the caller of an entry has to know: attributes of the function that its entry takes over."""
-
-
-def is_entry(function: func.Func) -> bool:
-    """Whether a function has the interface of a compiled entry."""
-    return "interface" in function.attrs
 
 
 def arena_function(function: func.Func) -> str:
@@ -45,10 +38,11 @@ def arena_function(function: func.Func) -> str:
 def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None) -> llvm.Func:
     """The wrapper of an entry function, detached; `callee` is the function in the llvm dialect."""
     interface, symbols, aliases = _interface(function)
-    out = llvm.function(f"{function.sym_name}_entry", [llvm.ptr] * 4, [i32], ("ctx", "args", "sizes", "results"))
+    out = llvm.function(f"{function.sym_name}{ENTRY_SUFFIX}", [llvm.ptr] * 4, [i32],
+                        ("ctx", "args", "sizes", "results"))
     ctx, args, numbers, results = out.args
     out.loc = function.loc
-    out.attrs |= {name: function.attrs[name] for name in CARRIED if name in function.attrs}
+    out.attrs |= {name: function.attrs[name] for name in ATTRIBUTES if name in function.attrs}
     first = out.body.blocks[0]
     too_small, run = out.body.add(Block()), out.body.add(Block())
     loc = function.loc.through(NAME)
@@ -79,7 +73,7 @@ def entry(function: func.Func, callee: llvm.Func, arena_bytes: llvm.Func | None)
                                code="MLC0546", loc=function.loc)
         llvm.call(callee, given)
         failed = llvm.ICmp("ne", _load(ctx, RECORD), llvm.constant(-1, i64)).result
-        llvm.Return(llvm.Select(failed, llvm.constant(ERROR, i32), llvm.constant(DONE, i32)).result)
+        llvm.Return(llvm.Select(failed, llvm.constant(ERROR_RECORDED, i32), llvm.constant(OK, i32)).result)
     return out
 
 

@@ -15,14 +15,12 @@ import numpy as np
 
 from mlc.dialects import llvm, scf
 from mlc.dialects.builtin import Module
+from mlc.ir.abi import HOOK
 from mlc.ir.core import Region, Symbol, Value, at_end
 from mlc.ir.diag import Loc
 from mlc.ir.types import i64
 from mlc.passes.analysis.free_values import free_values
 from mlc.passes.lower_to_llvm.lowering import Lowering, Number, known, pool_constants, rule
-
-HOOK = "mlc_parallel"
-"""The exported variable that holds the address of what shares iterations out."""
 
 
 @rule(scf.Parallel)

@@ -16,20 +16,18 @@ from math import lcm, prod
 from mlc.dialects import loop
 from mlc.dialects.loop import Kernel
 from mlc.ir.core import Value
+from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.schedule.transforms import block, contraction, keep_total, pack, split_sum, unroll, walk
 
 UNKNOWN = 512
 """What a size counts as that is not known."""
-ROWS, TERMS, PANEL = 480, 512, 1 << 18
-"""How many rows share a packed panel, how many terms it holds at most, and how many bytes of a factor stay in cache."""
+ROWS, COLUMN = 480, 512
+"""How many rows share a packed panel, and the bytes of a column of it: twice what is common, so that it takes half of
+a cache."""
 COLUMNS, LINES = 1024, 8
 """How many columns of how many lines of memory are read together where there are too few rows to use them again."""
-STREAMS, CACHE = 8, 1 << 22
-"""How many lines are read at the same time at most, of a factor with more bytes than that."""
-BLOCKS = 32
-"""Blocks are made smaller, within reason, to have so many of them for threads."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +38,14 @@ class Shape:
     lines: int
     vectors: int
 
-    def cost(self, rows: int, lines: int, vectors: int) -> float:
+    def cost(self, machine: Cpu, rows: int, lines: int, vectors: int) -> float:
         """Cycles per term of all sums, with what is left over as blocks of its own."""
         total = 0.0
         for r, many_rows in parts(rows, self.rows):
             for a, many_lines in parts(lines, self.lines):
                 for v, many_vectors in parts(vectors, self.vectors):
-                    total += many_rows * many_lines * many_vectors * (max(r * a * v, 8) + r / 4 + a * v / 2)
+                    cycles = max(r * a * v, machine.fma_in_flight) + r / 4 + a * v / 2
+                    total += many_rows * many_lines * many_vectors * cycles
         kinds = len(parts(rows, self.rows)) * len(parts(lines, self.lines)) * len(parts(vectors, self.vectors))
         return total * (1 + 0.01 * kinds)
 
@@ -97,8 +96,8 @@ def vector_dimension(kernel: Kernel) -> int | None:
     return best_dimension(kernel)
 
 
-def schedule_contraction(kernel: Kernel, bits: int) -> None:
-    """The default schedule of a kernel with a contraction, for registers of `bits`."""
+def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
+    """The default schedule of a kernel with a contraction."""
     n = vector_dimension(kernel)
     if n is None:
         return
@@ -112,10 +111,10 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
     rows = [d for d in free if d in left.type.dims and d not in right.type.dims]
     lines = [d for d in free if d in right.type.dims and d not in left.type.dims]
     m, line = rows[-1] if rows else None, lines[-1] if lines else None
-    lanes = lanes_for(kernel.domain[n], max(1, bits // element_width(kernel)))
-    registers = 32 if bits >= 512 else 16
+    lanes = lanes_for(kernel.domain[n], max(1, machine.vector_bits // element_width(kernel)))
+    registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
-    shape = best_shape(extents, lanes, registers)
+    shape = best_shape(extents, lanes, machine)
     more = further_line(kernel, shape, lines, registers) if m is None else None
     if more is not None:                      # what moves along neither line is read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
@@ -131,9 +130,9 @@ def schedule_contraction(kernel: Kernel, bits: int) -> None:
         if m is not None:
             block(kernel, m, shape.rows)
         if n not in left.type.dims:
-            schedule_few_rows(kernel, factor(right), n, k, shape.rows)
+            schedule_few_rows(kernel, factor(right), n, k, shape.rows, machine)
     else:
-        schedule_panels(kernel, shape, sides, m, n, k)
+        schedule_panels(kernel, shape, sides, m, n, k, machine)
 
 
 def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:
@@ -145,16 +144,17 @@ def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int)
     return lines[-2] if fits else None
 
 
-def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int) -> None:
+def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int, machine: Cpu) -> None:
     """What is read once has to be read in the order in which it lies in memory, a few lines of it at a time."""
     lanes = kernel.schedule.lanes or kernel.schedule.tile[n]
-    terms, columns = guess(kernel.domain[k]), guess(kernel.domain[n])
+    columns = guess(kernel.domain[n])
+    bytes = guess(kernel.domain[k]) * columns * element_width(kernel) // 8
     if k in right.along and n not in right.along:
         if rows < 4:                          # lines that lie at distances of a power of two evict each other
-            lanes = min(lanes, STREAMS) if terms * columns * element_width(kernel) // 8 > CACHE else lanes
+            lanes = min(lanes, machine.l1_ways) if bytes > machine.l3_bytes else lanes
             block(kernel, n, lanes, vector=True)
         unroll(kernel, k, kernel.schedule.lanes or kernel.schedule.tile[n])
-    elif rows < 4 and terms * columns * element_width(kernel) // 8 > PANEL and columns > kernel.schedule.tile[n]:
+    elif rows < 4 and bytes > machine.l2_bytes and columns > kernel.schedule.tile[n]:
         width = kernel.schedule.tile[n]
         block(kernel, n, even(kernel.domain[n], COLUMNS, width), vector=True, lanes=lanes)
         split_sum(kernel, LINES)
@@ -162,25 +162,27 @@ def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int) 
         unroll(kernel, k, LINES)
 
 
-def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int, n: int, k: int) -> None:
+def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int, n: int, k: int,
+                    machine: Cpu) -> None:
     """Many rows: they go through a panel of columns one block after the other."""
     _, contract = contraction(kernel)
     factors = [getattr(contract, side) for side in sides]
     left, right = (factor(v) for v in factors)
     size, panel = element_width(kernel) // 8, kernel.schedule.tile[n]
     lanes, terms, columns = kernel.schedule.lanes or panel, guess(kernel.domain[k]), guess(kernel.domain[n])
-    large = terms * columns * size > PANEL
+    large = terms * columns * size > machine.l2_bytes
     across = n not in right.along
     pack_right = (across or not right.plain or (large and columns > panel)) and {n, k} <= {*factors[1].type.dims}
-    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > PANEL
+    strided = k not in left.along and terms * guess(kernel.domain[m]) * size > machine.l2_bytes
     pack_left = (strided or not left.plain) and columns > panel and {m, k} <= {*factors[0].type.dims}
     if not (large or pack_right or pack_left):
         block(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
-    block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left), step))
-    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > TERMS * 3 // 2):
-        split_sum(kernel, even(kernel.domain[k], TERMS, lanes))
+    block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left, machine), step))
+    most = machine.l2_bytes // COLUMN
+    if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > most * 3 // 2):
+        split_sum(kernel, even(kernel.domain[k], most, lanes))
     walk(kernel, m, shape.rows)
     if pack_left:
         block(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
@@ -190,12 +192,12 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
         pack(kernel, sides[1], n, lanes if across and k in right.along else 0)
 
 
-def most_rows(kernel: Kernel, m: int, pack_left: bool) -> int:
+def most_rows(kernel: Kernel, m: int, pack_left: bool, machine: Cpu) -> int:
     """How many rows a block has at most; half as many where they are packed, with more columns for each."""
     others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d != m)
     if pack_left:
         return ROWS // 2
-    return min(ROWS, max(ROWS // 4, guess(kernel.domain[m]) * others // BLOCKS))
+    return min(ROWS, max(ROWS // 4, guess(kernel.domain[m]) * others // machine.parts))
 
 
 def even(extent: Dim, most: int, step: int) -> int:
@@ -224,11 +226,11 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 
 
 @functools.cache
-def best_shape(extents: tuple[Dim, ...], lanes: int, registers: int) -> Shape:
+def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu) -> Shape:
     """The block of sums that takes the fewest cycles for a product of these extents."""
     rows, lines, columns = map(guess, extents)
     counts = [max(1, n) for n in (rows, lines, ceil(columns, lanes))]
     limits = (14, 7, 4)
     ranges = (range(1, min(n, limit) + 1) for n, limit in zip(counts, limits))
-    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges)) if s.fits(registers)]
-    return min(shapes, key=lambda s: (s.cost(*counts), s.lines * s.vectors))
+    shapes = [s for s in itertools.starmap(Shape, itertools.product(*ranges)) if s.fits(machine.vector_registers)]
+    return min(shapes, key=lambda s: (s.cost(machine, *counts), s.lines * s.vectors))

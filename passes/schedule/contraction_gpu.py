@@ -15,25 +15,21 @@ from dataclasses import dataclass
 from math import prod
 
 from mlc.dialects import loop
-from mlc.dialects.gpu.simt import WARP
 from mlc.dialects.loop import Kernel
+from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
 from mlc.passes.schedule.gpu_transforms import ahead, computed_by, cta_tile, share, stage, warp
 from mlc.passes.schedule.transforms import block, contraction
 
-PROCESSORS, REGISTERS = 132, 1 << 16
-"""Of a GPU: how many multiprocessors it has, and the registers of a multiprocessor."""
 TILES, BOXES = (1, 2, 4, 8), (64, 128, 256)
 """Sums of a thread along rows or columns, and threads of a box."""
-TOGETHER, FEW, TERMS, UNROLL = 16, 8, (16, 32), 4
-"""Bytes that a thread accesses at once, terms of a sum not worth a stage, terms of a stage of large boxes and of small
-ones, and how many of them are written out."""
+FEW, TERMS, UNROLL = 8, (16, 32), 4
+"""Terms of a sum not worth a stage, terms of a stage of large boxes and of small ones, and how many of them are written
+out."""
 SUMS, SIMPLE = 64, 2
 """Words that the sums of a thread take at most; half as many where it takes more operations than that to copy."""
-LATENCY = 12
-"""Cycles until a term of a sum is there for the next one."""
 
 
 @dataclass(frozen=True)
@@ -75,18 +71,19 @@ class Work:
         return rows.tile * columns.tile * self.words <= most
 
 
-def cycles(rows: Side, columns: Side, boxes: int, work: Work) -> float:
+def cycles(rows: Side, columns: Side, boxes: int, work: Work, machine: Gpu) -> float:
     """What a term of all sums takes: computing, reading shared memory and filling it, and waiting for each other."""
     threads, sums = rows.threads * columns.threads, rows.tile * columns.tile
     reads = threads / WARP * (ceil(rows.tile, 4) + ceil(columns.tile, 4))
-    copies = (rows.points * work.rows + columns.points * work.columns) / 16
-    busy = max(threads * sums * work.words / 128, reads, copies) + (reads + copies) / 4
-    resident = max(1, min(REGISTERS // (threads * (2 * sums * work.words + 40)), 2048 // threads))
-    return max(ceil(boxes, PROCESSORS) * busy, ceil(boxes, PROCESSORS * resident) * LATENCY)
+    copies = (rows.points * work.rows + columns.points * work.columns) / machine.fill_per_cycle
+    busy = max(threads * sums * work.words / machine.fma_per_cycle, reads, copies) + (reads + copies) / 4
+    resident = max(1, min(machine.registers // (threads * (2 * sums * work.words + 40)), machine.threads // threads))
+    return max(ceil(boxes, machine.multiprocessors) * busy,
+               ceil(boxes, machine.multiprocessors * resident) * machine.fma_latency)
 
 
 @functools.cache
-def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work) -> tuple[Side, Side] | None:
+def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work, machine: Gpu) -> tuple[Side, Side] | None:
     """The sides of the box that takes the fewest cycles for extents of rows and columns; None if they fill none."""
     found: list[tuple[float, int, Side, Side]] = []
     for threads, a, b in itertools.product(BOXES, TILES, TILES):
@@ -96,17 +93,17 @@ def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work) -> t
             if work.fits(*sides) and all(s is not None for s in split):
                 boxes = work.batch * prod(ceil(guess(e), t * p) for s, extents in zip(split, (rows, columns))
                                      for (t, p), e in zip(s or (), extents))
-                found.append((cycles(*sides, boxes, work), -threads, *sides))
+                found.append((cycles(*sides, boxes, work, machine), -threads, *sides))
     return min(found, key=lambda f: f[:2])[2:] if found else None
 
 
-def schedule_contraction(kernel: Kernel) -> bool:
+def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
     """Schedule a kernel that is a product and what comes after it, if boxes pay."""
     products = [op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma)]
     if len(products) != 1:
         return False
     if isinstance(products[0], loop.Mma):
-        return schedule_mma(kernel)
+        return schedule_mma(kernel, machine)
     sum, contract = contraction(kernel)
     k, factors = contract.dim, {"lhs": contract.lhs, "rhs": contract.rhs}
     if sum.run or len(sum.operands) != 1 or kernel.domain[k] in range(FEW):
@@ -117,7 +114,7 @@ def schedule_contraction(kernel: Kernel) -> bool:
     batch = prod(guess(kernel.domain[d]) for d in free if d not in (*sides[0], *sides[1]))
     sources = [computed_by(v) for v in factors.values()]
     work = Work(batch, ceil(contract.acc.type.dtype.width, 32), *(ceil(1 + len(s or ()), 2) for s in sources))
-    best = best_sides(*(tuple(kernel.domain[d] for d in side) for side in sides), work)
+    best = best_sides(*(tuple(kernel.domain[d] for d in side) for side in sides), work, machine)
     if best is None:
         return False
     shared = [name for (name, v), other, source in zip(factors.items(), reversed(best), sources)
@@ -130,7 +127,7 @@ def schedule_contraction(kernel: Kernel) -> bool:
         for d, (tile, threads) in zip(dims, side.split([kernel.domain[d] for d in dims]) or ()):
             panel[d] = threads
             if tile > 1:
-                lanes = min(tile, max(1, TOGETHER // contract.acc.type.dtype.itemsize))
+                lanes = min(tile, max(1, machine.vector_bits // 8 // contract.acc.type.dtype.itemsize))
                 block(kernel, d, tile, vector=d == last, lanes=lanes if d == last else 0)
     cta_tile(kernel, tuple(panel))
     stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
@@ -146,12 +143,12 @@ def sum_points(sides: tuple[Side, Side]) -> int:
 # -- tensor cores -----------------------------------------------------------------------------------------------------
 WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 64
 """Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and bytes of the terms of a stage."""
-STAGES, SHARED, PAD, COPIED = 4, 96 << 10, 16, 16
-"""How many stages are under way at most, bytes that a block shares, bytes that no one uses between two rows, and how
-many elements a thread computes to be shared, for they stay in registers until all have read the last ones."""
+STAGES, COPIED = 4, 16
+"""How many stages are under way at most, and how many elements a thread computes to be shared, for they stay in
+registers until all have read the last ones."""
 
 
-def schedule_mma(kernel: Kernel) -> bool:
+def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     """Schedule a product for tensor cores: the largest boxes of which there are enough, else the smallest."""
     _, contract = contraction(kernel)
     k, free = contract.dim, [d for d in range(kernel.parallel) if kernel.domain[d] != 1]
@@ -168,7 +165,7 @@ def schedule_mma(kernel: Kernel) -> bool:
     plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
     shapes = [s for s in itertools.product(WARP_TILES, WARPS) if plain or copied(*s, terms) <= COPIED]
     tile, warps = min(shapes, key=lambda s: mma_cost(s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
-                                                       others))
+                                                       others, machine))
     panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
     threads[m], threads[n] = 8, 4
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
@@ -182,8 +179,9 @@ def schedule_mma(kernel: Kernel) -> bool:
         d = n if n in dims else m
         share(kernel, name, d if d in along[name] and k not in along[name] else k)
     height, width = kernel.schedule.tile[m] * panel[m], kernel.schedule.tile[n] * panel[n]
-    bytes = (height + width) * (STAGE + PAD) + terms * PAD
-    stages = min(STAGES, SHARED // bytes)
+    pad = machine.vector_bits // 8                        # between two rows, as loop_to_gpu lays out panels
+    bytes = (height + width) * (STAGE + pad) + terms * pad
+    stages = min(STAGES, machine.shared_bytes_optin // bytes)
     if stages > 1 and plain:
         ahead(kernel, stages)
     return True
@@ -194,8 +192,10 @@ def copied(tile: tuple[int, int], warps: tuple[int, int], terms: int) -> int:
     return ceil((8 * tile[0] * warps[0] + 4 * tile[1] * warps[1]) * terms, WARP * warps[0] * warps[1])
 
 
-def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int) -> float:
-    """What a term of all sums takes: tensor cores add up 1024 of them in a cycle, and shared memory is filled."""
+def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int,
+             machine: Gpu) -> float:
+    """Cycles that a term of all sums takes: tensor cores add it, and shared memory is filled."""
     height, width = 8 * tile[0] * warps[0], 4 * tile[1] * warps[1]
     boxes = ceil(rows, height) * ceil(columns, width) * others
-    return ceil(boxes, PROCESSORS) * (height * width / 1024 + (height + width) / 16)
+    return ceil(boxes, machine.multiprocessors) * (
+        height * width / machine.mma_per_cycle + (height + width) / machine.fill_per_cycle)

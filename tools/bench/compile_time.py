@@ -21,8 +21,8 @@ import numpy as np
 
 import mlc
 from mlc import nn, optim
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import host
 from mlc.ir.core import Op
 from mlc.ir.passes import Form, Pipeline, no_collection
 from mlc.ir.verify import verify
@@ -109,7 +109,7 @@ def measure(name: str) -> Report:
     report.others["recording"] = time.process_time() - start
     count = operations(module)
     form: Form | None = None
-    for step in pipeline.steps("llvm", host().vector_bits):
+    for step in pipeline.steps("llvm", host().machine):
         before, start = count, time.process_time()
         Pipeline([step]).run(module)
         seconds = time.process_time() - start

@@ -48,12 +48,13 @@ STEPS = 3000
 
 def regions() -> Callable[..., Any]:
     """Run regions one after another: times, iterations of each, steps of an iteration, where results go, their size."""
-    from mlc.backends.cpu import abi, threads
+    from mlc.backends.cpu import threads
+    from mlc.backends.cpu.targets import host
     from mlc.backends.emit_llvm import emit
     from mlc.backends.link import link
     from mlc.backends.load import load
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.ir import abi
     from mlc.ir.parser import parse_module
     from mlc.passes import pipeline
     module = pipeline.resume(parse_module(REGIONS))

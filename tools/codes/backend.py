@@ -29,6 +29,12 @@ example text:
     error[MLC0502]: no native code for arm64 on darwin: only x86-64 Linux so far
 fix: mlc run --exec=interp works everywhere; --target x86-64-v3 compiles for another machine.
 
+MLC0685 The frontend has been given no compiler.
+mlc.api hands it over when it is imported, and any public name of mlc imports that.
+example text:
+    error[MLC0685]: the frontend has been given no compiler
+fix: import mlc.api before the modules of mlc.frontend are used, or hand over a compiler with mlc.frontend.compiler.use.
+
 MLC0510 LLVM text nests too deeply.
 LLVM's reader would overflow its stack and take the process with it.
 example python:
@@ -39,14 +45,14 @@ fix: this text was not made by mlc; it is not read.
 MLC0511 LLVM refuses the text that was made for it.
 example python:
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     compile_object("define nonsense", host())
 fix: report it, with the module at the llvm level (mlc compile --emit=llvm).
 
 MLC0512 LLVM cannot generate code for the target.
 example python:
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     compile_object("", host(), opt_level=9)
 fix: choose another --target, or an --opt-level from 0 to 3.
 
@@ -76,7 +82,7 @@ MLC0524 Two objects define the same name.
 example python:
     from mlc.backends.link import link
     from mlc.backends.object_code import compile_object
-    from mlc.backends.target import host
+    from mlc.backends.cpu.targets import host
     obj = compile_object("@twice = global i32 1", host())
     link([obj, obj], ["twice"])
 fix: report it, with the module at the llvm level.
@@ -99,7 +105,7 @@ fix: run the pipeline down to the llvm level first; only its dialect is written.
 
 MLC0560 The interface of a compiled function is ill-formed.
 example python:
-    from mlc.backends.cpu.abi import Interface
+    from mlc.ir.abi import Interface
     from mlc.ir.types import FunctionType, f32
     Interface("f", FunctionType((f32,), ()))
 fix: entries take and give tensors; keep `interface`, `symbols` and `aliases` in step when you edit a dump.

@@ -21,6 +21,12 @@ example shell:
     mlc opt model.mlir -p 'fuse{max=3}'
 fix: mlc passes NAME lists the options.
 
+MLC0687 A machine model has no such figure.
+Passes that schedule have an option `machine`: the figures that differ from what they take for given.
+example shell:
+    mlc opt model.mlir -p 'vectorize{machine=vector_bitz:256}'
+fix: write FIGURE:NUMBER, with a semicolon between two; the message lists the figures.
+
 MLC0334 There is no such level.
 example python:
     import mlc, numpy as np

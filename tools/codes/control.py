@@ -136,7 +136,7 @@ example python:
     factorial(mlc.tensor(5))
 fix: write a loop.
 
-MLC0614 A function that is transformed returns something whose size only its data tell.
+MLC0614 A function that is transformed returns a value of a data-dependent size.
 mlc.grad, mlc.vjp and mlc.jvp take such functions; rules of one's own and vmap need sizes that are known.
 example python:
     import mlc

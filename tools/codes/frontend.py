@@ -429,6 +429,13 @@ example python:
     mlc.lower(lambda x: x.sum() if x.shape[0] > 3 else x.mean(), args=[mlc.spec("B")])
 fix: compile for sizes that are numbers, or write what holds for all sizes.
 
+MLC0686 The program raises an error where a size is a symbol.
+The function is then compiled for one size; the report of the compiled function says so, and an error that there is for
+numbers too is raised as it is.
+example text:
+    model.py:4:12: error[MLC0686]: TypeError: an integer is required
+fix: nothing has to be done; compute with sizes as numbers (dynamic=False), or with tensors.
+
 MLC0409 The memory is asked for of code that there is not.
 example python:
     import mlc

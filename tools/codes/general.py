@@ -145,11 +145,11 @@ example text:
     error[MLC0133]: the vjp of my.op gives tensor<3xf32> for an operand of type tensor<f32>
 fix: undo broadcasting in `vjp` (unbroadcast), and cast to the operand's element type.
 
-MLC0136 An autodiff.masked, or the yield that ends its body, is ill-formed.
+MLC0136 An autodiff.predicated, or the yield that ends its body, is ill-formed.
 The predicate is a tensor of i1, whose shape is that of the first axes of each carry and of each float argument.
 example mlir:
     func.func @f(%p: tensor<3xi1>, %x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-      %y = autodiff.masked %p (%x) carried 1 : (tensor<3xi1>, tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %y = autodiff.predicated %p (%x) carried 1 : (tensor<3xi1>, tensor<2x3xf32>) -> tensor<2x3xf32> {
       ^bb0(%a: tensor<2x3xf32>):
         autodiff.yield %a : tensor<2x3xf32>
       }
@@ -157,30 +157,30 @@ example mlir:
     }
 fix: put the axes of the predicate first.
 
-MLC0137 Something cannot be batched: recursion, branches between blocks, or a size that would differ from lane to lane.
+MLC0137 Something cannot be batched: recursion, branches between blocks, or a size that differs between batch elements.
 example mlir grad:
     func.func @g(%x: tensor<f32>) -> tensor<f32> {
       %y = func.call @g(%x) : (tensor<f32>) -> tensor<f32>
       func.return %y : tensor<f32>
     }
     func.func @f(%x: tensor<3xf32>) -> tensor<3xf32> {
-      %y = autodiff.vmap @g(%x) batched [0] lanes 3 : (tensor<3xf32>) -> tensor<3xf32>
+      %y = autodiff.vmap @g(%x) batched [0] size 3 : (tensor<3xf32>) -> tensor<3xf32>
       func.return %y : tensor<3xf32>
     }
 fix: write recursion as a loop and branches as scf.if; choose by a mask where sizes would differ.
 
-MLC0138 A vmap does not fit its function: the arguments it lists, the number of lanes, or the results.
+MLC0138 A vmap does not fit its function: the arguments it lists, the batch size, or the results.
 example mlir:
     func.func @g(%x: tensor<2xf32>) -> tensor<2xf32> {
       func.return %x : tensor<2xf32>
     }
     func.func @f(%x: tensor<3x2xf32>) -> tensor<3x2xf32> {
-      %y = autodiff.vmap @g(%x) batched [0] lanes 4 : (tensor<3x2xf32>) -> tensor<3x2xf32>
+      %y = autodiff.vmap @g(%x) batched [0] size 4 : (tensor<3x2xf32>) -> tensor<3x2xf32>
       func.return %y : tensor<3x2xf32>
     }
-fix: each batched argument has a first axis of so many lanes, and so has each result that is not common.
+fix: the first axis of each batched argument has the batch size, and so has that of each result that is not common.
 
-MLC0139 A result that vmap should give once differs from lane to lane.
+MLC0139 A result that vmap should give once differs between batch elements.
 In Python it is asked for by None in out_axes; buffers that a module assigns are meant once as well.
 example python:
     import mlc

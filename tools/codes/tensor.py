@@ -50,6 +50,14 @@ example mlir:
     }
 fix: the message shows both sizes and where they stand; change one of the shapes.
 
+MLC0688 An operation has to know a size as a number.
+example mlir:
+    func.func @f(%x: tensor<BxTx2xf32>) -> tensor<BxTx2xf32> {
+      %y = tensor.dft %x {axis = 1} : tensor<BxTx2xf32>
+      func.return %y : tensor<BxTx2xf32>
+    }
+fix: give the size as a number; mlc.compile does so by itself, unless a specification names a symbol there.
+
 MLC0116 An attribute has a value that makes no sense for the operation.
 example mlir:
     func.func @f(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {

@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from mlc import compiled
+from mlc import api
 from mlc.dialects import tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
@@ -54,8 +54,6 @@ class Interpreted:
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Within, compiled functions and operations on arrays are interpreted."""
-    compiler = staticmethod(lambda module, where: Interpreted(module, DERIVED))
-    with (mock.patch.object(compiled, "code_for", lambda module, *rest: Interpreted(module)),
-          mock.patch.object(eager.Compiler, "compile", compiler, create=True),
-          mock.patch.object(eager, "_kernels", {}), mock.patch.object(eager, "_by_shape", {})):
+    with (mock.patch.object(api, "native_code", lambda module, placement: Interpreted(module)),
+          eager.compiled_by(lambda module, where: Interpreted(module, DERIVED))):
         yield

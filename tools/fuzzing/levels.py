@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
-from mlc.backends.target import Target, host
+from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.core import Op
 from mlc.ir.diag import Error
 from mlc.ir.interp import run_function
+from mlc.ir.machine import Model
 from mlc.ir.passes import Instruments, Pipeline, Step, parse_pipeline
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
@@ -37,7 +39,7 @@ _VARIES = re.compile(
 
 
 # -- after every pass -------------------------------------------------------------------------------------------------
-def check(program: Program, target: Target | None = None, vector_bits: int | None = None,
+def check(program: Program, target: Target | None = None, machine: Model | None = None,
           between: Callable[[Step, Module], None] | None = None) -> None:
     """AssertionError (or what the compiler raises) unless every level and native code give the same bits.
 
@@ -47,7 +49,7 @@ def check(program: Program, target: Target | None = None, vector_bits: int | Non
     between  edits the module after a pass
     """
     target = target or host()
-    steps = pipeline.build("llvm", vector_bits or target.vector_bits)
+    steps = pipeline.build("llvm", machine or target.machine)
     lowered, wanted = lower(program, steps, between)
     same(native(lowered, program.arguments, target), wanted, "native code")
 
@@ -168,7 +170,7 @@ def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
     of a derivative is what the interpreter runs, of many lanes it is not.
     """
-    steps = pipeline.steps("llvm", host().vector_bits)
+    steps = pipeline.steps("llvm", host().machine)
     names = [step.transform.name for step in steps]
     chosen = range(names.index("decompose"), names.index("fix_numerics") + 1)
     plain = "autodiff." not in program.text

@@ -340,7 +340,7 @@ class Generator:
             return plain(x).result
         axis = self.rng.choice(axes)
         if self.rng.random() < 0.2:
-            return self.rng.choice((tn.ArgMax, tn.ArgMin))(x, axis).result
+            return tn.ArgMax(x, axis).result
         by_axis = self.rng.choice((tn.Softmax, tn.LogSoftmax, tn.LogSumExp))
         by_axes = self.rng.choice((tn.Mean, lambda x, axes: tn.LayerNorm(x, None, None, axes)))
         return by_axis(x, axis).result if self.rng.random() < 0.6 else by_axes(x, (axis,)).result

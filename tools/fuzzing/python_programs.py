@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import mlc
-from mlc.compiled import Compiled
+from mlc.api import Compiled
 from mlc.ir.diag import Error, InternalError
 from mlc.ir.files import write_text
 from mlc.tools.fuzzing import odd_calls

@@ -23,7 +23,7 @@ from mlc.ir.types import TensorType, bf16, f16, f32, f64, i1, i8, i32, i64
 
 WORDS = ("sum", "mean", "none", "prod", "max", "min", "add", "mul", "set", "eq", "ne", "lt", "le", "tanh")
 LEFT_OUT = frozenset(f"tensor.{name}" for name in (
-    "map", "argmax", "argmin", "one_hot", "pick", "place", "search_sorted"))
+    "map", "argmax", "pick", "place", "search_sorted"))
 """Operations that programs of any values do not hold although their classes do not tell: near arguments give results
 that are far apart, or hardly any attributes fit."""
 

@@ -28,7 +28,7 @@ from mlc.tools.mutants import FAULTS, UNSEEN, Fault
 
 ROOT = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "examples", ".*_cache")
-TESTS = {"dialects/autodiff": "test_grad test_transforms", "dialects/expansions": "test_expansions",
+TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansions": "test_expansions",
          "dialects/tensor": "test_registry test_tensor_ops", "dialects/arith.py": "test_low_dialects",
          "passes/fuse": "test_fuse test_bufferize", "passes/bufferize": "test_bufferize",
          "dialects/combining.py": "test_registry",

@@ -26,6 +26,7 @@ from mlc.dialects import autodiff, func
 from mlc.dialects.func import Func
 from mlc.ir.core import Op, Symbol, at_end
 from mlc.ir.diag import Error, UserError
+from mlc.ir.machine import GPU
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import parse_pipeline
 from mlc.ir.types import TensorType, to_numpy
@@ -110,7 +111,7 @@ def checked(module: Op, arrays: Sequence[Any], machine: str) -> None:
     if machine == "cpu":
         check.check(module, "main", arrays, keep=False)
     else:
-        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine="gpu", products="mma"))
+        check.Check(module, "main", arrays, keep=False).run(pipeline.steps("low", machine=GPU, products="mma"))
 
 
 def of_samples(names: Sequence[str], how: str) -> tuple[str, str] | None:

@@ -64,12 +64,12 @@ FAULTS: tuple[Fault, ...] = (
                'return Cumulative(x, "add", self.axis, True).result', rule="tensor.cumulative", ops="cumulative"),
 
     # -- transforms -----------------------------------------------------------------------------------------------
-    # vmap of a loop whose number of turns differs from lane to lane: the shorter ones turn once more
-    transform("dialects/autodiff/batch_control.py",
-              'counts = self.live(compare("lt", number, count), scope)',
-              'counts = self.live(compare("le", number, count), scope)'),
-    # the gradient of such a loop: cotangents pass by a turn that a lane has taken, as well as through it
-    transform("dialects/autodiff/control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
+    # vmap of a loop whose trip count differs between batch elements: the shorter ones run once more
+    transform("passes/differentiate/batch_control.py",
+              'counts = self.active(compare("lt", number, count), scope)',
+              'counts = self.active(compare("le", number, count), scope)'),
+    # the gradient of such a loop: cotangents pass by an iteration that an element has run, as well as through it
+    transform("passes/differentiate/reverse_control.py", "kept = [(args[j], select(beside(p, ct), zeros(ct), ct))",
               "kept = [(args[j], ct)"),
 
     # -- merging --------------------------------------------------------------------------------------------------
@@ -175,8 +175,8 @@ FAULTS: tuple[Fault, ...] = (
 
     # -- cache keys -----------------------------------------------------------------------------------------------
     # one function compiled first as it is and then with checked=True
-    cache("mlc/code.py", '"module", [text, str(pipeline.order("cpu", checked)), repr(target)])',
-          '"module", [text, str(pipeline.order("cpu")), repr(target)])'),
+    cache("backends/cpu/toolchain.py", "str(pipeline.order(self.target.machine, self.checked)), repr(self.target)",
+          "str(pipeline.order(self.target.machine)), repr(self.target)"),
     # one function compiled with donate=0 and with donate=1
     cache("backends/canonical.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
           '_MESSAGES_ONLY = frozenset({"arg_names", "donate"})'),

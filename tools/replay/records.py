@@ -42,7 +42,7 @@ def observed(module: Op, target: Target) -> Observed:
     """Lower a module for a target, and write down what stands at every level."""
     out = Observed({}, 0, [], {})
     rows = pipeline.order(target.machine)
-    steps = pipeline.steps("llvm", target.vector_bits, target.machine, target.products(None))
+    steps = pipeline.steps("llvm", target.machine, target.products(None))
     levels = [level for level, text, _ in rows for _ in parse_pipeline(text)]
     try:
         for number, step in enumerate(steps):

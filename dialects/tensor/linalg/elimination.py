@@ -52,7 +52,8 @@ class Factorisation(MatrixOp):
         if m == n or less(n, m):
             return x, n
         if not less(m, n):
-            self.refuse(f"whether {m} rows or {n} columns are fewer is not known", "MLC0115",
+            self.refuse(f"whether {m} rows or {n} columns are fewer is not known", "MLC0688",
+                        symbols=sizes.symbols(m, n),
                         hint="use sizes that are known or equal")
         return x, m
 
@@ -285,7 +286,8 @@ class Solve(MatrixOp, name="tensor.solve"):
         a = self.square()
         b: TensorType = self.b.type
         if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
-            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115")
+            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115",
+                        symbols=sizes.differing(b.shape[:-1], a.shape[:-1]))
         return b
 
     def each(self, a: Array, b: Array) -> Any:

@@ -15,10 +15,10 @@ import numpy as np
 from mlc.dialects import tensor
 from mlc.dialects.tensor.base import (
     again,
+    batch_axis_at,
+    batch_axis_first,
     compare,
     full,
-    lanes_at,
-    lanes_first,
     leading,
     reshape,
     rounded,
@@ -56,7 +56,8 @@ class MatrixOp(Composite):
         """The type of the first operand, a batch of square matrices."""
         x = self.matrices()[0]
         if x.shape[-1] != x.shape[-2]:
-            self.refuse(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal", "MLC0115")
+            self.refuse(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal", "MLC0115",
+                        symbols=sizes.symbols(*x.shape[-2:]))
         return x
 
     def ref(self, *xs: Any) -> Any:
@@ -77,14 +78,14 @@ class MatrixOp(Composite):
         raise NotImplementedError
 
 
-def of_columns(op: Op, lanes: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
-    """The batch rule of solving: lanes of right-hand sides alone are more columns of them."""
+def of_columns(op: Op, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> Any:
+    """The batch rule of solving: batch elements of right-hand sides alone are more columns of them."""
     if batched[0]:
-        return leading(op, lanes, operands, batched)
+        return leading(op, batch_size, operands, batched)
     a, b = operands
     (*batch, n, m), at = b.type.shape[1:], b.type.rank - 2
-    made = again(op, [a, reshape(lanes_at(b, at), (*batch, n, lanes * m))])
-    return lanes_first(reshape(made, (*batch, n, lanes, m)), at)
+    made = again(op, [a, reshape(batch_axis_at(b, at), (*batch, n, batch_size * m))])
+    return batch_axis_first(reshape(made, (*batch, n, batch_size, m)), at)
 
 
 # -- batches ----------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from mlc.dialects.tensor.linalg.matrices import (
     unbatched,
     where,
 )
+from mlc.ir import sizes
 from mlc.ir.core import Value
 from mlc.ir.types import TensorType
 
@@ -54,7 +55,8 @@ class TriangularSolve(MatrixOp, name="tensor.triangular_solve"):
         a = self.square()
         b: TensorType = self.b.type
         if b.rank != a.rank or b.shape[:-1] != a.shape[:-1]:
-            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115")
+            self.refuse(f"right-hand sides of shape {shape_text(b.shape)} do not fit {shape_text(a.shape)}", "MLC0115",
+                        symbols=sizes.differing(b.shape[:-1], a.shape[:-1]))
         return b
 
     def each(self, a: Array, b: Array) -> Any:

@@ -17,6 +17,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
+from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 
 
@@ -125,7 +126,7 @@ def _pair(a: Tracer, left: list[str], b: Tracer, right: list[str], needed: set[s
     for c in stretched:                                     # a size of 1 stands for any
         m, n = a.shape[left.index(c)], b.shape[right.index(c)]
         if m != 1 and n != 1:
-            raise UserError(f"sizes of {c!r} differ: {m} and {n}", code="MLC0367")
+            raise UserError(f"sizes of {c!r} differ: {m} and {n}", code="MLC0367", symbols=sizes.symbols(m, n))
         a = broadcast_to(a, [n if k == c and m == 1 else d for k, d in zip(left, a.shape)])
         b = broadcast_to(b, [m if k == c and n == 1 else d for k, d in zip(right, b.shape)])
     batch = [c for c in shared if c in needed]

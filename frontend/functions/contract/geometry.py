@@ -50,7 +50,8 @@ def cross(input: Operand, other: Operand, dim: int | None = None) -> Tensor:
     if not a.ndim:
         raise UserError("0-d tensors have no vector product", code="MLC0364")
     if a.shape[at] != 3:
-        raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367")
+        raise UserError(f"vectors of {a.shape[at]} elements, expected 3", code="MLC0367",
+                        symbols=sizes.symbols(a.shape[at]))
     from mlc.frontend.functions.shape import roll
     return roll(a, -1, at) * roll(b, -2, at) - roll(a, -2, at) * roll(b, -1, at)
 

@@ -40,7 +40,7 @@ def _need(*wanted: tuple[Tracer, int]) -> None:
 
 def _inner(a: Any, b: Any) -> None:
     if a != b:
-        raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367")
+        raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367", symbols=sizes.symbols(a, b))
 
 
 @operation()
@@ -132,7 +132,8 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
     a, b = factors(input, mat2)
     _need((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
-        raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367")
+        raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367",
+                        symbols=sizes.symbols(a.shape[0], b.shape[0]))
     return matmul(a, b)
 
 

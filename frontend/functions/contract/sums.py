@@ -13,6 +13,7 @@ from mlc.frontend.operands import (
 )
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 
@@ -22,7 +23,7 @@ def _weighted(input: Operand, product: Operand, beta: float, alpha: float) -> Te
     x, y = together(input, product if alpha == 1 else E.mul(product, alpha))
     if broadcast_shapes(x.shape, y.shape) != y.shape:
         raise UserError(f"the input of shape {_listed(x.shape)} does not broadcast to the product's "
-                        f"{_listed(y.shape)}", code="MLC0111")
+                        f"{_listed(y.shape)}", code="MLC0111", symbols=sizes.differing(x.shape, y.shape, stretch=True))
     return y if beta == 0 else E.add(x if beta == 1 else E.mul(x, beta), y)
 
 

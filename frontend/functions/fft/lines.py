@@ -12,6 +12,7 @@ from mlc.frontend.operands import axis, cast, floating, full, plain_int, reshape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64
 
@@ -28,6 +29,7 @@ def _complex(input: Operand) -> Tracer:
     x = _real(input)
     if not x.ndim or x.shape[-1] != 2:
         raise UserError(f"a {x.type} is no complex tensor, whose last dimension has size 2", code="MLC0364",
+                        symbols=sizes.symbols(*x.shape[-1:]),
                         hint="mlc.stack([real, imaginary], -1) makes one; for real input there is rfft")
     return x
 
@@ -41,7 +43,8 @@ def _with_zero(x: Tracer) -> Tracer:
 def _points(x: Tracer, n: Any, at: int) -> int:
     count = x.shape[at] if n is None else plain_int(n, "n")
     if not isinstance(count, int):
-        raise UserError(f"a transform of {count} points needs a number that is known", code="MLC0365")
+        raise UserError(f"a transform of {count} points needs a number that is known", code="MLC0365",
+                        symbols=sizes.symbols(count))
     if count < 1:
         raise UserError(f"a transform of {count} points", code="MLC0360")
     return count
@@ -53,7 +56,8 @@ def _resized(x: Tracer, n: int, at: int) -> Tracer:
     if size == n:
         return x
     if not isinstance(size, int):
-        raise UserError(f"{size} elements are cut or padded to {n} only if their number is known", code="MLC0365")
+        raise UserError(f"{size} elements are cut or padded to {n} only if their number is known", code="MLC0365",
+                        symbols=sizes.symbols(size))
     if size > n:
         return tracer(narrow(x, at, 0, n))
     zeros = full(0, x, [n - size if i == at else d for i, d in enumerate(x.shape)])

@@ -112,7 +112,8 @@ def combinations(input: Operand, r: int = 2, with_replacement: bool = False) -> 
     """
     x = tracer(input)
     if x.ndim != 1 or not isinstance(x.shape[0], int):
-        raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364")
+        raise UserError(f"combinations takes a vector of known size, found {x.type}", code="MLC0364",
+                        symbols=sizes.symbols(*x.shape))
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     count = count_of(r, "r")
     if count > x.shape[0] and not with_replacement:        # without a choice there is no row
@@ -231,7 +232,8 @@ def vander(x: Operand, N: int | None = None, increasing: bool = False) -> Tensor
         raise UserError(f"vander takes a vector, found {base.type}", code="MLC0364")
     count = base.shape[0] if N is None else plain_int(N, "N")
     if not isinstance(count, int):
-        raise UserError(f"the number of powers must be known, found {count}", code="MLC0365")
+        raise UserError(f"the number of powers must be known, found {count}", code="MLC0365",
+                        symbols=sizes.symbols(count))
     if count < 1:
         return full(0, base, [base.shape[0], 0])
     if count > MOST_PIECES:

@@ -11,6 +11,7 @@ from mlc.frontend.operands import axis, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 
@@ -150,7 +151,7 @@ def tensor_split(input: Operand, indices_or_sections: int | Sequence[int], dim: 
     at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if not isinstance(n, int):
-        raise UserError(f"tensor_split needs a size that is known, found {n}", code="MLC0365")
+        raise UserError(f"tensor_split needs a size that is known, found {n}", code="MLC0365", symbols=sizes.symbols(n))
     if isinstance(indices_or_sections, tuple | list):
         cuts = [slice(None, plain_int(i, "index")).indices(n)[1] for i in indices_or_sections]
     else:

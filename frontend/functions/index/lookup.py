@@ -18,6 +18,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Size
 from mlc.ir.types import i64
@@ -128,7 +129,8 @@ def diagonal(input: Operand, offset: int = 0, dim1: int = 0, dim2: int = 1) -> T
     x = tracer(movedim(x, (dim1, dim2), (-2, -1)))
     rows, columns = x.shape[-2], x.shape[-1]
     if isinstance(rows, Size) or isinstance(columns, Size):
-        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365")
+        raise UserError(f"the diagonal of {rows} x {columns} has no length that is known", code="MLC0365",
+                        symbols=sizes.symbols(rows, columns))
     down, right = max(0, -offset), max(0, offset)
     length = max(0, min(rows - down, columns - right))
     flat = reshape(x, [*x.shape[:-2], rows * columns])

@@ -69,7 +69,8 @@ def index_select(input: Operand, dim: int, index: Operand) -> Tensor:
     if x.ndim:
         return take(x, i, at)
     if i.shape != (1,):
-        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367")
+        raise UserError(f"the index has {i.shape[0]} elements, a 0-d tensor takes one", code="MLC0367",
+                        symbols=sizes.symbols(*i.shape))
     return reshape(take(reshape(x, [1]), i, 0), [])
 
 

@@ -279,7 +279,7 @@ def _place(k: int | Size, n: Dim) -> Dim:
 
 def _at_most(x: Dim, n: Dim) -> Dim:
     """min(x, n), told by data as n is."""
-    counts = current().counts
+    counts = current().data_dependent
 
     def smaller() -> Dim:
         return counts.new(current().local(tracer(E.minimum(tracer(x), tracer(n)))), n)

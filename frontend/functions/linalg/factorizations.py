@@ -18,6 +18,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import i32, i64
 
@@ -304,7 +305,7 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
     b, at = _matrix(B), cast(tracer(pivots), i64)
     if at.shape[-1:] != a.shape[-1:]:
         raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*at.shape[-1:], a.shape[-1]))
     if not left:
         return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
     order = emit(_order, at)

@@ -17,6 +17,7 @@ from mlc.frontend.operands import (
 )
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i64
 
@@ -32,7 +33,7 @@ def _square(input: Operand) -> Tracer:
     x = _matrix(input)
     if x.shape[-1] != x.shape[-2]:
         raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*x.shape[-2:]))
     return x
 
 
@@ -61,13 +62,13 @@ def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
     b = reshape(b, [*b.shape, 1]) if vector else b
     if b.ndim < 2 or b.shape[-2] != a.shape[-2]:
         raise UserError(f"right-hand sides of shape [{', '.join(map(str, b.shape))}] do not fit {a.shape[-2]} rows",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*b.shape[-2:-1], a.shape[-2]))
     return b, vector
 
 
 def _known(n: Any, what: str) -> int:
     if not isinstance(n, int):
-        raise UserError(f"{what} must be known, found {n}", code="MLC0365")
+        raise UserError(f"{what} must be known, found {n}", code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 

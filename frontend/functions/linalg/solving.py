@@ -17,6 +17,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError, UserTypeError
 
 
@@ -54,7 +55,7 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
         b = _mt(b)
     if b.shape[-2] != a.shape[-1]:
         raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(a.shape[-1], b.shape[-2]))
     a, b = _together(a, b)
     out = _solve(a, b, bool(upper), not left, bool(unitriangular))
     return out if left else _mt(out)

@@ -14,6 +14,7 @@ from mlc.frontend.operands import cast, floating, integer, plain_int, reshape, t
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import f32, i64
 
@@ -24,7 +25,8 @@ def _classes(x: Tracer, target: Tracer, name: str) -> int:
     rest = x.shape[:at] + x.shape[at + 1:]
     if not x.ndim or target.shape != rest:
         raise UserError(f"the target has shape [{', '.join(map(str, target.shape))}], expected "
-                        f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367")
+                        f"[{', '.join(map(str, rest))}]: one class for each sample", code="MLC0367",
+                        symbols=sizes.differing(target.shape, rest))
     return at
 
 
@@ -68,7 +70,8 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         return hard
     scale = label_smoothing / max(1, x.shape[at]) if isinstance(x.shape[at], int) else None
     if scale is None:
-        raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365")
+        raise UserError("label_smoothing needs a number of classes that is known", code="MLC0365",
+                        symbols=sizes.symbols(x.shape[at]))
     weighted = logs if weight is None else logs * _per_class(weight, x, at)
     valid = t != ignore_index
     smooth = E.where(valid, -R.sum(weighted, at), 0.0)
@@ -93,7 +96,7 @@ def _weights(weight: Operand, x: Tracer, at: int) -> Tracer:
     w = cast(tracer(weight), x.type.dtype)
     if w.shape != (x.shape[at],):
         raise UserError(f"the weight has shape [{', '.join(map(str, w.shape))}], expected [{x.shape[at]}]: one number "
-                        "for each class", code="MLC0367")
+                        "for each class", code="MLC0367", symbols=sizes.symbols(*w.shape, x.shape[at]))
     return w
 
 

@@ -14,6 +14,7 @@ from mlc.frontend.operands import cast, floating, integer, need, plain_int, resh
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.types import i64
 
@@ -203,7 +204,7 @@ def multilabel_margin_loss(input: Operand, target: Operand, reduction: str = "me
     x, t = floating(input), integer(target, "the target")
     if x.ndim not in (1, 2) or x.shape != t.shape:
         raise UserError(f"the input has shape {list(x.shape)}, the target {list(t.shape)}, expected one of them twice: "
-                        "[classes] or [n, classes]", code="MLC0367")
+                        "[classes] or [n, classes]", code="MLC0367", symbols=sizes.differing(x.shape, t.shape))
     n = plain_int(x.shape[-1], "the number of classes")
     t = cast(t, i64)
     # A target is a label as long as none before it is negative.

@@ -10,6 +10,7 @@ from mlc.frontend.operands import cast, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 
@@ -29,6 +30,7 @@ def _same_shape(a: Operand, b: Operand) -> list[Tracer]:
     if xs[0].shape != xs[1].shape:
         shapes = " and ".join("[" + ", ".join(map(str, x.shape)) + "]" for x in xs)
         raise UserError(f"the input and the target have shapes {shapes}", code="MLC0367",
+                        symbols=sizes.differing(xs[0].shape, xs[1].shape),
                         hint="broadcast one of them first, if that is what is meant")
     return xs
 

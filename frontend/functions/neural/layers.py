@@ -26,6 +26,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f64
@@ -65,7 +66,8 @@ def _last_dimensions(input: Operand, normalized_shape: Sequence[Dim]) -> tuple[T
     x = floating(input)
     shape = tuple(normalized_shape) if isinstance(normalized_shape, tuple | list) else (normalized_shape,)
     if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
-        raise UserError(f"normalized_shape {list(shape)} is not the end of shape {list(x.shape)}", code="MLC0367")
+        raise UserError(f"normalized_shape {list(shape)} is not the end of shape {list(x.shape)}", code="MLC0367",
+                        symbols=sizes.differing(shape, x.shape))
     return x, shape
 
 
@@ -105,7 +107,8 @@ def _of_shape(p: Operand, x: Tracer, shape: tuple[Dim, ...], name: str) -> Trace
     """A parameter of the dimensions that are normalised, in the element type of x; None of None."""
     out = None if p is None else parameter(p, x, name)
     if out is not None and out.shape != shape:
-        raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367")
+        raise UserError(f"the {name} has shape {list(out.shape)}, expected {list(shape)}", code="MLC0367",
+                        symbols=sizes.differing(out.shape, shape))
     return out
 
 
@@ -157,7 +160,7 @@ def linear(input: Operand, weight: Operand, bias: Operand = None) -> Tensor:
         raise UserError(f"the weight has {w.ndim} dimensions, the input {x.ndim}", code="MLC0364")
     if x.shape[-1] != w.shape[-1]:
         raise UserError(f"inner sizes differ: the input has {x.shape[-1]} features, the weight takes {w.shape[-1]}",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(x.shape[-1], w.shape[-1]))
     out = C.dot_general(x, w, (), ((x.ndim - 1, w.ndim - 1),))
     return out if bias is None else out + tracer(bias)
 
@@ -185,7 +188,8 @@ def bilinear(input1: Operand, input2: Operand, weight: Operand, bias: Operand = 
     a, b, w = factors(input1, input2, weight)
     if w.ndim != 3 or a.shape[:-1] != b.shape[:-1] or (a.shape[-1:], b.shape[-1:]) != (w.shape[1:2], w.shape[2:]):
         raise UserError(f"the inputs have shapes {list(a.shape)} and {list(b.shape)}, the weight {list(w.shape)}: "
-                        "expected [..., m], [..., n] and [k, m, n]", code="MLC0367")
+                        "expected [..., m], [..., n] and [k, m, n]", code="MLC0367",
+                        symbols=sizes.differing((*a.shape, *b.shape[-1:]), (*b.shape[:-1], *w.shape[1:])))
     half = C.dot_general(a, w, (), ((a.ndim - 1, 1),))                     # [..., k, n]
     out = R.sum(half * reshape(b, [*b.shape[:-1], 1, b.shape[-1]]), -1)
     return out if bias is None else out + tracer(bias)

@@ -18,6 +18,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 
@@ -98,7 +99,7 @@ def prelu(input: Operand, weight: Operand) -> Tensor:
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.ndim > 1 or (w.ndim and w.shape[0] not in (1, channels)):
         raise UserError(f"a weight of shape {list(w.shape)} for {channels} channels, expected one, or one for each",
-                        code="MLC0367")
+                        code="MLC0367", symbols=sizes.symbols(*w.shape, channels))
     if w.ndim:
         w = reshape(w, [w.shape[0] if i == 1 else 1 for i in range(x.ndim)])
     return E.where(x > 0, x, x * w)

@@ -17,6 +17,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 
@@ -230,7 +231,7 @@ def glu(input: Operand, dim: int = -1) -> Tensor:
     at = axis(dim, x.ndim, scalar=False)
     n = x.shape[at]
     if n % 2 != 0:
-        raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358")
+        raise UserError(f"dimension {at} has size {n}, which has no halves", code="MLC0358", symbols=sizes.symbols(n))
     return rounded_once(lambda a, b: a * E.sigmoid(b), S.sliced(x, at, 0, n // 2), S.sliced(x, at, n // 2, n))
 
 

@@ -52,7 +52,8 @@ def _divided(x: Tracer, out: Sequence[Dim], fill: float | int) -> tuple[Tracer, 
             x, lengths = _uneven(x, at, n, o, fill)
             total = total * reshape(lengths, [o if a == i else 1 for a in range(len(out))])
         else:
-            raise UserError(f"{o} windows of a size that is not known: {n}", code="MLC0365")
+            raise UserError(f"{o} windows of a size that is not known: {n}", code="MLC0365",
+                            symbols=sizes.symbols(*(d for d in (n, o) if not isinstance(d, int))))
     return x, total
 
 

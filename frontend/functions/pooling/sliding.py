@@ -16,6 +16,7 @@ from mlc.frontend.operands import cast, floating, number, plain_int, reshape, ro
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import f32, i64
@@ -45,7 +46,8 @@ class _Geometry:
         if not self.ceil_mode:
             return p
         if not isinstance(n, int):
-            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365")
+            raise UserError(f"ceil_mode needs sizes that are known, found {n}", code="MLC0365",
+                            symbols=sizes.symbols(n))
         count = -(-(n + 2 * p - (k - 1) * d - 1) // s) + 1
         count -= (count - 1) * s >= n + p
         return max(p, (count - 1) * s + (k - 1) * d + 1 - n - p)

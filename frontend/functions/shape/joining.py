@@ -20,6 +20,7 @@ from mlc.frontend.operands import (
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
+from mlc.ir import sizes
 from mlc.ir.diag import UserError
 
 
@@ -82,7 +83,7 @@ def stack(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
     for x in xs:
         if x.shape != xs[0].shape:
             raise UserError(f"shapes [{', '.join(map(str, xs[0].shape))}] and [{', '.join(map(str, x.shape))}] differ",
-                            code="MLC0111")
+                            code="MLC0111", symbols=sizes.differing(xs[0].shape, x.shape))
     return emit(T.Concat, tuple(tracer(unsqueeze(x, at)) for x in xs), at)  # type: ignore[no-any-return]
 
 
@@ -144,7 +145,7 @@ def _known(x: Tracer, at: int, name: str) -> int:
     n = x.shape[at]
     if not isinstance(n, int):
         raise UserError(f"{name} needs a size that is known, found {n}: it decides how many tensors there are",
-                        code="MLC0365")
+                        code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 
@@ -176,7 +177,8 @@ def split(tensor: Operand, split_size_or_sections: int | Sequence[int], dim: int
         for length in split_size_or_sections:
             bounds.append(bounds[-1] + size(length))
         if bounds[-1] != x.shape[at]:
-            raise UserError(f"the pieces add up to {bounds[-1]}, the dimension has {x.shape[at]}", code="MLC0358")
+            raise UserError(f"the pieces add up to {bounds[-1]}, the dimension has {x.shape[at]}", code="MLC0358",
+                            symbols=sizes.symbols(bounds[-1], x.shape[at]))
         return _cut(x, at, bounds)
     n, length = _known(x, at, "split"), plain_int(split_size_or_sections, "split_size")
     if length <= 0 and (length or n):

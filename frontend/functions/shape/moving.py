@@ -227,7 +227,8 @@ def _extended(x: Tracer, at: int, low: int, high: int, mode: str) -> Tracer:
         low, high = max(0, low), max(0, high)
     n = x.shape[at]
     if not isinstance(n, int):
-        raise UserError(f"mode = {mode!r} needs a size that is known, found {n}", code="MLC0365")
+        raise UserError(f"mode = {mode!r} needs a size that is known, found {n}", code="MLC0365",
+                        symbols=sizes.symbols(n))
     place: Tracer = emit(T.Iota, (max(0, low + n + high),), 0, i64)
     source, most = PLACES[mode](place - low, n)
     if max(low, high) > most or low + n + high < 1 or not n:

@@ -47,7 +47,7 @@ def reshape(input: Operand, shape: Sequence[Dim]) -> Tensor:
     wanted = resolved(shape_of(shape), sizes.product(x.shape))
     if sizes.product(wanted) != sizes.product(x.shape):
         raise UserError(f"{sizes.product(x.shape)} elements do not fit shape [{', '.join(map(str, wanted))}]",
-                        code="MLC0358")
+                        code="MLC0358", symbols=sizes.symbols(sizes.product(wanted) - sizes.product(x.shape)))
     return to_shape(x, wanted)
 
 
@@ -278,7 +278,8 @@ def broadcast_to(input: Operand, size: Sequence[Dim]) -> Tensor:
     x, wanted = tracer(input), shape_of(size)
     if len(wanted) < x.ndim or broadcast_shapes(x.shape, wanted) != wanted:
         raise UserError(f"shape [{', '.join(map(str, x.shape))}] does not broadcast to "
-                        f"[{', '.join(map(str, wanted))}]", code="MLC0111")
+                        f"[{', '.join(map(str, wanted))}]", code="MLC0111",
+                        symbols=sizes.differing(x.shape, wanted, stretch=True))
     return to_size(x, wanted)
 
 

@@ -1,9 +1,9 @@
 // test: pass fix_numerics fuse bufferize
 // sizes: B=5
 
-// what has a size that only the data tell lies in memory for its bound, in views that are made where it is told
+// what has a data-dependent size lies in memory for its bound, in views that are made where it is told
 func.func @first(%x: tensor<Bxf32>, %n: tensor<i64>) -> (tensor<f32>, tensor<Bxf32>) {
-  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
   %c = tensor.cumulative %y {kind = "add", axis = 0} : tensor<kxf32>
   %zero = tensor.full 0.0 : tensor<f32>
@@ -19,9 +19,9 @@ func.func @first(%x: tensor<Bxf32>, %n: tensor<i64>) -> (tensor<f32>, tensor<Bxf
 // -----
 // the size of a size: what is picked of what was picked, and a loop that carries it
 func.func @twice(%x: tensor<Bxf32>, %n: tensor<i64>, %m: tensor<i64>) -> tensor<f32> {
-  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
-  %v = tensor.witness %m {bound = "k", size = "j"} : (tensor<i64>) -> tensor<jx0xi1>
+  %v = tensor.bind_size %m {bound = "k", size = "j"} : (tensor<i64>) -> tensor<jx0xi1>
   %z = tensor.slice %y {starts = ["k - j"], stops = ["k"], steps = [1]} : (tensor<kxf32>) -> tensor<jxf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -46,7 +46,7 @@ func.func @turns(%x: tensor<Bxf32>) -> tensor<f32> {
   %top = tensor.extent "B" : index
   %r = scf.for %i = %c0 to %top step %c1 iter_args(%sum = %zero) -> (tensor<f32>) {
     %n = tensor.from_scalar %i : index to tensor<i64>
-    %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+    %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
     %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
     %c = tensor.cumulative %y {kind = "add", axis = 0} : tensor<kxf32>
     %s = tensor.reduce_sum %c {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
@@ -66,7 +66,7 @@ func.func private @norm(%y: tensor<Nxf32>) -> tensor<Nxf32> {
   func.return %s : tensor<Nxf32>
 }
 func.func @caller(%x: tensor<Bxf32>, %n: tensor<i64>) -> tensor<f32> {
-  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
   %z = func.call @norm(%y) : (tensor<kxf32>) -> tensor<kxf32>
   %s = tensor.reduce_sum %z {axes = [0]} : (tensor<kxf32>) -> tensor<f32>

@@ -33,7 +33,7 @@ func.func @slope(%x: tensor<Nxf32>) -> tensor<Nxf32> {
 // CHECK-LABEL: @lanes
 // CHECK-NEXT: tensor.constrain_size {size = "M - 1"
 func.func @lanes(%x: tensor<BxMxf32>) -> tensor<Bxf32> {
-  %0 = autodiff.vmap @tail(%x) batched [0] lanes "B" : (tensor<BxMxf32>) -> tensor<Bxf32>
+  %0 = autodiff.vmap @tail(%x) batched [0] size "B" : (tensor<BxMxf32>) -> tensor<Bxf32>
   func.return %0 : tensor<Bxf32>
 }
 

@@ -1,4 +1,4 @@
-// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions vectorize{bits=128} parallelize{worth=0} loop_to_scf canonicalize cse
+// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions vectorize{machine=vector_bits:128;vector_registers:16} parallelize{worth=0} loop_to_scf canonicalize cse
 // tolerance: 1e-4
 // sizes: B=5 N=70
 

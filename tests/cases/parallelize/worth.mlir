@@ -1,4 +1,4 @@
-// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions vectorize{bits=128} parallelize{worth=100}
+// test: pass fix_numerics fuse bufferize tensor_to_loop coalesce_dimensions vectorize{machine=vector_bits:128;vector_registers:16} parallelize{worth=100}
 // tolerance: 1e-4
 // sizes: B=5 N=70
 

@@ -126,9 +126,9 @@ func.func @checked(%x: tensor<i64>) -> tensor<i64> {
 }
 // run: @checked(3) == 3
 // -----
-// a size that the data tell, at most B; what has it stands below
+// a data-dependent size, at most B; what has it stands below
 func.func @first(%x: tensor<Bxf32>, %n: tensor<i64>) -> (tensor<f32>, tensor<i64>) {
-  %w = tensor.witness %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
+  %w = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %y = tensor.slice %x {starts = [0], stops = ["k"], steps = [1]} : (tensor<Bxf32>) -> tensor<kxf32>
   %i = tensor.iota {axis = 0} : tensor<kxf32>
   %z = tensor.mul %y, %i : tensor<kxf32>

@@ -15,15 +15,15 @@ func.func private @sum(%a: tensor<i64>, %b: tensor<i64>) -> tensor<i64> {
   func.return %r : tensor<i64>
 }
 func.func @both(%a: tensor<Lxi64>, %b: tensor<Lxi64>) -> tensor<Lxi64> {
-  %0 = autodiff.vmap @sum(%a, %b) batched [0, 1] lanes "L" : (tensor<Lxi64>, tensor<Lxi64>) -> tensor<Lxi64>
+  %0 = autodiff.vmap @sum(%a, %b) batched [0, 1] size "L" : (tensor<Lxi64>, tensor<Lxi64>) -> tensor<Lxi64>
   func.return %0 : tensor<Lxi64>
 }
 func.func @upper(%a: tensor<i64>, %b: tensor<Lxi64>) -> tensor<Lxi64> {
-  %0 = autodiff.vmap @sum(%a, %b) batched [1] lanes "L" : (tensor<i64>, tensor<Lxi64>) -> tensor<Lxi64>
+  %0 = autodiff.vmap @sum(%a, %b) batched [1] size "L" : (tensor<i64>, tensor<Lxi64>) -> tensor<Lxi64>
   func.return %0 : tensor<Lxi64>
 }
 func.func @lower(%a: tensor<Lxi64>, %b: tensor<i64>) -> tensor<Lxi64> {
-  %0 = autodiff.vmap @sum(%a, %b) batched [0] lanes "L" : (tensor<Lxi64>, tensor<i64>) -> tensor<Lxi64>
+  %0 = autodiff.vmap @sum(%a, %b) batched [0] size "L" : (tensor<Lxi64>, tensor<i64>) -> tensor<Lxi64>
   func.return %0 : tensor<Lxi64>
 }
 // run: @both([0, 5, -3, 4], [4, 5, 2, 3]) == [6, 0, -5, 0]
@@ -55,7 +55,7 @@ func.func private @bits(%x: tensor<i32>) -> tensor<i64> {
   func.return %t : tensor<i64>
 }
 func.func @main(%x: tensor<4xi32>) -> tensor<4xi64> {
-  %0 = autodiff.vmap @bits(%x) batched [0] lanes 4 : (tensor<4xi32>) -> tensor<4xi64>
+  %0 = autodiff.vmap @bits(%x) batched [0] size 4 : (tensor<4xi32>) -> tensor<4xi64>
   func.return %0 : tensor<4xi64>
 }
 // run: @main([0, 1, 7, 8]) == [1, 2, 4, 5]
@@ -73,7 +73,7 @@ func.func private @mix(%x: tensor<f32>, %w: tensor<f32>) -> (tensor<f32>, tensor
   func.return %r#0, %r#1, %r#2 : tensor<f32>, tensor<f32>, tensor<f32>
 }
 func.func @main(%x: tensor<2xf32>, %w: tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<f32>) {
-  %0:3 = autodiff.vmap @mix(%x, %w) batched [0] lanes 2 {common = [2]}
+  %0:3 = autodiff.vmap @mix(%x, %w) batched [0] size 2 {common = [2]}
       : (tensor<2xf32>, tensor<f32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<f32>)
   func.return %0#0, %0#1, %0#2 : tensor<2xf32>, tensor<2xf32>, tensor<f32>
 }

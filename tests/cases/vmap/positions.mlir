@@ -16,12 +16,12 @@ func.func private @steps(%a: tensor<i64>, %b: tensor<i64>, %s: tensor<i64>) -> t
   func.return %r : tensor<i64>
 }
 func.func @own(%a: tensor<3xi64>, %b: tensor<i64>, %s: tensor<3xi64>) -> tensor<3xi64> {
-  %0 = autodiff.vmap @steps(%a, %b, %s) batched [0, 2] lanes 3
+  %0 = autodiff.vmap @steps(%a, %b, %s) batched [0, 2] size 3
       : (tensor<3xi64>, tensor<i64>, tensor<3xi64>) -> tensor<3xi64>
   func.return %0 : tensor<3xi64>
 }
 func.func @start(%a: tensor<3xi64>, %b: tensor<i64>, %s: tensor<i64>) -> tensor<3xi64> {
-  %0 = autodiff.vmap @steps(%a, %b, %s) batched [0] lanes 3 : (tensor<3xi64>, tensor<i64>, tensor<i64>) -> tensor<3xi64>
+  %0 = autodiff.vmap @steps(%a, %b, %s) batched [0] size 3 : (tensor<3xi64>, tensor<i64>, tensor<i64>) -> tensor<3xi64>
   func.return %0 : tensor<3xi64>
 }
 // run: @own([1, 2, 6], 6, [2, 3, 1]) == [135, 25, 0]
@@ -44,7 +44,7 @@ func.func private @look(%t: tensor<3xf32>, %i: tensor<i64>, %k: tensor<i64>) -> 
   func.return %r : tensor<f32>
 }
 func.func @main(%t: tensor<3xf32>, %i: tensor<Lxi64>, %k: tensor<i64>) -> tensor<Lxf32> {
-  %0 = autodiff.vmap @look(%t, %i, %k) batched [1] lanes "L" : (tensor<3xf32>, tensor<Lxi64>, tensor<i64>) -> tensor<Lxf32>
+  %0 = autodiff.vmap @look(%t, %i, %k) batched [1] size "L" : (tensor<3xf32>, tensor<Lxi64>, tensor<i64>) -> tensor<Lxf32>
   func.return %0 : tensor<Lxf32>
 }
 // run: @main([1, 2, 3], [0, 7, 2], 1) == [3, -1, 5]

@@ -1,19 +1,19 @@
-"""autodiff, control: loops and conditions in reverse.
+"""differentiate, control: loops and conditions in reverse.
 
-The bodies of loops and conditions are made functions of their own first, so that they are taken apart as
-any other function is (bodies.py). Then
+The bodies of loops and conditions are outlined first, so that they get forward and backward functions like any other
+(bodies.py). Then
 
-    if      keeps what the branch that ran saved, and runs the backward half of that branch
-    for     of a known number of turns keeps what each turn saved in tapes, tensors with one row per turn, and runs
-            the backward halves from the last turn to the first
-    while, and a for whose number of turns only the data tell, keep what they start from and how often they turned.
-            backward runs them again, now knowing how long the tapes have to be, and then goes back
-    masked  is run again by backward, under the same predicate, so that a lane which keeps its value adds 0 to the
-            cotangents and not 0 times what may be infinite
+    if          saves the residuals of the branch taken, and runs the backward function of that branch
+    for         of a known trip count saves the residuals of each iteration in tapes, tensors with one row per
+                iteration, and runs the backward function from the last iteration to the first
+    while, and a for of a data-dependent trip count, save their initial values and the trip count. Backward replays the
+                loop, now knowing how long the tapes have to be, and then runs it in reverse
+    predicated  is recomputed by backward, under the same predicate, so that an element which keeps its value adds 0 to
+                the cotangents and not 0 times what may be infinite
 
-The third way costs another run of the loop and saves no memory per turn between the halves; its tapes live in a
-function of their own, to which a `tensor.witness` tells their length. A tape is an ordinary tensor, so derivatives of
-these derivatives, and batches of them, need nothing else.
+A replay costs another run of the loop and saves no memory per iteration between forward and backward; its tapes live in
+a function of their own, whose argument binds their length (`tensor.bind_size`). A tape is an ordinary tensor, so
+derivatives of these derivatives, and batches of them, need nothing else.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import arith, func, scf, tensor
-from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, has_cotangent
-from mlc.dialects.autodiff.bodies import bodies, body_call, is_control, leading, while_of
-from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
-from mlc.dialects.autodiff.lanes import Yield as MaskedYield
+from mlc.dialects.autodiff.attributes import RECOMPUTE, has_cotangent
+from mlc.dialects.autodiff.predication import Predicated, drop_unused, predicated
+from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import is_splat, reshape, select, zeros
-from mlc.dialects.tensor.control import Witness, as_index, for_loop, from_index, from_scalar, turns_of
+from mlc.dialects.tensor.control import BindSize, as_index, for_loop, from_index, from_scalar, trip_count
 from mlc.dialects.tensor.source import size as size_tensor
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Value, at_end, builder
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type, i1, i64, index
+from mlc.passes.differentiate.activity import PASS_NAME, Activity, VjpFunctions, VjpRequest
+from mlc.passes.differentiate.bodies import bodies, body_call, is_control, leading, while_of
+from mlc.passes.differentiate.predicated import beside
 
 Rule = Callable[..., list[tuple[Value, Value | None]]]
 
@@ -57,24 +59,25 @@ def plus(a: Value, b: Value) -> Value:
 # -- which cotangents pass through ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Passage:
-    """What cotangents pass through in a body: the carried values and the captured ones, by their number, and the call
-    of the body. Without any there is no request.
+    """The values of a body that cotangents pass through: loop-carried and captured ones by position, and the call.
+
+    Without any there is no request.
     """
 
     call: func.Call
-    lead: int                                    # arguments before the carried values: the counter of a `for`
+    lead: int                                    # arguments before the loop-carried values: the counter of a `for`
     carried: tuple[int, ...]
     captured: tuple[int, ...]
     results: tuple[int, ...]
 
     @property
-    def request(self) -> Request | None:
+    def request(self) -> VjpRequest | None:
         wrt = (*(self.lead + k for k in self.carried), *self.captured)
-        return Request(self.call.callee, wrt, self.results) if wrt and self.results else None
+        return VjpRequest(self.call.callee, wrt, self.results) if wrt and self.results else None
 
 
-def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Request]:
-    """What a loop or condition asks of its bodies."""
+def requests(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[VjpRequest]:
+    """The requests that a loop or condition makes of its bodies."""
     return [p.request for p in _passages(op, activity, table) if p.request is not None] if is_control(op) else []
 
 
@@ -83,7 +86,7 @@ def _passages(op: Op, activity: Activity, table: Mapping[str, Func]) -> list[Pas
                     if has_cotangent(r.type) and r in activity.active and r in activity.useful)
     if isinstance(op, scf.If):
         return [_through_branch(call, call.args, activity, table, results) for call in map(body_call, bodies(op))]
-    if isinstance(op, Masked):
+    if isinstance(op, Predicated):
         return [_through_branch(body_call(op.block), op.args, activity, table, results)]
     assert isinstance(op, scf.For | scf.While)
     return [_through_loop(op, activity, table)]
@@ -93,14 +96,14 @@ def _through_branch(call: func.Call, given: Sequence[Value], activity: Activity,
                     results: tuple[int, ...]) -> Passage:
     """`given` are the values outside that the arguments of the call stand for."""
     body = table[call.callee]
-    useful = Activity(body, Request(call.callee, (), results)).useful
+    useful = Activity(body, VjpRequest(call.callee, (), results)).useful
     captured = tuple(i for i, v in enumerate(given)
                      if v in activity.active and has_cotangent(v.type) and body.args[i] in useful)
     return Passage(call, 0, (), captured, results)
 
 
 def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[str, Func]) -> Passage:
-    """What a turn makes of the carried values is carried on, so what is active and what is useful are fixpoints."""
+    """Active and useful loop-carried values are fixpoints, since one iteration hands them to the next."""
     call = body_call(bodies(op)[0])
     body = table[call.callee]
     lead, count = leading(op), len(op.init)
@@ -111,8 +114,8 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
     returned = body.block.terminator.operands
     while True:
         wrt = (*(lead + k for k in sorted(active)), *outside)
-        reached = Activity(body, Request(call.callee, wrt, ())).active
-        needed = Activity(body, Request(call.callee, (), tuple(sorted(useful)))).useful
+        reached = Activity(body, VjpRequest(call.callee, wrt, ())).active
+        needed = Activity(body, VjpRequest(call.callee, (), tuple(sorted(useful)))).useful
         more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - active
         back = {k for k in range(count) if body.args[lead + k] in needed and has_cotangent(op.init[k].type)} - useful
         if not more and not back:
@@ -124,40 +127,40 @@ def _through_loop(op: scf.For | scf.While, activity: Activity, table: Mapping[st
 
 
 # -- forward and backward ---------------------------------------------------------------------------------------------
-def forward_half(op: Op, activity: Activity, made: Mapping[Request, Halves], table: Mapping[str, Func],
+def forward(op: Op, activity: Activity, made: Mapping[VjpRequest, VjpFunctions], table: Mapping[str, Func],
                  function: Func) -> tuple[Sequence[Value], Rule]:
-    """The results of a loop or condition that keeps what backward needs, followed by what it keeps; and its rule.
+    """The results of a loop or condition that saves what backward needs, followed by what it saves; and its rule.
 
-    What is made stands at the insertion point, which is before `op`; new functions stand after `function`.
+    Operations are inserted at the insertion point, which is before `op`, new functions after `function`.
     """
     passages = _passages(op, activity, table)
-    halves = [made[p.request] if p.request is not None else None for p in passages]
+    pairs = [made[p.request] if p.request is not None else None for p in passages]
     if isinstance(op, scf.If):
-        return _if(op, passages, halves)
-    if isinstance(op, Masked):
-        return _masked(op, passages[0], halves[0])
+        return _if(op, passages, pairs)
+    if isinstance(op, Predicated):
+        return _predicated(op, passages[0], pairs[0])
     assert isinstance(op, scf.For | scf.While)
-    if halves[0] is None:
+    if pairs[0] is None:
         copy = op.insert_clone({})
         return copy.results, lambda *cts: []
-    turns = _Turns(op, passages[0], halves[0])
-    count = turns_of(op) if isinstance(op, scf.For) else None
-    return _taped(op, turns, count) if count is not None else _repeated(op, turns, function)
+    iteration = _Iteration(op, passages[0], pairs[0])
+    count = trip_count(op) if isinstance(op, scf.For) else None
+    return _taped(op, iteration, count) if count is not None else _repeated(op, iteration, function)
 
 
 # -- if ---------------------------------------------------------------------------------------------------------------
-def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]) -> tuple[Sequence[Value], Rule]:
-    """Both branches fill the same slots with what they save, a slot for each type as often as one branch needs it."""
+def _if(op: scf.If, passages: Sequence[Passage], pairs: Sequence[VjpFunctions | None]) -> tuple[Sequence[Value], Rule]:
+    """Both branches save into the same slots: of each type as many as the branch with most of them needs."""
     args = [list(p.call.args) for p in passages]         # the calls are gone when the rule runs
     slots: list[Type] = []
     places: list[list[int]] = []
     blocks = [Block(), Block()]
     kept: list[list[Value]] = []
-    for block, passage, half in zip(blocks, passages, halves):
+    for block, passage, pair in zip(blocks, passages, pairs):
         call = passage.call
         with at_end(block, builder.loc):
-            results = func.call(half.forward, call.args) if half is not None else call.insert_clone({}).results
-            values = [] if half is None else [as_tensor((*call.args, *results)[p]) for p in _own(half)]
+            results = func.call(pair.forward, call.args) if pair is not None else call.insert_clone({}).results
+            values = [] if pair is None else [as_tensor((*call.args, *results)[p]) for p in _own(pair)]
         places.append(_placed(slots, [v.type for v in values]))
         kept.append([*results[: len(op.results)], *values])
     own = [r.type for r in op.results]
@@ -172,14 +175,14 @@ def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         given = [_or_zeros(cts[j], op_type) for j, op_type in ((j, own[j]) for j in passages[0].results)]
         back = [Block(), Block()]
-        for block, passage, half, place, captured in zip(back, passages, halves, places, args):
+        for block, passage, pair, place, captured in zip(back, passages, pairs, places, args):
             with at_end(block, builder.loc):
                 found: dict[Value, Value] = {}
-                if half is not None:
-                    saved = dict(zip(_own(half), [filled[i] for i in place]))
-                    types = [v.type for v in (*half.forward.args, *half.forward.block.terminator.operands)]
-                    known = [as_scalar(saved[p], types[p]) if p in saved else captured[p] for p in half.saved]
-                    gradients = func.splice(half.backward, [*given, *known])
+                if pair is not None:
+                    saved = dict(zip(_own(pair), [filled[i] for i in place]))
+                    types = [v.type for v in (*pair.forward.args, *pair.forward.block.terminator.operands)]
+                    known = [as_scalar(saved[p], types[p]) if p in saved else captured[p] for p in pair.saved]
+                    gradients = func.splice(pair.backward, [*given, *known])
                     for i, ct in zip(passage.captured, gradients):
                         v = captured[i]
                         found[v] = plus(found[v], ct) if v in found else ct
@@ -190,8 +193,8 @@ def _if(op: scf.If, passages: Sequence[Passage], halves: Sequence[Halves | None]
     return new.results, rule
 
 
-def _masked(op: Masked, passage: Passage, halves: Halves | None) -> tuple[Sequence[Value], Rule]:
-    """Nothing is saved: the arguments are there, and backward runs the body again under the predicate."""
+def _predicated(op: Predicated, passage: Passage, pair: VjpFunctions | None) -> tuple[Sequence[Value], Rule]:
+    """Nothing is saved besides the arguments: backward recomputes the body under the predicate."""
     p, args, carried = op.p, list(op.args), op.carried
     results = op.insert_clone({}).results
     types = [r.type for r in results]
@@ -199,23 +202,23 @@ def _masked(op: Masked, passage: Passage, halves: Halves | None) -> tuple[Sequen
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         given = {j: _or_zeros(cts[j], types[j]) for j in passage.results}
         kept = [(args[j], select(beside(p, ct), zeros(ct), ct)) for j, ct in given.items() if j < carried]
-        if halves is None:
+        if pair is None:
             return list(kept)
         zero = [zeros(args[i]) for i in passage.captured]
-        new = masked(p, zero, [*given.values(), *args])
+        new = predicated(p, zero, [*given.values(), *args])
         own = new.block.args[len(zero):]
         with at_end(new.block, builder.loc):
-            known = [*own[len(given):], *func.splice(halves.forward, own[len(given):])]
-            MaskedYield(tuple(func.splice(halves.backward, [*own[: len(given)], *(known[q] for q in halves.saved)])))
+            known = [*own[len(given):], *func.splice(pair.forward, own[len(given):])]
+            PredicatedYield(tuple(func.splice(pair.backward, [*own[: len(given)], *(known[q] for q in pair.saved)])))
         drop_unused(new)
         return [*kept, *zip([args[i] for i in passage.captured], new.results)]
 
     return results, rule
 
 
-def _own(half: Halves) -> list[int]:
-    """The positions of what a branch saves of its own: what it captures is there anyway."""
-    return [p for p in half.saved if p >= len(half.forward.args)]
+def _own(pair: VjpFunctions) -> list[int]:
+    """The positions of the values that a branch saves, other than those that it captures."""
+    return [p for p in pair.saved if p >= len(pair.forward.args)]
 
 
 def _placed(slots: list[Type], types: Sequence[Type]) -> list[int]:
@@ -239,28 +242,28 @@ def as_tensor(v: Value) -> Value:
 
 
 def as_scalar(v: Value, type: Type) -> Value:
-    """What `as_tensor` was given."""
+    """The inverse of `as_tensor`."""
     if isinstance(type, TensorType):
         return v
     return as_index(v) if type == index else tensor.Item(v).result
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
-class _Turns:
-    """One turn of a loop, forward and backward, as both ways of keeping tapes need it.
+class _Iteration:
+    """One iteration of a loop, forward and backward, for both placements of the tapes.
 
-    taped   positions, in (arguments, results of the forward half), of what each turn saves
+    taped   positions, in (arguments, results of the forward function), of what each iteration saves
     """
 
-    def __init__(self, op: scf.For | scf.While, passage: Passage, halves: Halves) -> None:
+    def __init__(self, op: scf.For | scf.While, passage: Passage, pair: VjpFunctions) -> None:
         self.passage = passage
-        self.halves = halves
+        self.pair = pair
         self.args = list(passage.call.args)
         self.lead = passage.lead
         self.count = len(op.init)
-        self.known = [*halves.forward.args, *halves.forward.block.terminator.operands]
+        self.known = [*pair.forward.args, *pair.forward.block.terminator.operands]
         first = self.lead + self.count
-        self.taped = [p for p in halves.saved if self.lead <= p < first or p >= len(self.args)]
+        self.taped = [p for p in pair.saved if self.lead <= p < first or p >= len(self.args)]
 
     def tapes(self, rows: Dim) -> list[Value]:
         """Empty tapes."""
@@ -274,29 +277,29 @@ class _Turns:
 
     def forward(self, row: Value, counter: Sequence[Value], carried: Sequence[Value], captured: Sequence[Value],
                 tapes: Sequence[Value]) -> list[Value]:
-        """The carried values after a turn, and the tapes."""
+        """The loop-carried values after an iteration, and the tapes."""
         args = [*counter, *carried, *captured]
-        results = func.splice(self.halves.forward, args)
+        results = func.splice(self.pair.forward, args)
         known = [*args, *results]
         return [*results[: self.count],
                 *(write(tape, row, as_tensor(known[p])) for tape, p in zip(tapes, self.taped))]
 
     def backward(self, row: Value, counter: Sequence[Value], captured: Sequence[Value], tapes: Sequence[Value],
                  cotangents: Sequence[Value]) -> list[Value]:
-        """The cotangents of the carried values before a turn, and of the captured ones, to which the turn adds."""
+        """The cotangents of the loop-carried values before an iteration, and those of captured ones, accumulated."""
         saved = {p: as_scalar(read(tape, row, self.tape_type(p)), self.known[p].type)
                  for tape, p in zip(tapes, self.taped)}
         outside = dict(enumerate(captured, self.lead + self.count)) | dict(enumerate(counter))
-        known = [saved[p] if p in saved else outside[p] for p in self.halves.saved]
+        known = [saved[p] if p in saved else outside[p] for p in self.pair.saved]
         own = len(self.passage.carried)
-        found = func.splice(self.halves.backward, [*cotangents[:own], *known])
+        found = func.splice(self.pair.backward, [*cotangents[:own], *known])
         return [*found[:own], *(plus(a, b) for a, b in zip(cotangents[own:], found[own:]))]
 
     def captured(self) -> list[Value]:
         return self.args[self.lead + self.count:]
 
     def targets(self, op: scf.For | scf.While) -> list[Value]:
-        """The values that get cotangents: those the loop starts from, then captured ones."""
+        """The values that get cotangents: initial values of the loop, then captured ones."""
         return [*(op.init[k] for k in self.passage.carried), *(self.args[i] for i in self.passage.captured)]
 
 
@@ -313,41 +316,41 @@ def read(tape: Value, row: Value, type: TensorType) -> Value:
     return reshape(tensor.DynamicSlice(tape, starts, (1, *type.shape)).result, type.shape)
 
 
-def _counter(lower: Value, step: Value, turn: Value) -> Value:
-    """The counter of a loop in one turn: lower + turn * step"""
-    return arith.AddI(lower, arith.MulI(turn, step).result).result
+def _counter(lower: Value, step: Value, number: Value) -> Value:
+    """The counter of a loop in one iteration: lower + number * step"""
+    return arith.AddI(lower, arith.MulI(number, step).result).result
 
 
-def _taped(op: scf.For | scf.While, turns: _Turns, count: Dim) -> tuple[Sequence[Value], Rule]:
-    """A loop of a known number of turns. A tape of a symbolic length has a row more, for no turns to be possible."""
+def _taped(op: scf.For | scf.While, iteration: _Iteration, count: Dim) -> tuple[Sequence[Value], Rule]:
+    """A loop of known trip count. Tapes of symbolic length have one more row, since the trip count may be 0."""
     assert isinstance(op, scf.For)
     rows = max(1, count) if isinstance(count, int) else count + 1
-    captured = turns.captured()
+    captured = iteration.captured()
 
-    def turn(i: Value, *carried: Value) -> list[Value]:
-        return turns.forward(from_index(i), [_counter(op.lower, op.step, i)], carried[: turns.count], captured,
-                             carried[turns.count:])
+    def body(i: Value, *carried: Value) -> list[Value]:
+        return iteration.forward(from_index(i), [_counter(op.lower, op.step, i)], carried[: iteration.count], captured,
+                             carried[iteration.count:])
 
     lower, step = op.lower, op.step
-    results = for_loop(0, count, [*op.init, *turns.tapes(rows)], turn)
-    tapes = results[turns.count:]
-    targets = turns.targets(op)
-    types = [op.results[j].type for j in turns.passage.results]
+    results = for_loop(0, count, [*op.init, *iteration.tapes(rows)], body)
+    tapes = results[iteration.count:]
+    targets = iteration.targets(op)
+    types = [op.results[j].type for j in iteration.passage.results]
 
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
         def back(i: Value, *cotangents: Value) -> list[Value]:
             last = arith.SubI(as_index(count), arith.constant(1, index)).result
             k = arith.SubI(last, i).result
-            return turns.backward(from_index(k), [_counter(lower, step, k)], captured, tapes, cotangents)
-        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+            return iteration.backward(from_index(k), [_counter(lower, step, k)], captured, tapes, cotangents)
+        given = [_or_zeros(cts[j], t) for j, t in zip(iteration.passage.results, types)]
         start = [*given, *(zeros(v) for v in targets[len(given):])]
         return list(zip(targets, for_loop(0, count, start, back)))
 
     return results, rule
 
 
-def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[Sequence[Value], Rule]:
-    """A loop of which only the data tell how often it turns: counted here, run again by backward."""
+def _repeated(op: scf.For | scf.While, iteration: _Iteration, function: Func) -> tuple[Sequence[Value], Rule]:
+    """A loop of data-dependent trip count: counted here, replayed by backward."""
     start: list[Value] = []
     if isinstance(op, scf.For):
         new: Op = op.insert_clone({})
@@ -356,18 +359,18 @@ def _repeated(op: scf.For | scf.While, turns: _Turns, function: Func) -> tuple[S
         start = [as_tensor(op.lower), as_tensor(op.step)]
     else:
         results, count = _counted(op)
-    targets = turns.targets(op)
-    init, captured = list(op.init), turns.captured()
-    types = [op.results[j].type for j in turns.passage.results]
-    unwinding = _unwinding(function, op, turns, [*start, *init, *captured], len(start))
+    targets = iteration.targets(op)
+    init, captured = list(op.init), iteration.captured()
+    types = [op.results[j].type for j in iteration.passage.results]
+    replay = _replay(function, op, iteration, [*start, *init, *captured], len(start))
 
     def rule(*cts: Value | None) -> list[tuple[Value, Value | None]]:
-        given = [_or_zeros(cts[j], t) for j, t in zip(turns.passage.results, types)]
+        given = [_or_zeros(cts[j], t) for j, t in zip(iteration.passage.results, types)]
         backward = builder.block.parent_op if builder.block is not None else None
         assert backward is not None and function.parent_op is not None
         taken = func.size_names(backward) | func.size_names(function.parent_op)
-        witness = Witness(count, sizes.sym(func.free_name("turns", taken))).result
-        return list(zip(targets, func.call(unwinding, [witness, count, *start, *init, *captured, *given])))
+        bound = BindSize(count, sizes.sym(func.free_name("trips", taken))).result
+        return list(zip(targets, func.call(replay, [bound, count, *start, *init, *captured, *given])))
 
     return results, rule
 
@@ -380,28 +383,32 @@ def _count(op: scf.For) -> Value:
 
 
 def _counted(op: scf.While) -> tuple[Sequence[Value], Value]:
-    """The results of a loop that also counts its turns, and their number."""
-    def turn(values: Sequence[Value]) -> list[Value]:
+    """The results of a loop that also counts its iterations, and their number."""
+    def body(values: Sequence[Value]) -> list[Value]:
         mapping: dict[Value, Value] = dict(zip(op.after.block.args, values))
         return [*body_call(op.after.block).insert_clone(mapping).results, values[-1] + size_tensor(1, i64)]
 
-    found = while_of(op, [*op.init, size_tensor(0, i64)], turn).results
+    found = while_of(op, [*op.init, size_tensor(0, i64)], body).results
     return found, found[-1]
 
 
-def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: Sequence[Value], lead: int) -> Func:
-    """A function of (witness, number of turns, lower and step of a `for`, start, captured values, cotangents)."""
+def _replay(function: Func, op: scf.For | scf.While, iteration: _Iteration, values: Sequence[Value], lead: int) -> Func:
+    """A function that replays the loop and then runs it in reverse.
+
+    Its arguments are what binds the trip count, the trip count, lower bound and step of a `for`, the initial values,
+    captured values and cotangents.
+    """
     types = [v.type for v in values]
-    given = [op.results[j].type for j in turns.passage.results]
+    given = [op.results[j].type for j in iteration.passage.results]
     module = function.parent_op
     assert module is not None
-    rows = sizes.sym(func.free_name("turns", func.size_names(module)))
+    rows = sizes.sym(func.free_name("trips", func.size_names(module)))
     made = func.function("", [TensorType((rows, 0), i1), TensorType((), i64), *types, *given], private=True)
     made.loc = op.loc.through(PASS_NAME)
-    made.attrs[RECOMPUTE] = True                         # its tapes are as long as only it knows
+    made.attrs[RECOMPUTE] = True                         # the length of its tapes is known in it alone
     n, rest = made.args[1], list(made.args[2:])
     start, rest = rest[:lead], rest[lead:]
-    init, rest = rest[: turns.count], rest[turns.count:]
+    init, rest = rest[: iteration.count], rest[iteration.count:]
     captured, cotangents = rest[: len(rest) - len(given)], rest[len(rest) - len(given):]
     with at_end(made.block, made.loc):
         count = as_index(n)
@@ -410,20 +417,21 @@ def _unwinding(function: Func, op: scf.For | scf.While, turns: _Turns, values: S
         def counter(i: Value) -> list[Value]:
             return [_counter(bounds[0], bounds[1], i)] if bounds else []
 
-        def turn(i: Value, *carried: Value) -> list[Value]:
-            return turns.forward(from_index(i), counter(i), carried[: turns.count], captured, carried[turns.count:])
+        def body(i: Value, *carried: Value) -> list[Value]:
+            return iteration.forward(from_index(i), counter(i), carried[: iteration.count], captured,
+                                     carried[iteration.count:])
 
         def back(i: Value, *found: Value) -> list[Value]:
             k = arith.SubI(arith.SubI(count, arith.constant(1, index)).result, i).result
-            return turns.backward(from_index(k), counter(k), captured, tapes, found)
+            return iteration.backward(from_index(k), counter(k), captured, tapes, found)
 
-        tapes = for_loop(0, count, [*init, *turns.tapes(rows + 1)], turn)[turns.count:]
-        offset = turns.lead + turns.count
-        zero = [zeros(captured[i - offset]) for i in turns.passage.captured]
+        tapes = for_loop(0, count, [*init, *iteration.tapes(rows + 1)], body)[iteration.count:]
+        offset = iteration.lead + iteration.count
+        zero = [zeros(captured[i - offset]) for i in iteration.passage.captured]
         func.Return(tuple(for_loop(0, count, [*cotangents, *zero], back)))
     made.update_type()
     block = function.parent
     assert block is not None
-    made.sym_name = func.free_symbol(block, f"{turns.passage.call.callee}_unwound")
+    made.sym_name = func.free_symbol(block, f"{iteration.passage.call.callee}_replay")
     block.insert(made, function.next)
     return made

@@ -1,30 +1,30 @@
-"""autodiff, batch, custom: a batched function brings its own derivative if the function of one lane does."""
+"""differentiate, batch, custom: the custom rules of a batched function, which are those of the function, batched."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 
 from mlc.dialects import func, tensor
-from mlc.dialects.autodiff.activity import has_cotangent
-from mlc.dialects.autodiff.batch_walk import PASS_NAME, Batched, Flagged, Request
-from mlc.dialects.autodiff.custom import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, Parts, floats
+from mlc.dialects.autodiff.attributes import CUSTOM_ARGS, CUSTOM_JVP, CUSTOM_VJP, has_cotangent
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to
 from mlc.dialects.tensor.source import size
 from mlc.ir.core import Symbol, Value, at_end, before
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType, Type
+from mlc.passes.differentiate.batch_operations import PASS_NAME, BatchedFunction, BatchRequest, Flagged
+from mlc.passes.differentiate.custom import Parts, floats
 
-Asking = Generator[Request, Batched, Func]
+Asking = Generator[BatchRequest, BatchedFunction, Func]
 
 
-def bring_rules(function: Func, out: Func, request: Request, lanes: Dim, returned: Sequence[bool],
-                table: Mapping[Symbol, Func]) -> Generator[Request, Batched, None]:
-    """Give the batched function `out` batched rules; all that it returns is made that of each lane."""
+def bring_rules(function: Func, out: Func, request: BatchRequest, batch_size: Dim, returned: Sequence[bool],
+                table: Mapping[Symbol, Func]) -> Generator[BatchRequest, BatchedFunction, None]:
+    """Give the batched function `out` batched rules; all its results become batched."""
     terminator = out.block.terminator
     with before(terminator):
-        terminator.set_operands(_of_each_lane(list(zip(terminator.operands, returned)), lanes))
-    made = _Rules(function, out, request, lanes, table)
+        terminator.set_operands(_all_batched(list(zip(terminator.operands, returned)), batch_size))
+    made = _Rules(function, out, request, batch_size, table)
     if CUSTOM_VJP in function.attrs:
         fwd, kept = yield from made.saving()
         bwd = yield from made.pulling(fwd, kept)
@@ -32,39 +32,40 @@ def bring_rules(function: Func, out: Func, request: Request, lanes: Dim, returne
     else:
         out.attrs[CUSTOM_JVP] = ((yield from made.pushing()).sym_name,)
     count, *places = function.attrs[CUSTOM_ARGS]
-    live = int(request.masked)
-    out.attrs[CUSTOM_ARGS] = (count + live, *(tuple(i + live for i in p) for p in places))
+    active = int(request.predicated)
+    out.attrs[CUSTOM_ARGS] = (count + active, *(tuple(i + active for i in p) for p in places))
 
 
 class _Rules:
-    """The rules of one function, batched. Where lanes may not be live, which are is the first argument of all."""
+    """The batched rules of one function. Where only some elements are active, the active mask is the first argument."""
 
-    def __init__(self, function: Func, out: Func, request: Request, lanes: Dim, table: Mapping[Symbol, Func]) -> None:
+    def __init__(self, function: Func, out: Func, request: BatchRequest, batch_size: Dim,
+                 table: Mapping[Symbol, Func]) -> None:
         self.function = function
-        self.lanes = lanes
+        self.batch_size = batch_size
         self.request = request
         self.table = table
-        live = int(request.masked)
-        flags = {arg: i in request.batched for i, arg in enumerate(out.args[live:])}
-        self.live = [out.args[0].type] if live else []
-        parts = Parts(function, out.args[live:])
+        active = int(request.predicated)
+        flags = {arg: i in request.batched for i, arg in enumerate(out.args[active:])}
+        self.active = [out.args[0].type] if active else []
+        parts = Parts(function, out.args[active:])
         self.inputs, self.first, self.second = ([(v.type, flags[v]) for v in group]
                                                 for group in (parts.inputs, parts.first, parts.second))
         self.moving = floats(function.args[: len(parts.inputs)])
         self.results = len(function.function_type.results)
 
-    def saving(self) -> Generator[Request, Batched, tuple[Func, list[tuple[Type, bool]]]]:
-        """(which lanes are live, x, a) -> y, what backward needs, the lanes first; and what that is."""
+    def saving(self) -> Generator[BatchRequest, BatchedFunction, tuple[Func, list[tuple[Type, bool]]]]:
+        """(active mask, x, a) -> y, active mask, residuals; and the types of the residuals."""
         made = self.function_of([*self.inputs, *self.first])
         with at_end(made.block, made.loc):
             found = yield from self.call(self.function.attrs[CUSTOM_VJP][0], made, [*self.inputs, *self.first])
             kept = found[self.results:]
-            func.Return((*_of_each_lane(found[: self.results], self.lanes), *made.args[: len(self.live)],
+            func.Return((*_all_batched(found[: self.results], self.batch_size), *made.args[: len(self.active)],
                          *(v for v, _ in kept)))
         return self.insert(made, "fwd"), [(v.type, flag) for v, flag in kept]
 
     def pulling(self, fwd: Func, kept: Sequence[tuple[Type, bool]]) -> Asking:
-        """(which lanes are live, what was kept, cotangents of y, b) -> cotangents of x."""
+        """(active mask, residuals, cotangents of y, b) -> cotangents of x."""
         given = [(t, True) for t in fwd.function_type.results[: self.results] if has_cotangent(t)]
         every = [*kept, *given, *self.second]
         made = self.function_of(every)
@@ -74,36 +75,36 @@ class _Rules:
         return self.insert(made, "bwd")
 
     def pushing(self) -> Asking:
-        """(which lanes are live, x, tangents of x, a) -> y, tangents of y."""
+        """(active mask, x, tangents of x, a) -> y, tangents of y."""
         every = [*self.inputs, *(self.inputs[i] for i in self.moving), *self.first]
         made = self.function_of(every)
         with at_end(made.block, made.loc):
             found = yield from self.call(self.function.attrs[CUSTOM_JVP][0], made, every)
-            func.Return(tuple(_of_each_lane(found, self.lanes)))
+            func.Return(tuple(_all_batched(found, self.batch_size)))
         return self.insert(made, "jvp")
 
     def function_of(self, types: Sequence[tuple[Type, bool]]) -> Func:
-        made = func.function("", [*self.live, *(t for t, _ in types)], private=True)
+        made = func.function("", [*self.active, *(t for t, _ in types)], private=True)
         made.loc = self.function.loc.through(PASS_NAME)
         return made
 
     def call(self, name: Symbol, made: Func,
-             types: Sequence[tuple[Type, bool]]) -> Generator[Request, Batched, Flagged]:
-        """What a rule of one lane returns for all of them."""
-        args = made.args[len(self.live):]
+             types: Sequence[tuple[Type, bool]]) -> Generator[BatchRequest, BatchedFunction, Flagged]:
+        """The results of the batched rule."""
+        args = made.args[len(self.active):]
         batched = tuple(i for i, (_, flag) in enumerate(types) if flag)
         if not batched:
             return [(v, False) for v in func.call(self.table[name], args)]
-        answer = yield Request(name, batched, self.request.lanes, self.request.masked)
+        answer = yield BatchRequest(name, batched, self.request.batch_size, self.request.predicated)
         return list(zip(func.call(answer.function, made.args), answer.results))
 
     def cotangent(self, ct: Value, is_batched: bool, wanted: bool) -> Value:
-        """That of each lane, or of what all lanes share: the sum over them."""
+        """The cotangent of a batched value, or of a shared one: the sum over the batch."""
         if wanted:
-            return ct if is_batched else _of_each_lane([(ct, False)], self.lanes)[0]
+            return ct if is_batched else _all_batched([(ct, False)], self.batch_size)[0]
         if is_batched:
             return tensor.ReduceSum(ct, (0,)).result
-        return ct * size(self.lanes, ct.type.dtype)
+        return ct * size(self.batch_size, ct.type.dtype)
 
     def insert(self, made: Func, name: str) -> Func:
         module = self.function.parent
@@ -114,6 +115,6 @@ class _Rules:
         return made
 
 
-def _of_each_lane(found: Flagged, lanes: Dim) -> list[Value]:
-    return [v if flag or not isinstance(v.type, TensorType) else broadcast_to(v, (lanes, *v.type.shape))
+def _all_batched(found: Flagged, batch_size: Dim) -> list[Value]:
+    return [v if flag or not isinstance(v.type, TensorType) else broadcast_to(v, (batch_size, *v.type.shape))
             for v, flag in found]

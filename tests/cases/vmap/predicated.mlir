@@ -4,7 +4,7 @@
 
 // a lane keeps what it has where the predicate does not hold
 func.func @f(%p: tensor<Lxi1>, %x: tensor<Lx2xf32>, %k: tensor<i64>) -> tensor<Lx2xf32> {
-  %0 = autodiff.masked %p (%x, %x, %k) carried 1
+  %0 = autodiff.predicated %p (%x, %x, %k) carried 1
       : (tensor<Lxi1>, tensor<Lx2xf32>, tensor<Lx2xf32>, tensor<i64>) -> tensor<Lx2xf32> {
   ^bb0(%a: tensor<Lx2xf32>, %b: tensor<Lx2xf32>, %n: tensor<i64>):
     %f = tensor.cast %n : tensor<i64> to tensor<f32>
@@ -20,7 +20,7 @@ func.func @f(%p: tensor<Lxi1>, %x: tensor<Lx2xf32>, %k: tensor<i64>) -> tensor<L
 // -----
 // of an update at a place that the lanes share, only the piece is selected
 func.func @g(%p: tensor<2xi1>, %x: tensor<2x5xf32>, %i: tensor<i64>) -> tensor<2x5xf32> {
-  %0 = autodiff.masked %p (%x, %i) carried 1 : (tensor<2xi1>, tensor<2x5xf32>, tensor<i64>) -> tensor<2x5xf32> {
+  %0 = autodiff.predicated %p (%x, %i) carried 1 : (tensor<2xi1>, tensor<2x5xf32>, tensor<i64>) -> tensor<2x5xf32> {
   ^bb0(%a: tensor<2x5xf32>, %at: tensor<i64>):
     %zero = tensor.full 0 : tensor<i64>
     %u = tensor.full 9.0 : tensor<2x1xf32>
@@ -39,9 +39,9 @@ func.func @g(%p: tensor<2xi1>, %x: tensor<2x5xf32>, %i: tensor<i64>) -> tensor<2
 // -----
 // inside another, and batched: the predicate gets one more axis
 func.func private @inner(%p: tensor<2xi1>, %q: tensor<2xi1>, %x: tensor<2xf32>) -> tensor<2xf32> {
-  %0 = autodiff.masked %p (%x, %q) carried 1 : (tensor<2xi1>, tensor<2xf32>, tensor<2xi1>) -> tensor<2xf32> {
+  %0 = autodiff.predicated %p (%x, %q) carried 1 : (tensor<2xi1>, tensor<2xf32>, tensor<2xi1>) -> tensor<2xf32> {
   ^bb0(%a: tensor<2xf32>, %r: tensor<2xi1>):
-    %1 = autodiff.masked %r (%a) carried 1 : (tensor<2xi1>, tensor<2xf32>) -> tensor<2xf32> {
+    %1 = autodiff.predicated %r (%a) carried 1 : (tensor<2xi1>, tensor<2xf32>) -> tensor<2xf32> {
     ^bb0(%b: tensor<2xf32>):
       %2 = tensor.neg %b : tensor<2xf32>
       autodiff.yield %2 : tensor<2xf32>
@@ -52,7 +52,7 @@ func.func private @inner(%p: tensor<2xi1>, %q: tensor<2xi1>, %x: tensor<2xf32>) 
   func.return %0 : tensor<2xf32>
 }
 func.func @h(%p: tensor<3x2xi1>, %q: tensor<2xi1>, %x: tensor<3x2xf32>) -> tensor<3x2xf32> {
-  %0 = autodiff.vmap @inner(%p, %q, %x) batched [0, 2] lanes 3
+  %0 = autodiff.vmap @inner(%p, %q, %x) batched [0, 2] size 3
       : (tensor<3x2xi1>, tensor<2xi1>, tensor<3x2xf32>) -> tensor<3x2xf32>
   func.return %0 : tensor<3x2xf32>
 }
@@ -62,7 +62,7 @@ func.func @h(%p: tensor<3x2xi1>, %q: tensor<2xi1>, %x: tensor<3x2xf32>) -> tenso
 // the cotangent of a weight that lanes share is summed over the lanes at once, and 0 for those that do not count
 func.func @shared(%p: tensor<2xi1>, %x: tensor<2x3xf32>, %ct: tensor<2x2xf32>) -> tensor<3x2xf32> {
   %zero = tensor.full 0.0 : tensor<2x3x2xf32>
-  %0 = autodiff.masked %p (%zero, %x, %ct) carried 1
+  %0 = autodiff.predicated %p (%zero, %x, %ct) carried 1
       : (tensor<2xi1>, tensor<2x3x2xf32>, tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x3x2xf32> {
   ^bb0(%z: tensor<2x3x2xf32>, %a: tensor<2x3xf32>, %b: tensor<2x2xf32>):
     %1 = tensor.dot_general %a, %b {batch = [[0, 0]], contract = []} : (tensor<2x3xf32>, tensor<2x2xf32>) -> tensor<2x3x2xf32>

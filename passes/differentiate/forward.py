@@ -1,6 +1,6 @@
-"""autodiff, forward: a function that also says how its results change when its arguments do.
+"""differentiate, forward: forward mode, which makes of a function one that also computes tangents.
 
-    f_jvp(primals, tangents)  ->  results, tangents of those results that depend on what changes
+    f_jvp(primals, tangents)  ->  results, tangents of the active results
 
 An operation has one rule, its `vjp`: from cotangents of its results, those of its operands. That map is linear, and
 its transpose takes tangents of the operands to those of the results; to transpose it is to walk through the
@@ -16,30 +16,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff import bodies, control, custom
-from mlc.dialects.autodiff.activity import Activity, Halves, Request, backwards, has_cotangent, reads
-from mlc.dialects.autodiff.control import full
-from mlc.dialects.autodiff.lanes import Masked, masked
-from mlc.dialects.autodiff.lanes import Yield as MaskedYield
-from mlc.dialects.autodiff.reverse import take_apart
+from mlc.dialects.autodiff.attributes import CUSTOM_VJP, has_cotangent, is_custom
+from mlc.dialects.autodiff.predication import Predicated, predicated
+from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Region, Symbol, Value, after, at_end, before, builder
 from mlc.ir.diag import IRError, Loc, UserError
+from mlc.passes.differentiate import bodies, custom
+from mlc.passes.differentiate.activity import Activity, VjpFunctions, VjpRequest, backwards, reads
+from mlc.passes.differentiate.reverse import vjp_functions
+from mlc.passes.differentiate.reverse_control import full, plus
 
 PASS_NAME = "jvp"
 
 
 @dataclass(frozen=True)
-class Push:
-    """Tangents of the results of a function, from tangents of its arguments `wrt`, which ascend."""
+class JvpRequest:
+    """A request for the tangents of the results of a function, given those of its arguments `wrt`; ascending."""
 
     callee: Symbol
     wrt: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Pushed:
+class JvpFunction:
     """A function of (primals, tangents) -> (results, tangents of the results `of`); other tangents are zero."""
 
     function: Func
@@ -54,25 +55,25 @@ class Pushed:
         return list(found[:own]), dict(zip(self.of, found[own:]))
 
 
-def push_forward(module: Module, push: Push, made: dict[Push, Pushed], halves: dict[Request, Halves],
-                 asked: Loc) -> Pushed:
-    """The function that `push` asks for, and before it those that calls, loops and conditions inside ask for.
+def jvp_function(module: Module, request: JvpRequest, made: dict[JvpRequest, JvpFunction],
+                 vjps: dict[VjpRequest, VjpFunctions], asked: Loc) -> JvpFunction:
+    """The function for `request`; those for calls, loops and conditions inside are made first.
 
-    `made` and `halves` are memos; a custom rule for cotangents is taken apart to serve tangents.
+    `made` and `vjps` are memos; a custom vjp rule is transposed by its own forward and backward functions.
     """
-    bodies.outline(module, push.callee)
+    bodies.outline(module, request.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
     table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
-    pushes: dict[Push, None] = {}
-    work = [push]
+    requests: dict[JvpRequest, None] = {}
+    work = [request]
     while work:
         current = work.pop()
-        if current in pushes or current in made:
+        if current in requests or current in made:
             continue
-        pushes[current] = None
-        if custom.is_custom(table[current.callee]):
-            if custom.CUSTOM_VJP in table[current.callee].attrs:
-                take_apart(module, custom.linear_request(table[current.callee], table), halves, asked)
+        requests[current] = None
+        if is_custom(table[current.callee]):
+            if CUSTOM_VJP in table[current.callee].attrs:
+                vjp_functions(module, custom.linear_request(table[current.callee], table), vjps, asked)
             continue
         active = _active(table[current.callee], current)
         for op in table[current.callee].block:
@@ -84,33 +85,34 @@ def push_forward(module: Module, push: Push, made: dict[Push, Pushed], halves: d
                                     "derivative", code="MLC0132", loc=op.loc,
                                     notes=(f"the derivative is asked for at {asked}",))
                 work.append(nested)
-    for current in sorted(pushes, key=lambda p: order[p.callee]):
-        made[current] = _Forward(table[current.callee], current, made, halves, table, asked).run()
-    return made[push]
+    for current in sorted(requests, key=lambda p: order[p.callee]):
+        made[current] = _Forward(table[current.callee], current, made, vjps, table, asked).run()
+    return made[request]
 
 
-def _active(function: Func, push: Push) -> set[Value]:
-    return Activity(function, Request(push.callee, push.wrt, ())).active
+def _active(function: Func, request: JvpRequest) -> set[Value]:
+    return Activity(function, VjpRequest(request.callee, request.wrt, ())).active
 
 
-def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]:
-    """What one operation asks of the functions that it calls."""
+def _nested(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRequest]:
+    """The requests that one operation makes of the functions that it calls."""
     if isinstance(op, func.Call):
         wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
-        return [Push(op.callee, wrt)] if wrt else []
+        return [JvpRequest(op.callee, wrt)] if wrt else []
     if not bodies.is_control(op) or not any(r in active for r in op.results):
         return []
-    return [p for p in _pushes(op, active, table) if p.wrt]
+    return [p for p in _body_requests(op, active, table) if p.wrt]
 
 
-def _pushes(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]:
-    """What a loop or condition asks of each body; what a loop carries is active if any turn makes it so."""
-    if isinstance(op, Masked):
+def _body_requests(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[JvpRequest]:
+    """The request for each body; a loop-carried value is active if any iteration makes it so."""
+    if isinstance(op, Predicated):
         call = bodies.body_call(op.block)
-        return [Push(call.callee, tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type)))]
+        wrt = tuple(i for i, v in enumerate(op.args) if v in active and has_cotangent(v.type))
+        return [JvpRequest(call.callee, wrt)]
     calls = [bodies.body_call(b) for b in bodies.bodies(op)]
     if isinstance(op, scf.If):
-        return [Push(c.callee, tuple(i for i, v in enumerate(c.args) if v in active and has_cotangent(v.type)))
+        return [JvpRequest(c.callee, tuple(i for i, v in enumerate(c.args) if v in active and has_cotangent(v.type)))
                 for c in calls]
     assert isinstance(op, scf.For | scf.While)
     call, lead, count = calls[0], bodies.leading(op), len(op.init)
@@ -119,23 +121,23 @@ def _pushes(op: Op, active: set[Value], table: Mapping[str, Func]) -> list[Push]
     carried = {k for k, v in enumerate(op.init) if v in active and has_cotangent(v.type)}
     returned = table[call.callee].block.terminator.operands
     while True:
-        push = Push(call.callee, (*(lead + k for k in sorted(carried)), *outside))
-        reached = _active(table[call.callee], push)
+        request = JvpRequest(call.callee, (*(lead + k for k in sorted(carried)), *outside))
+        reached = _active(table[call.callee], request)
         more = {k for k, v in enumerate(returned) if v in reached and has_cotangent(v.type)} - carried
         if not more:
-            return [push]
+            return [request]
         carried |= more
 
 
 class _Forward:
-    """One function on its way to carry tangents along. What it calls has been made."""
+    """Adds tangents to one function, whose callees have theirs."""
 
-    def __init__(self, function: Func, push: Push, made: Mapping[Push, Pushed], halves: Mapping[Request, Halves],
-                 table: Mapping[str, Func], asked: Loc) -> None:
+    def __init__(self, function: Func, request: JvpRequest, made: Mapping[JvpRequest, JvpFunction],
+                 vjps: Mapping[VjpRequest, VjpFunctions], table: Mapping[str, Func], asked: Loc) -> None:
         self.source = function
-        self.push = push
+        self.request = request
         self.made = made
-        self.halves = halves
+        self.vjps = vjps
         self.table = table
         self.asked = asked
         copied: dict[Value, Value] = {}
@@ -143,18 +145,18 @@ class _Forward:
         assert isinstance(copy, Func)
         self.function = copy
         self.tangents: dict[Value, Value] = {}
-        active = set() if custom.is_custom(function) else _active(function, push)
-        self.active = {copied[v] for v in active}        # what was asked of callees goes by this, and not by `tangents`
+        active = set() if is_custom(function) else _active(function, request)
+        self.active = {copied[v] for v in active}        # the requests to callees depend on this, not on `tangents`
 
-    def run(self) -> Pushed:
+    def run(self) -> JvpFunction:
         function, block = self.function, self.function.block
-        for i in self.push.wrt:
+        for i in self.request.wrt:
             arg = block.args[i]
             self.tangents[arg] = block.add_arg(arg.type, f"d{arg.name}" if arg.name else "")
-        if custom.is_custom(self.source):
+        if is_custom(self.source):
             self.by_rule()
         op = block.first
-        while op is not None and not op.terminator and not custom.is_custom(self.source):
+        while op is not None and not op.terminator and not is_custom(self.source):
             op = self.step(op)
         returned = block.terminator
         of = tuple(j for j, v in enumerate(returned.operands) if v in self.tangents)
@@ -167,16 +169,16 @@ class _Forward:
         function.sym_name = func.free_symbol(module, f"{self.source.sym_name}_jvp")
         function.update_type()
         module.insert(function, self.source.next)
-        return Pushed(function, of)
+        return JvpFunction(function, of)
 
     def by_rule(self) -> None:
-        """Replace the body by what the function's own rule computes."""
+        """Replace the body by a call of the custom rule."""
         block = self.function.block
         for op in backwards(block):
             op.erase()
         with at_end(block, self.source.loc.through(PASS_NAME)):
-            given = {i: self.tangents[block.args[i]] for i in self.push.wrt}
-            results, found = custom.tangents(self.source, block.args, given, self.table, self.halves)
+            given = {i: self.tangents[block.args[i]] for i in self.request.wrt}
+            results, found = custom.tangents(self.source, block.args, given, self.table, self.vjps)
             func.Return(tuple(results))
         self.know(results, found)
 
@@ -189,8 +191,8 @@ class _Forward:
         loc = op.loc.through(PASS_NAME)
         if isinstance(op, func.Call):
             with before(op, loc):
-                push = _nested(op, self.active, self.table)[0]
-                results, found = self.made[push].call(op.args, [self.tangent(op.args[i]) for i in push.wrt])
+                request = _nested(op, self.active, self.table)[0]
+                results, found = self.made[request].call(op.args, [self.tangent(op.args[i]) for i in request.wrt])
             self.replace(op, results, found)
         elif bodies.is_control(op):
             with before(op, loc):
@@ -215,7 +217,7 @@ class _Forward:
         return following
 
     def tangent(self, v: Value) -> Value:
-        """How a value moves, zero where it does not."""
+        """The tangent of a value, zeros where it is not active."""
         return self.tangents[v] if v in self.tangents else full(0.0, v.type)
 
     def replace(self, op: Op, results: Sequence[Value], found: Mapping[int, Value]) -> None:
@@ -246,78 +248,78 @@ class _Forward:
 
     # -- loops and conditions -----------------------------------------------------------------------------------------
     def control(self, op: Op) -> tuple[list[Value], dict[int, Value]]:
-        pushes = _pushes(op, self.active, self.table)
-        made = [self.made[p] if p.wrt else None for p in pushes]
+        requests = _body_requests(op, self.active, self.table)
+        made = [self.made[p] if p.wrt else None for p in requests]
         if isinstance(op, scf.If):
-            return self.branches(op, pushes, made)
-        if isinstance(op, Masked):
-            return self.masked(op, pushes[0], made[0])
+            return self.branches(op, requests, made)
+        if isinstance(op, Predicated):
+            return self.predicated(op, requests[0], made[0])
         assert isinstance(op, scf.For | scf.While)
-        return self.loop(op, pushes[0], made[0])
+        return self.loop(op, requests[0], made[0])
 
-    def branches(self, op: scf.If, pushes: Sequence[Push], made: Sequence[Pushed | None]
+    def branches(self, op: scf.If, requests: Sequence[JvpRequest], made: Sequence[JvpFunction | None]
                  ) -> tuple[list[Value], dict[int, Value]]:
         of = sorted({j for m in made if m is not None for j in m.of})
         blocks = [Block(), Block()]
-        for block, old, push, function in zip(blocks, bodies.bodies(op), pushes, made):
+        for block, old, request, function in zip(blocks, bodies.bodies(op), requests, made):
             call = bodies.body_call(old)
             with at_end(block, builder.loc):
-                results, found = self.called(call, list(call.args), push, function)
+                results, found = self.called(call, list(call.args), request, function)
                 scf.Yield((*results, *(found[j] if j in found else full(0.0, op.results[j].type) for j in of)))
         types = [*(r.type for r in op.results), *(op.results[j].type for j in of)]
         new = scf.If(op.condition, Region(blocks[0]), Region(blocks[1]), tuple(types)).results
         count = len(op.results)
         return list(new[:count]), dict(zip(of, new[count:]))
 
-    def called(self, call: func.Call, args: Sequence[Value], push: Push, function: Pushed | None,
+    def called(self, call: func.Call, args: Sequence[Value], request: JvpRequest, function: JvpFunction | None,
                own: Mapping[int, Value] | None = None) -> tuple[list[Value], dict[int, Value]]:
-        """A body called with `args`, whose tangents are those of values outside but for `own`, by their number."""
+        """A call of a body with `args`; tangents are those of the captured values, but for `own`, by position."""
         if function is None:
             return list(func.Call(call.callee, tuple(args), tuple(r.type for r in call.results)).results), {}
         own = own or {}
-        return function.call(args, [own[i] if i in own else self.tangent(args[i]) for i in push.wrt])
+        return function.call(args, [own[i] if i in own else self.tangent(args[i]) for i in request.wrt])
 
-    def loop(self, op: scf.For | scf.While, push: Push, function: Pushed | None
+    def loop(self, op: scf.For | scf.While, request: JvpRequest, function: JvpFunction | None
              ) -> tuple[list[Value], dict[int, Value]]:
         call, lead, count = bodies.body_call(bodies.bodies(op)[0]), bodies.leading(op), len(op.init)
-        carried = [i - lead for i in push.wrt if i < lead + count]
+        carried = [i - lead for i in request.wrt if i < lead + count]
         start = [*op.init, *(self.tangent(op.init[k]) for k in carried)]
         outside = list(call.args[lead + count:])
 
-        def turn(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
+        def step(counter: Sequence[Value], values: Sequence[Value]) -> Sequence[Value]:
             own = {lead + k: v for k, v in zip(carried, values[count:])}
-            results, found = self.called(call, [*counter, *values[:count], *outside], push, function, own)
+            results, found = self.called(call, [*counter, *values[:count], *outside], request, function, own)
             return [*results, *(found[k] if k in found else full(0.0, results[k].type) for k in carried)]
 
         if isinstance(op, scf.For):
             loop = scf.loop(op.lower, op.upper, op.step, start)
             with at_end(loop.block, builder.loc):
-                scf.Yield(tuple(turn([loop.counter], loop.carried)))
+                scf.Yield(tuple(step([loop.counter], loop.carried)))
             out = loop.results
         else:
-            out = bodies.while_of(op, start, lambda values: turn([], values)).results
+            out = bodies.while_of(op, start, lambda values: step([], values)).results
         return list(out[:count]), dict(zip(carried, out[count:]))
 
-    def masked(self, op: Masked, push: Push, function: Pushed | None) -> tuple[list[Value], dict[int, Value]]:
+    def predicated(self, op: Predicated, request: JvpRequest, function: JvpFunction | None
+               ) -> tuple[list[Value], dict[int, Value]]:
         call, args, count = bodies.body_call(op.block), list(op.args), op.carried
-        of = sorted({*(function.of if function is not None else ()), *(i for i in push.wrt if i < count)})
+        of = sorted({*(function.of if function is not None else ()), *(i for i in request.wrt if i < count)})
         start = [self.tangent(args[j]) for j in of]
-        outside = [i for i in push.wrt if i not in of]
-        new = masked(op.p, [*args[:count], *start], [*args[count:], *(self.tangent(args[i]) for i in outside)])
+        outside = [i for i in request.wrt if i not in of]
+        new = predicated(op.p, [*args[:count], *start], [*args[count:], *(self.tangent(args[i]) for i in outside)])
         own = list(new.block.args)
         primals = [*own[:count], *own[count + len(of): len(args) + len(of)]]
         tangents = dict(zip(of, own[count:])) | dict(zip(outside, own[len(args) + len(of):]))
         with at_end(new.block, builder.loc):
-            results, found = self.called(call, primals, push, function, tangents)
-            MaskedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
+            results, found = self.called(call, primals, request, function, tangents)
+            PredicatedYield((*results, *(found[j] if j in found else full(0.0, results[j].type) for j in of)))
         return list(new.results[:count]), dict(zip(of, new.results[count:]))
 
 
 def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]:
-    """What a block, which is linear in its arguments and returns values, gives its arguments when transposed.
+    """The transpose of a block that is linear in its arguments: values for these, from those `given` for its results.
 
-    `given` is for what it returns. What does not depend on the arguments is moved to the insertion point, where the
-    transposed operations go.
+    Operations that do not depend on the arguments move to the insertion point, where the transposed ones are inserted.
     """
     assert builder.block is not None
     linear = _linear(rule)
@@ -337,7 +339,7 @@ def transpose(rule: Block, given: Sequence[Value], op: Op) -> dict[Value, Value]
             cts = [pending[r] if r in pending else full(0.0, r.type) for r in inner.results]
             for v, part in zip(inner.operands, inner.vjp(*cts)):
                 if part is not None and v in linear:
-                    pending[v] = control.plus(pending[v], part) if v in pending else part
+                    pending[v] = plus(pending[v], part) if v in pending else part
     kept = {pending[arg] for arg in rule.args if arg in pending}
     for inner in backwards(out):
         if inner.pure and not any(r.uses or r in kept for r in inner.results):
@@ -367,5 +369,3 @@ def _linear(rule: Block) -> set[Value]:
                     break
         else:
             return linear
-
-

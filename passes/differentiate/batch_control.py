@@ -1,13 +1,14 @@
-"""autodiff, batch, control flow: loops and conditions of many lanes.
+"""differentiate, batch, control flow: loops and conditions with a batch axis.
 
-Where all lanes take the same way, the loop or condition stays, on batched values. Else each lane has a predicate:
+Where all batch elements take the same branch and trip count, the loop or condition stays, on batched values. Else each
+batch element has a predicate:
 
-    for       a common counter from the least lower to the greatest upper bound; lanes count while it is within theirs
-    while     as long as any lane goes on
-    if        both branches, one after the other, each for its lanes
+    for       a common counter from the least lower to the greatest upper bound; an element is active within its own
+    while     as long as any batch element goes on
+    if        both branches, one after the other, each for its batch elements
 
-and what stands inside becomes the body of an `autodiff.masked` (lanes.py). A body that may fail, or not come to an end,
-runs only where a lane is live: what is the same for all lanes is then computed when one of them would compute it.
+and the body becomes an `autodiff.predicated` region (dialects/autodiff/predication.py). A body that may fail, or may
+not terminate, runs only if some batch element is active.
 """
 
 from __future__ import annotations
@@ -15,21 +16,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.dialects import arith, func, scf, tensor
-from mlc.dialects.autodiff import lanes
-from mlc.dialects.autodiff.batch_walk import Flagged, Scope, Walk, Walker, batched_type
-from mlc.dialects.autodiff.lanes import Masked, beside, drop_unused, masked
+from mlc.dialects.autodiff.predication import Predicated, drop_unused, predicated
+from mlc.dialects.autodiff.predication import Yield as PredicatedYield
 from mlc.dialects.tensor.base import compare, full, select
 from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
 from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Region, Value, at_end
 from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index, int_range
+from mlc.passes.differentiate.batch_operations import Flagged, Scope, Walk, Walker, batched_type
+from mlc.passes.differentiate.predicated import beside
 
 Fill = Callable[[Scope, Sequence[Value], Sequence[Value]], Walk]
-"""What becomes of the carries in the body of a masked operation, from those and from further arguments."""
+"""Fills the body of a predicated region: new carried values from the carried ones and further arguments."""
 
 
 class Batcher(Walker):
-    """Batches all there is."""
+    """Batches operations and control flow."""
 
     def control(self, op: Op, scope: Scope) -> Walk:
         if isinstance(op, scf.For):
@@ -38,8 +40,8 @@ class Batcher(Walker):
             yield from self._if(op, scope)
         elif isinstance(op, scf.While):
             yield from self._while(op, scope)
-        elif isinstance(op, Masked):
-            yield from self._masked(op, scope)
+        elif isinstance(op, Predicated):
+            yield from self._predicated(op, scope)
         else:
             op.fail("is no loop or condition of tensors, and cannot be batched", code="MLC0137")
 
@@ -47,7 +49,7 @@ class Batcher(Walker):
     def _for(self, op: scf.For, scope: Scope) -> Walk:
         bounds = scope.get([op.lower, op.upper, op.step])
         if any(is_batched for _, is_batched in bounds):
-            yield from self._for_of_lanes(op, bounds, scope)
+            yield from self._for_by_element(op, bounds, scope)
             return
         (lower, _), (upper, _), (step, _) = bounds
         start = scope.get(op.init)
@@ -64,10 +66,10 @@ class Batcher(Walker):
             loop.erase()
         enter(op.results, loop.results, flags, scope)
 
-    def _for_of_lanes(self, op: scf.For, bounds: Flagged, scope: Scope) -> Walk:
-        """Bounds of each lane. Lanes that start or step differently count for themselves, unless all step by 1."""
+    def _for_by_element(self, op: scf.For, bounds: Flagged, scope: Scope) -> Walk:
+        """Batched bounds. Where lower bounds or steps differ, so do the counters, unless all elements step by 1."""
         if not op.init:
-            return                               # values alone are the effects of what stands inside
+            return                               # an operation without results has no effects
         (_, own_lower), (_, own_upper), (step, own_step) = bounds
         kind = op.lower.type
         first, end, by = (v if own else from_scalar(v) for v, own in bounds)
@@ -79,20 +81,20 @@ class Batcher(Walker):
             together, count = True, end
             low = self.extreme("min", first, scope, kind) if own_lower else bounds[0][0]
             high = self.extreme("max", end, scope, kind) if own_upper else bounds[1][0]
-        if together and own_lower:               # where there are no lanes, the difference must not overflow
+        if together and own_lower:               # in an empty batch, the difference must not overflow
             low = arith.MinSI(low, high).result
         else:
             high = arith.MaxSI(high, low).result
         loop = scf.loop(low, high, step, self.typed(scope.get(op.init), [True] * len(op.init)))
 
-        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
+        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
             inner.bind(op.counter, others[0], not together)
-            enter(op.carried, carries, [True] * len(carries), inner)
+            enter(op.carried, init, [True] * len(init), inner)
             return (yield from self.block(op.block, inner))
 
         with at_end(loop.block):
             number = from_scalar(loop.counter)
-            counts = self.live(compare("lt", number, count), scope)
+            counts = self.active(compare("lt", number, count), scope)
             if together and own_lower:
                 counts = both(counts, compare("ge", number, first))
             counter: Value = loop.counter if together else first + number * by
@@ -101,10 +103,10 @@ class Batcher(Walker):
         enter(op.results, loop.results, [True] * len(op.results), scope)
 
     def extreme(self, which: str, x: Value, scope: Scope, kind: IntType | IndexType) -> Value:
-        """The least or greatest number of a live lane, as a scalar; where there is none, no loop runs to it."""
+        """The least or greatest number of an active element, as a scalar; where there is none, the loop is empty."""
         low, high = int_range(scalar_dtype(kind))
-        if scope.live is not None:
-            x = select(scope.live, x, full(low if which == "max" else high, x))
+        if scope.active is not None:
+            x = select(scope.active, x, full(low if which == "max" else high, x))
         found = (tensor.ReduceMax if which == "max" else tensor.ReduceMin)(x, (0,)).result
         scalar = tensor.Item(found).result
         return arith.IndexCast(scalar, index).result if kind == index else scalar
@@ -113,7 +115,7 @@ class Batcher(Walker):
     def _if(self, op: scf.If, scope: Scope) -> Walk:
         (condition, is_batched), = scope.get([op.condition])
         if is_batched:
-            yield from self._if_of_lanes(op, condition, scope)
+            yield from self._if_by_element(op, condition, scope)
             return
         blocks, ends = (Block(), Block()), list[Flagged]()
         for region, block in zip(op.regions, blocks):
@@ -129,16 +131,16 @@ class Batcher(Walker):
         made = scf.If(condition, Region(blocks[0]), Region(blocks[1]), types)
         enter(op.results, made.results, flags, scope)
 
-    def _if_of_lanes(self, op: scf.If, condition: Value, scope: Scope) -> Walk:
-        """Zeros, replaced by what the first branch makes of its lanes, and that by the second of the others."""
+    def _if_by_element(self, op: scf.If, condition: Value, scope: Scope) -> Walk:
+        """Zeros, replaced by the results of the first branch for its elements, then by those of the second."""
         if not op.results:
-            return                               # values alone are the effects of what stands inside
-        types = [batched_type(r.type, self.lanes, op.loc) for r in op.results]
+            return                               # an operation without results has no effects
+        types = [batched_type(r.type, self.batch_size, op.loc) for r in op.results]
         results: Sequence[Value] = [tensor.Full(0, t.shape, t.dtype).result for t in types]
         for region, chosen in zip(op.regions, (condition, tensor.LogicalNot(condition).result)):
             def fill(inner: Scope, _: Sequence[Value], __: Sequence[Value], source: Block = region.block) -> Walk:
                 return (yield from self.block(source, inner))
-            results = yield from self.under(self.live(chosen, scope), results, [], [region.block], scope, fill,
+            results = yield from self.under(self.active(chosen, scope), results, [], [region.block], scope, fill,
                                             guarded=True)
         enter(op.results, results, [True] * len(results), scope)
 
@@ -151,11 +153,11 @@ class Batcher(Walker):
             before = Block([v.type for v in inits])
             enter(op.before.block.args, before.args, flags, scope)
             with at_end(before):
-                (going, of_lanes), *values = yield from self.block(op.before.block, scope)
-                scf.Condition(going, tuple(v for v, _ in values)) if not of_lanes else None
-            if of_lanes:
+                (going, differs), *values = yield from self.block(op.before.block, scope)
+                scf.Condition(going, tuple(v for v, _ in values)) if not differs else None
+            if differs:
                 discard(before)
-                yield from self._while_of_lanes(op, scope)
+                yield from self._while_by_element(op, scope)
                 return
             middle = [is_batched for _, is_batched in values]
             after = Block([v.type for v, _ in values])
@@ -170,8 +172,8 @@ class Batcher(Walker):
         made = scf.While(tuple(inits), Region(before), Region(after), tuple(a.type for a in after.args))
         enter(op.results, made.results, middle, scope)
 
-    def _while_of_lanes(self, op: scf.While, scope: Scope) -> Walk:
-        """y = before(x); while any lane goes on: y = before(after(y)) in the lanes that do"""
+    def _while_by_element(self, op: scf.While, scope: Scope) -> Walk:
+        """y = before(x); while any batch element goes on: y = before(after(y)) in the batch elements that do"""
         def all_batched(values: Sequence[Value]) -> list[bool]:
             return [True] * len(values)
 
@@ -179,14 +181,14 @@ class Batcher(Walker):
         enter(op.before.block.args, inits, all_batched(inits), scope)
         ends = yield from self.block(op.before.block, scope)
         going, *values = self.typed(ends, [True] * len(ends))
-        carries = [self.live(going, scope), *values]
-        types = [v.type for v in carries]
+        init = [self.active(going, scope), *values]
+        types = [v.type for v in init]
         before, after = Block(types), Block(types)
         with at_end(before):
             scf.Condition(as_condition(tensor.ReduceAny(before.args[0], (0,)).result), tuple(before.args))
 
-        def fill(inner: Scope, carries: Sequence[Value], _: Sequence[Value]) -> Walk:
-            enter(op.after.block.args, carries[1:], all_batched(carries[1:]), inner)
+        def fill(inner: Scope, init: Sequence[Value], _: Sequence[Value]) -> Walk:
+            enter(op.after.block.args, init[1:], all_batched(init[1:]), inner)
             ends = yield from self.block(op.after.block, inner)
             for arg, (value, is_batched) in zip(op.before.block.args, ends):
                 inner.bind(arg, value, is_batched)
@@ -195,48 +197,48 @@ class Batcher(Walker):
         with at_end(after):
             scf.Yield(tuple((yield from self.under(after.args[0], after.args, [], [op.after.block, op.before.block],
                                                    scope, fill))))
-        made = scf.While(tuple(carries), Region(before), Region(after), tuple(types))
+        made = scf.While(tuple(init), Region(before), Region(after), tuple(types))
         enter(op.results, made.results[1:], all_batched(op.results), scope)
 
-    # -- masked -------------------------------------------------------------------------------------------------------
-    def _masked(self, op: Masked, scope: Scope) -> Walk:
-        """Lanes of lanes: the predicate has one more axis."""
+    # -- predicated regions -------------------------------------------------------------------------------------------
+    def _predicated(self, op: Predicated, scope: Scope) -> Walk:
+        """A batch of batches: the predicate has one more axis."""
         p, *args = scope.get(op.operands)
-        holds = self.live(self.spread(*p), scope)
+        holds = self.active(self.spread(*p), scope)
         own = [is_batched or i < op.carried or has_float(v) for i, (v, is_batched) in enumerate(args)]
         values = self.typed(args, own)
 
-        def fill(inner: Scope, carries: Sequence[Value], others: Sequence[Value]) -> Walk:
-            enter(op.block.args, [*carries, *others], own, inner)
+        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
+            enter(op.block.args, [*init, *others], own, inner)
             return (yield from self.block(op.block, inner))
 
         results = yield from self.under(holds, values[: op.carried], values[op.carried:], [op.block], scope, fill)
         enter(op.results, results, [True] * len(results), scope)
 
-    def under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+    def under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
               scope: Scope, fill: Fill, guarded: bool = False) -> Walk:
-        """What `fill` makes of `sources` where p holds, else the carries; `guarded` where p may hold for no lane."""
+        """The results of `fill` on `sources` where p holds, else `init`; `guarded` where p may hold nowhere."""
         guarded = guarded and any(may_fail(op) for block in sources for op in block)
         if not guarded:
-            return (yield from self._under(p, carries, others, sources, scope, fill))
+            return (yield from self._under(p, init, others, sources, scope, fill))
         blocks = Block(), Block()
         with at_end(blocks[0]):
-            scf.Yield(tuple((yield from self._under(p, carries, others, sources, scope, fill))))
+            scf.Yield(tuple((yield from self._under(p, init, others, sources, scope, fill))))
         with at_end(blocks[1]):
-            scf.Yield(tuple(carries))
+            scf.Yield(tuple(init))
         condition = as_condition(tensor.ReduceAny(p, tuple(range(p.type.rank))).result)
-        return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in carries)).results
+        return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in init)).results
 
-    def _under(self, p: Value, carries: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
+    def _under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
                scope: Scope, fill: Fill) -> Walk:
         used = outside(sources)
         made_inside = [v for v in used if is_source(v)]
         passed = [v for v in used if not is_source(v)]
         flags = [is_batched or has_float(v) for v, is_batched in scope.get(passed)]
         values = self.typed(scope.get(passed), flags)
-        live = tensor.ReduceAny(p, tuple(range(1, p.type.rank))).result if p.type.rank > 1 else p
-        op = masked(p, carries, [live, *others, *values])
-        count, args = len(carries), op.block.args
+        active = tensor.ReduceAny(p, tuple(range(1, p.type.rank))).result if p.type.rank > 1 else p
+        op = predicated(p, init, [active, *others, *values])
+        count, args = len(init), op.block.args
         inner = Scope(args[count])
         enter(passed, args[count + 1 + len(others):], flags, inner)
         with at_end(op.block):
@@ -244,18 +246,18 @@ class Batcher(Walker):
                 assert source is not None
                 self.copy(source, inner)
             ends = yield from fill(inner, args[:count], args[count + 1: count + 1 + len(others)])
-            lanes.Yield(tuple(self.typed(ends, [True] * count)))
+            PredicatedYield(tuple(self.typed(ends, [True] * count)))
         drop_unused(op)
         return op.results
 
     # -- pieces -------------------------------------------------------------------------------------------------------
     def typed(self, values: Flagged, flags: Sequence[bool]) -> list[Value]:
-        """The values, those of each lane where `flags` says so."""
+        """The values, with a batch axis where `flags` says so."""
         return [self.spread(v, is_batched) if wanted else v for (v, is_batched), wanted in zip(values, flags)]
 
-    def live(self, p: Value, scope: Scope) -> Value:
-        """The lanes among those that count for which p holds."""
-        return p if scope.live is None else both(p, beside(scope.live, p))
+    def active(self, p: Value, scope: Scope) -> Value:
+        """p restricted to the active batch elements."""
+        return p if scope.active is None else both(p, beside(scope.active, p))
 
 
 def both(a: Value, b: Value) -> Value:
@@ -263,7 +265,7 @@ def both(a: Value, b: Value) -> Value:
 
 
 def has_float(value: Value) -> bool:
-    """Whether a value has a derivative, and so has to belong to one lane within a masked operation."""
+    """Whether a value has a derivative, and so has to belong to one batch element within a predicated region."""
     return isinstance(value.type, TensorType) and isinstance(value.type.dtype, FloatType)
 
 
@@ -272,13 +274,13 @@ def is_one(value: Value) -> bool:
 
 
 def is_source(value: Value) -> bool:
-    """Whether an operation makes the value of nothing: it is made again where it is used."""
+    """Whether the value is that of an operation without operands, which is copied to where it is used."""
     op = value.op
     return op is not None and op.pure and not op.operands and not op.regions and not op.binds_size
 
 
 def may_fail(op: Op) -> bool:
-    """Whether an operation, or one inside it, might fail or not come to an end."""
+    """Whether an operation, or one inside it, might fail or not terminate."""
     return any(checked_operand(inner) is not None or isinstance(inner, scf.While | func.Call) or inner.binds_size
                for inner in op.walk())
 
@@ -297,19 +299,19 @@ def outside(blocks: Sequence[Block]) -> list[Value]:
 
 
 def enter(old: Sequence[Value], new: Sequence[Value], flags: Sequence[bool], scope: Scope) -> None:
-    """Let values stand for those of the function."""
+    """Bind values of the function to batched ones."""
     for a, b, is_batched in zip(old, new, flags, strict=True):
         scope.bind(a, b, is_batched)
 
 
 def grown(flags: list[bool], ends: Flagged) -> bool:
-    """Note what is batched at the end of a body; whether that is more than at its start."""
+    """Update which values are batched at the end of a body; whether that is more than at its start."""
     before = list(flags)
     flags[:] = [a or b for a, (_, b) in zip(flags, ends)]
     return flags != before
 
 
 def discard(block: Block) -> None:
-    """Take out all operations of a block that is not needed."""
+    """Erase all operations of a block."""
     for op in reversed(list(block)):
         op.erase()

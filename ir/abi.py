@@ -53,6 +53,19 @@ class Context(ctypes.Structure):
     record: int
 
 
+ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in Context._fields_)
+"""Where the fields of a context are, in bytes."""
+
+ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "conditions", "condition_sites",
+              "temporaries", "arena")
+"""The attributes in which an entry has its interface."""
+
+
+def is_entry(function: Op) -> bool:
+    """Whether a function has the interface of a compiled entry."""
+    return "interface" in function.attrs
+
+
 @dataclass(frozen=True)
 class Interface:
     """What a caller must know of a compiled function.
@@ -158,7 +171,7 @@ def interface_of(entry: Op) -> Interface:
 def interfaces(module: Op) -> dict[str, Interface]:
     """The interface of every entry of a module, by the name of the function."""
     found = [interface_of(op) for op in module.regions[0].block
-             if str(op.attrs.get("sym_name", "")).endswith(ENTRY_SUFFIX) and "interface" in op.attrs]
+             if str(op.attrs.get("sym_name", "")).endswith(ENTRY_SUFFIX) and is_entry(op)]
     return {interface.name: interface for interface in found}
 
 

@@ -1,11 +1,11 @@
-"""autodiff, batch, operations: each says itself what it is of many lanes.
+"""differentiate, batch, operations: applies the batching rule (`vmap`) of each operation.
 
-A value is batched, and then has an axis of lanes before its own, or the same for all lanes. What depends on nothing
-batched is copied. Another operation gives its rule (`vmap`); where it has none, it is taken apart if it is a composite,
-and else done for one lane after the other. A scalar of each lane, as loops and conditions are made of, is a tensor.
+A value is either batched, and then has a batch axis before its own, or shared by all batch elements. Operations on
+shared values are copied. Others have a batching rule; one without a rule is decomposed if it is a composite, and
+otherwise run in a loop over the batch elements. A batched scalar, of which loops and conditions are made, is a tensor.
 
-Within loops and conditions not all lanes may be `live`. Those that are not are computed as well, and what becomes of
-them is thrown away; only positions that are checked must be in range.
+Within loops and conditions only some batch elements may be active. The others are computed as well, and their results
+are discarded; only operands that are checked, such as positions, are replaced by valid ones.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlc.dialects import arith, func, tensor
-from mlc.dialects.autodiff.activity import RECOMPUTE
-from mlc.dialects.autodiff.lanes import Masked, beside
+from mlc.dialects.autodiff.attributes import RECOMPUTE
+from mlc.dialects.autodiff.predication import Predicated
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.base import broadcast_to, full, reshape, select
 from mlc.dialects.tensor.control import for_loop, from_index, from_scalar, scalar_dtype
@@ -27,28 +27,29 @@ from mlc.ir.core import Block, Op, Symbol, Value, before, builder, located
 from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim
 from mlc.ir.types import IndexType, IntType, TensorType, Type, i64
+from mlc.passes.differentiate.predicated import beside
 
 PASS_NAME = "vmap"
 """What the locations of batched operations say they went through."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """A function of many lanes: its arguments `batched` are those of each lane.
+class BatchRequest:
+    """A request for a batched function, whose arguments `batched` have a batch axis.
 
-    lanes    how many there are, where that is a number; else the function has a size symbol of its own for it
-    masked   whether its first argument says which lanes are live
+    batch_size  None where it is no number: then the function has a size symbol of its own for it
+    predicated  whether the first argument is the active mask
     """
 
     callee: Symbol
     batched: tuple[int, ...]
-    lanes: int | None
-    masked: bool = False
+    batch_size: int | None
+    predicated: bool = False
 
 
 @dataclass(frozen=True)
-class Batched:
-    """The function that a request asked for, and which of its results are those of each lane."""
+class BatchedFunction:
+    """The function made for a request, and which of its results are batched."""
 
     function: Func
     results: tuple[bool, ...]
@@ -56,15 +57,15 @@ class Batched:
 
 Flagged = list[tuple[Value, bool]]
 """Values, and whether each is batched."""
-Walk = Generator[Request, Batched, Any]
-"""What hands out the requests of calls inside, and is sent what answers them."""
+Walk = Generator[BatchRequest, BatchedFunction, Any]
+"""A generator that yields the requests of calls inside, and is sent the functions made for them."""
 
 
 @dataclass
 class Scope:
-    """What values of the function have become. `live` are the lanes that count, None where all do."""
+    """The batched values for those of the function. `active` is the active mask, None where all elements are active."""
 
-    live: Value | None = None
+    active: Value | None = None
     new: dict[Value, Value] = field(default_factory=dict)
     batched: set[Value] = field(default_factory=set)
 
@@ -76,29 +77,29 @@ class Scope:
         return [(self.new[v], v in self.batched) for v in values]
 
 
-def batched_type(type: Type, lanes: Dim, asked: Loc) -> TensorType:
-    """The type of a value of `type` for each lane."""
+def batched_type(type: Type, batch_size: Dim, asked: Loc) -> TensorType:
+    """The type of a value of `type` for each batch element."""
     if isinstance(type, TensorType):
-        return type.with_shape((lanes, *type.shape))
+        return type.with_shape((batch_size, *type.shape))
     if isinstance(type, IntType | IndexType):
-        return TensorType((lanes,), scalar_dtype(type))
-    raise UserError(f"a {type} for each lane is nothing there is a tensor of", code="MLC0137", loc=asked)
+        return TensorType((batch_size,), scalar_dtype(type))
+    raise UserError(f"no tensor holds a {type} for each batch element", code="MLC0137", loc=asked)
 
 
 class Walker:
-    """Batches what stands in blocks, for so many lanes."""
+    """Batches the operations of blocks."""
 
-    def __init__(self, lanes: Dim, asked: Loc, table: Mapping[Symbol, Func]) -> None:
-        self.lanes = lanes
+    def __init__(self, batch_size: Dim, asked: Loc, table: Mapping[Symbol, Func]) -> None:
+        self.batch_size = batch_size
         self.asked = asked
         self.table = table                       # the functions of the module
 
     def control(self, op: Op, scope: Scope) -> Walk:
-        """Batch a loop, a condition or what else has values of the function inside."""
+        """Batch a loop, a condition or another operation with regions that capture values."""
         raise NotImplementedError
 
     def block(self, block: Block, scope: Scope) -> Walk:
-        """Batch the operations of a block, at the insertion point; what its terminator hands over."""
+        """Batch the operations of a block, at the insertion point; the operands of its terminator."""
         op = block.first
         while op is not None and not op.terminator:
             with located(op.loc.through(PASS_NAME)):
@@ -108,38 +109,38 @@ class Walker:
         return scope.get(op.operands)
 
     def _op(self, op: Op, scope: Scope) -> Walk:
-        """Batch one operation; the first of those that it was taken apart into, if it was."""
+        """Batch one operation; the first of those that it was decomposed into, if it was."""
         if not any(v in scope.batched for inner in op.walk() for v in inner.operands):
             self.copy(op, scope)
         elif isinstance(op, func.Call):
             yield from self._call(op, scope)
-        elif isinstance(op, tensor.Witness):
-            self._witness(op, scope)
-        elif op.name.startswith("scf.") or isinstance(op, Masked):
+        elif isinstance(op, tensor.BindSize):
+            self._bind_size(op, scope)
+        elif op.name.startswith("scf.") or isinstance(op, Predicated):
             yield from self.control(op, scope)
         elif (results := self._by_rule(op, scope)) is not None:
             for old, new in zip(op.results, results):
                 scope.bind(old, new, True)
         elif hasattr(op, "decompose"):
-            return take_apart(op)
+            return decompose(op)
         else:
-            self._by_lane(op, scope)
+            self._by_element(op, scope)
         return None
 
     def copy(self, op: Op, scope: Scope) -> None:
-        """The same operation, once for all lanes."""
+        """A copy of the operation, whose results are shared by all batch elements."""
         mapping = {v: scope.new[v] for inner in op.walk() for v in inner.operands if v in scope.new}
         copy = op.insert_clone(mapping)
         for old, new in zip(op.results, copy.results):
             scope.bind(old, new, False)
 
     def spread(self, value: Value, is_batched: bool) -> Value:
-        """A value as one of each lane."""
+        """A value with a batch axis."""
         if is_batched:
             return value
         if not isinstance(value.type, TensorType):
             value = from_scalar(value)
-        return broadcast_to(value, (self.lanes, *value.type.shape))
+        return broadcast_to(value, (self.batch_size, *value.type.shape))
 
     # -- operations ---------------------------------------------------------------------------------------------------
     def _by_rule(self, op: Op, scope: Scope) -> Sequence[Value] | None:
@@ -148,13 +149,13 @@ class Walker:
             return [self._of_scalars(op, flagged)]
         operands, batched = [v for v, _ in flagged], [is_batched for _, is_batched in flagged]
         at = checked_operand(op)
-        if at is not None and scope.live is not None and batched[at]:
-            operands[at] = select(beside(scope.live, operands[at]), operands[at], full(0, operands[at]))
-        results = op.vmap(self.lanes, operands, batched)
+        if at is not None and scope.active is not None and batched[at]:
+            operands[at] = select(beside(scope.active, operands[at]), operands[at], full(0, operands[at]))
+        results = op.vmap(self.batch_size, operands, batched)
         return [results] if isinstance(results, Value) else results
 
     def _of_scalars(self, op: Op, flagged: Flagged) -> Value:
-        """An operation on scalars, for each lane: tensor.map of it, with i64 for an index."""
+        """An operation on scalars, for each batch element: tensor.map of it, with i64 for an index."""
         def body(*elements: Value) -> Value:
             dtype = scalar_dtype(op.results[0].type)
             if isinstance(op, arith.IndexCast | arith.IndexCastUI):
@@ -165,41 +166,42 @@ class Walker:
             return made.results[0]
         return map_elements([v if isinstance(v.type, TensorType) else from_scalar(v) for v, _ in flagged], body)
 
-    def _witness(self, op: tensor.Witness, scope: Scope) -> None:
-        """The tapes of a derivative have at least the rows that are used: for all lanes those of the longest."""
+    def _bind_size(self, op: tensor.BindSize, scope: Scope) -> None:
+        """The tapes of a derivative have the trip count of the batch element with most iterations."""
         if op.bound is not None:
-            raise UserError(f"vmap cannot give each lane a number of rows of its own: only its data tell the size "
-                            f"{op.size}", code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
-                            hint="choose by the mask, which keeps the size: mlc.where(mask, x, 0). What all lanes "
-                                 "share is picked before loops and conditions")
+            raise UserError(f"vmap cannot give each batch element a number of rows of its own: the size {op.size} "
+                            "is data-dependent", code="MLC0137", loc=op.loc,
+                            notes=(f"vmap is asked for at {self.asked}",),
+                            hint="choose by the mask, which keeps the size: mlc.where(mask, x, 0). Select from "
+                                 "unbatched arrays before loops and conditions")
         for call in op.result.users:
             if not isinstance(call, func.Call) or not self.table[call.callee].attrs.get(RECOMPUTE):
-                raise UserError(f"the size {op.size} depends on data and would differ from lane to lane",
+                raise UserError(f"the size {op.size} depends on data and would differ between batch elements",
                                 code="MLC0137", loc=op.loc, notes=(f"vmap is asked for at {self.asked}",),
                                 hint="use a size that is known, and choose by a mask")
         n, = (v for v, _ in scope.get([op.n]))
-        if scope.live is not None:
-            n = select(scope.live, n, full(0, n))
+        if scope.active is not None:
+            n = select(scope.active, n, full(0, n))
         n = tensor.Maximum(tensor.ReduceMax(n, (0,)).result, tensor.Full(0, (), i64).result).result
-        scope.bind(op.result, tensor.Witness(n, op.size).result, False)
+        scope.bind(op.result, tensor.BindSize(n, op.size).result, False)
 
-    def _by_lane(self, op: Op, scope: Scope) -> None:
-        """A loop over the lanes, for an operation that has no rule and is made of no others.
+    def _by_element(self, op: Op, scope: Scope) -> None:
+        """A loop over the batch elements, for an operation that has no batching rule and is no composite.
 
-        Where there may be no lanes, what a turn reads and writes has a row more, for a row to fit in.
+        Where the batch may be empty, the arrays get one more row, since slices have to fit.
         """
-        spare = 0 if isinstance(self.lanes, int) and self.lanes > 0 else 1
+        spare = 0 if isinstance(self.batch_size, int) and self.batch_size > 0 else 1
         flagged = [(spared(x, spare) if is_batched else x, is_batched) for x, is_batched in scope.get(op.operands)]
 
         def one(i: Value, *stacked: Value) -> list[Value]:
-            lane = from_index(i)
-            operands = [taken(x, lane) if is_batched else x for x, is_batched in flagged]
+            element = from_index(i)
+            operands = [taken(x, element) if is_batched else x for x, is_batched in flagged]
             made = op.insert_clone(dict(zip(op.operands, operands)))
-            return [put(all, x, lane) for all, x in zip(stacked, made.results)]
+            return [put(all, x, element) for all, x in zip(stacked, made.results)]
 
-        start = [full(0, r, (self.lanes + spare, *r.type.shape)) for r in op.results]
-        for old, new in zip(op.results, for_loop(0, self.lanes, start, one)):
-            stops = (self.lanes, *old.type.shape)
+        start = [full(0, r, (self.batch_size + spare, *r.type.shape)) for r in op.results]
+        for old, new in zip(op.results, for_loop(0, self.batch_size, start, one)):
+            stops = (self.batch_size, *old.type.shape)
             kept = tensor.Slice(new, (0,) * len(stops), stops, (1,) * len(stops)).result if spare else new
             scope.bind(old, kept, True)
 
@@ -207,16 +209,16 @@ class Walker:
     def _call(self, op: func.Call, scope: Scope) -> Walk:
         flagged = scope.get(op.operands)
         which = tuple(i for i, (_, is_batched) in enumerate(flagged) if is_batched)
-        lanes = self.lanes if isinstance(self.lanes, int) else None
-        made = yield Request(op.callee, which, lanes, scope.live is not None)
-        live = [] if scope.live is None else [scope.live]
-        for old, new, is_batched in zip(op.results, func.call(made.function, [*live, *(v for v, _ in flagged)]),
+        batch_size = self.batch_size if isinstance(self.batch_size, int) else None
+        made = yield BatchRequest(op.callee, which, batch_size, scope.active is not None)
+        active = [] if scope.active is None else [scope.active]
+        for old, new, is_batched in zip(op.results, func.call(made.function, [*active, *(v for v, _ in flagged)]),
                                         made.results):
             scope.bind(old, new, is_batched)
 
 
-def take_apart(op: Op) -> Op | None:
-    """Replace a composite by what it is made of; the first operation of that, or what follows."""
+def decompose(op: Op) -> Op | None:
+    """Replace a composite by its decomposition; the first operation of that, or what follows."""
     block, last = op.parent, op.prev
     assert block is not None
     with before(op):
@@ -236,20 +238,20 @@ def resized(x: Value, type: IntType, unsigned: bool) -> Value:
 
 
 def spared(x: Value, rows: int) -> Value:
-    """x with so many rows more."""
+    """x padded by `rows` rows."""
     rank = x.type.rank
     return pad(x, (0,) * rank, (rows, *[0] * (rank - 1)), (0,) * rank)
 
 
-def taken(x: Value, lane: Value) -> Value:
-    """The value of one lane."""
+def taken(x: Value, element: Value) -> Value:
+    """The value of one batch element."""
     shape = x.type.shape[1:]
-    starts = (lane, *(full(0, lane) for _ in shape))
+    starts = (element, *(full(0, element) for _ in shape))
     return reshape(tensor.DynamicSlice(x, starts, (1, *shape)).result, shape)
 
 
-def put(x: Value, value: Value, lane: Value) -> Value:
-    """x with the value of one lane replaced."""
+def put(x: Value, value: Value, element: Value) -> Value:
+    """x with the value of one batch element replaced."""
     shape = value.type.shape
-    starts = (lane, *(full(0, lane) for _ in shape))
+    starts = (element, *(full(0, element) for _ in shape))
     return tensor.DynamicUpdateSlice(x, reshape(value, (1, *shape)), starts).result

@@ -1,32 +1,22 @@
-"""autodiff, activity: what is asked of a function, the halves that answer it, and which values a cotangent reaches."""
+"""differentiate, activity: differentiation requests, the functions made for them, and active values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 from mlc.dialects import func
+from mlc.dialects.autodiff.attributes import has_cotangent
 from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Symbol, Value
-from mlc.ir.types import FloatType, TensorType, Type
 
 PASS_NAME = "grad"
 """What the locations of derivative operations say they went through."""
 
 
-RECOMPUTE = "recompute"
-"""Attribute of functions of which a derivative keeps nothing but the arguments, and which no pass puts into others."""
-
-
-def has_cotangent(type: Type) -> TypeGuard[TensorType]:
-    """Whether values of a type have derivatives: floating-point tensors do."""
-    return isinstance(type, TensorType) and isinstance(type.dtype, FloatType)
-
-
 @dataclass(frozen=True)
-class Request:
-    """Cotangents of the arguments `wrt` of a function, from cotangents of its results `of`; both ascending."""
+class VjpRequest:
+    """A request for cotangents of arguments `wrt` of a function, given those of its results `of`; both ascending."""
 
     callee: Symbol
     wrt: tuple[int, ...]
@@ -34,11 +24,13 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Halves:
-    """A function taken apart. `saved` says what backward takes after the cotangents: positions in (primals, results
-    of forward)."""
+class VjpFunctions:
+    """The forward and the backward function of a request.
 
-    request: Request
+    saved  positions, in (primals, results of forward), of the values that backward takes after the cotangents
+    """
+
+    request: VjpRequest
     forward: Func
     backward: Func
     saved: tuple[int, ...]
@@ -53,7 +45,7 @@ class Halves:
 class Activity:
     """Which values of a function depend on its arguments `wrt`, and which of them its results `of` depend on."""
 
-    def __init__(self, function: Func, request: Request) -> None:
+    def __init__(self, function: Func, request: VjpRequest) -> None:
         block = function.block
         self.active: set[Value] = {block.args[i] for i in request.wrt}
         for op in block:
@@ -69,14 +61,14 @@ class Activity:
         """Whether a cotangent may reach a result of `op` and go on to an operand."""
         return any(r in self.active and r in self.useful for r in op.results)
 
-    def request(self, call: func.Call) -> Request | None:
-        """What a call inside the function asks of its callee; None if no cotangent passes through it."""
+    def request(self, call: func.Call) -> VjpRequest | None:
+        """The request that a call inside the function makes of its callee; None if no cotangent passes through it."""
         wrt = tuple(i for i, v in enumerate(call.operands) if v in self.active and has_cotangent(v.type))
         of = tuple(j for j, r in enumerate(call.results) if r in self.useful and has_cotangent(r.type))
-        return Request(call.callee, wrt, of) if wrt and of else None
+        return VjpRequest(call.callee, wrt, of) if wrt and of else None
 
     def replaced(self, old: Sequence[Value], new: Sequence[Value]) -> None:
-        """Note that values stand for others."""
+        """Record that the values `new` replace `old`."""
         for a, b in zip(old, new):
             for known in (self.active, self.useful):
                 if a in known:

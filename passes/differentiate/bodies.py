@@ -1,4 +1,4 @@
-"""autodiff, bodies: what loops and conditions do, as functions of their own, which can be differentiated as such."""
+"""differentiate, bodies: the bodies of loops and conditions as functions of their own, which can be differentiated."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from mlc.dialects import func, scf
-from mlc.dialects.autodiff.activity import has_cotangent
-from mlc.dialects.autodiff.lanes import Masked
+from mlc.dialects.autodiff.attributes import has_cotangent
+from mlc.dialects.autodiff.predication import Predicated
 from mlc.dialects.func import Func
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Region, Symbol, Value, at_end, before, builder
 from mlc.ir.sizes import Size
 from mlc.ir.types import TensorType, Type
 
-CONTROL = (scf.For, scf.If, scf.While, Masked)
+CONTROL = (scf.For, scf.If, scf.While, Predicated)
 
 
 def is_control(op: Op) -> bool:
@@ -22,7 +22,7 @@ def is_control(op: Op) -> bool:
 
 
 def outline(module: Op, name: str) -> None:
-    """Make a function of the body of every loop and condition in function `name` and in all that it calls."""
+    """Outline the body of every loop and condition in function `name` and in its callees."""
     table = {f.sym_name: f for f in func.functions(module)}
     seen: set[str] = set()
     work = [Symbol(name)]
@@ -36,15 +36,15 @@ def outline(module: Op, name: str) -> None:
             if any(has_cotangent(r.type) for r in op.results):
                 for block in bodies(_simple(op)):
                     if not _is_call(block):
-                        if isinstance(op, Masked):
-                            _tell_sizes(function, op)
+                        if isinstance(op, Predicated):
+                            _pass_sizes(function, op)
                         made = _outlined(function, block)
                         table[made.sym_name] = made
         work += func.references(function)
 
 
 def bodies(op: Op) -> list[Block]:
-    """The blocks of a loop or condition that compute what it carries or gives."""
+    """The blocks of a loop or condition that compute its loop-carried values or results."""
     if isinstance(op, scf.While):
         return [op.after.block]
     return [region.block for region in op.regions if region.blocks]
@@ -57,12 +57,12 @@ def body_call(block: Block) -> func.Call:
 
 
 def leading(op: Op) -> int:
-    """How many arguments a body takes before what is carried: the counter of a `for`."""
+    """The number of arguments of a body before the loop-carried values: the counter of a `for`."""
     return 1 if isinstance(op, scf.For) else 0
 
 
-def while_of(op: scf.While, start: Sequence[Value], turn: Callable[[Sequence[Value]], Sequence[Value]]) -> scf.While:
-    """A `while` that goes on as `op` does, by the first of the values it carries; `turn` makes the next ones."""
+def while_of(op: scf.While, start: Sequence[Value], step: Callable[[Sequence[Value]], Sequence[Value]]) -> scf.While:
+    """A `while` with the condition of `op` on the first of its loop-carried values; `step` computes the next ones."""
     types = tuple(v.type for v in start)
     first, second = Block(types), Block(types)
     mapping: dict[Value, Value] = dict(zip(op.before.block.args, first.args))
@@ -73,12 +73,12 @@ def while_of(op: scf.While, start: Sequence[Value], turn: Callable[[Sequence[Val
             else:
                 inner.insert_clone(mapping)
     with at_end(second, builder.loc):
-        scf.Yield(tuple(turn(second.args)))
+        scf.Yield(tuple(step(second.args)))
     return scf.While(tuple(start), Region(first), Region(second), types)
 
 
 def _is_call(block: Block) -> bool:
-    """Whether a block is a call that takes its arguments and gives what it hands on."""
+    """Whether a block is a call of its arguments whose results it yields."""
     call = block.first
     return (isinstance(call, func.Call) and call.next is block.last and tuple(block.terminator.operands) == call.results
             and list(call.args[: len(block.args)]) == list(block.args)
@@ -86,7 +86,7 @@ def _is_call(block: Block) -> bool:
 
 
 def _simple(op: Op) -> Op:
-    """A loop whose first region hands on what it gets: what it computes besides is computed where it is needed."""
+    """A loop whose first region forwards its arguments: what else it yields is computed where it is used."""
     if not isinstance(op, scf.While) or list(op.before.block.terminator.operands[1:]) == list(op.before.block.args):
         return op
     types = [v.type for v in op.init]
@@ -115,13 +115,13 @@ def _simple(op: Op) -> Op:
 
 
 def _outlined(around: Func, block: Block) -> Func:
-    """A function of the arguments of `block` and of the values from outside that it reads; the block calls it."""
+    """A function of the arguments of `block` and of the values that it captures; the block calls it."""
     captured = _captured(block)
     inside = list(block.args)
     terminator = block.terminator
     body = [op for op in block if op is not terminator]
-    for name in _untold(around, [*body, terminator], [*inside, *captured]):
-        captured.append(_teller(around, name))
+    for name in _unbound(around, [*body, terminator], [*inside, *captured]):
+        captured.append(_binder(around, name))
     made = func.function("", [v.type for v in (*inside, *captured)], [v.name for v in (*inside, *captured)],
                          private=True)
     made.loc = terminator.loc
@@ -146,20 +146,20 @@ def _outlined(around: Func, block: Block) -> Func:
     return made
 
 
-def _tell_sizes(around: Func, op: Masked) -> None:
-    """Give a body that sees nothing from outside the arguments that tell it the sizes it uses."""
-    for name in _untold(around, list(op.block), op.block.args):
-        if any(name in told(v.type) for v in op.block.args):
+def _pass_sizes(around: Func, op: Predicated) -> None:
+    """Pass to an isolated body the arguments that bind the sizes it uses."""
+    for name in _unbound(around, list(op.block), op.block.args):
+        if any(name in bound_sizes(v.type) for v in op.block.args):
             continue
-        arg = _teller(around, name)
+        arg = _binder(around, name)
         op.set_operands([*op.operands, arg], [1, len(op.args) + 1])
         op.block.add_arg(arg.type, arg.name)
 
 
-def _teller(around: Func, name: str) -> Value:
-    """The argument of a function that tells a size, or the witness in it."""
-    witnesses = (op.results[0] for op in around.walk() if op.binds_size)
-    return next(v for v in itertools.chain(around.args, witnesses) if name in told(v.type))
+def _binder(around: Func, name: str) -> Value:
+    """The argument or bind_size of a function whose type has a size symbol alone."""
+    bound = (op.results[0] for op in around.walk() if op.binds_size)
+    return next(v for v in itertools.chain(around.args, bound) if name in bound_sizes(v.type))
 
 
 def _is_constant(v: Value) -> bool:
@@ -168,7 +168,7 @@ def _is_constant(v: Value) -> bool:
 
 
 def _captured(block: Block) -> list[Value]:
-    """The values from outside that a block reads, without constants."""
+    """The values that a block captures, without constants."""
     own: set[Value] = set(block.args)
     out: dict[Value, None] = {}
     for top in block:
@@ -180,7 +180,7 @@ def _captured(block: Block) -> list[Value]:
 
 
 def _sink(op: Op, mapping: dict[Value, Value]) -> None:
-    """Copy the constants from outside that an operation reads."""
+    """Copy the captured constants of an operation."""
     own: set[Value] = set()
     for inner in op.walk():
         for v in inner.operands:
@@ -194,19 +194,19 @@ def _sink_value(v: Value, mapping: dict[Value, Value]) -> None:
         mapping[v] = v.op.insert_clone({}).results[v.op.results.index(v)]
 
 
-def _untold(around: Func, body: Sequence[Op], told_by: Sequence[Value]) -> list[str]:
-    """The size symbols that a body uses, and none of the values tells."""
-    known = {n for v in told_by for n in told(v.type)}
+def _unbound(around: Func, body: Sequence[Op], binders: Sequence[Value]) -> list[str]:
+    """The size symbols that a body uses and none of the values binds."""
+    known = {n for v in binders for n in bound_sizes(v.type)}
     own = {str(op.attrs["size"]) for top in body for op in top.walk() if op.binds_size}
     used = {n: None for top in body for op in top.walk() for n in size_symbols(op)}
     read = [v for top in body for op in top.walk() for v in op.operands]
-    values = [v for v in (*told_by, *read) if isinstance(v.type, TensorType)]
+    values = [v for v in (*binders, *read) if isinstance(v.type, TensorType)]
     used |= {n: None for v in values for d in v.type.shape for n in sizes.symbols(d)}
     return [n for n in used if n not in known and n not in own]
 
 
-def told(type: Type) -> list[str]:
-    """The symbols that are alone a size of `type`."""
+def bound_sizes(type: Type) -> list[str]:
+    """The size symbols that values of `type` bind: those that are a dimension by themselves."""
     return [n for d in type.shape if (n := sizes.symbol_name(d))] if isinstance(type, TensorType) else []
 
 

@@ -1,8 +1,8 @@
-"""Sizes that only the data tell, such as how many elements a mask picks, in functions that are being recorded.
+"""Data-dependent sizes, such as the number of elements that a mask selects, in functions that are being recorded.
 
-Such a size is a symbol that a `tensor.witness` names, promised to be at most some other size. Tensors of that size are
-used as any other where they are made. What leaves a function has the size that is the promise, and beside it goes the
-number; whoever called takes the first elements, which are that many. So what is compiled has sizes that are known.
+Such a size is a symbol that a `tensor.bind_size` binds, with an upper bound. Tensors of that size are used like any
+other in the function. What leaves it is padded to the bound, and the number of elements is returned beside it; the
+caller unpads the value to its true size. So compiled code has known sizes at its interface.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from mlc.frontend.trace import Trace
 
 R = TypeVar("R")
-Cuts = tuple[tuple[int, int], ...]
-"""(axis, number of the result that says how many elements along it there are)."""
+Unpadding = tuple[tuple[int, int], ...]
+"""(axis, position of the result that holds the true size of that axis)."""
 
 
-class Counts:
-    """The sizes of one recorded function that only its data tell: the witness of each, by name."""
+class DataDependentSizes:
+    """The data-dependent sizes of one recorded function: the operation that binds each, by name."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.witnesses: dict[str, T.Witness] = {}
+        self.bindings: dict[str, T.BindSize] = {}
         self._made: dict[Any, tuple[Block, Any]] = {}
 
     def new(self, n: Value, bound: Dim, name: str = "rows") -> sizes.Size:
-        """A size of which `n` is the number, at most `bound`."""
+        """A size whose value is `n`, at most `bound`."""
         root = self.trace.root
         given = {s for arg in root.block.args for d in arg.type.shape for s in sizes.symbols(d)}
         name = func.free_name(name, given | root.named)
         root.named.add(name)
         size = sizes.sym(name)
-        self.witnesses[name] = T.Witness(n, size, bound)
+        self.bindings[name] = T.BindSize(n, size, bound)
         return size
 
     def once(self, key: Any, make: Callable[[], R]) -> R:
-        """What `make` gives, the same again for an equal key: sizes that are known to be equal have one name."""
+        """The result of `make`, which is called once per key: sizes that are known to be equal have one name."""
         trace = self.trace
         block, found = self._made.get(key, (None, None))
         if block not in (trace.block, *trace.regions):
@@ -60,55 +60,54 @@ class Counts:
 
     @property
     def bounds(self) -> dict[str, Dim]:
-        return {name: w.bound for name, w in self.witnesses.items() if w.bound is not None}
+        return {name: w.bound for name, w in self.bindings.items() if w.bound is not None}
 
     # -- leaving the function -----------------------------------------------------------------------------------------
     def padded(self, values: Sequence[Value]) -> tuple[list[Value], dict[str, Value]]:
-        """Values as they leave the function, and the numbers of the sizes that they have, by name."""
+        """Values padded to their bounds, and their true sizes by name."""
         bounds = self.bounds
         names = dict.fromkeys(n for v in values for n in named(v.type, bounds))
         return [to_bounds(v, bounds) for v in values], {n: T.Size(sizes.sym(n), i64).result for n in names}
 
-    def cut(self, values: Sequence[Value]) -> tuple[list[Value], dict[int, Cuts]]:
-        """Values as they leave the outermost function, numbers of sizes after them, and of which values these cut
-        which axes."""
+    def results(self, values: Sequence[Value]) -> tuple[list[Value], dict[int, Unpadding]]:
+        """Values padded to their bounds, followed by their true sizes, and how to unpad which of them."""
         bounds = self.bounds
         found: dict[Dim, int] = {}
-        cuts: dict[int, Cuts] = {}
+        unpadding: dict[int, Unpadding] = {}
         for i, v in enumerate(values):
             which = [(axis, d) for axis, d in enumerate(v.type.shape) if any(n in bounds for n in sizes.symbols(d))]
             if which:
-                cuts[i] = tuple((axis, found.setdefault(d, len(values) + len(found))) for axis, d in which)
-        return [*(to_bounds(v, bounds) for v in values), *(T.Size(d, i64).result for d in found)], cuts
+                unpadding[i] = tuple((axis, found.setdefault(d, len(values) + len(found))) for axis, d in which)
+        return [*(to_bounds(v, bounds) for v in values), *(T.Size(d, i64).result for d in found)], unpadding
 
 
-def refuse(values: Sequence[Value], counts: Counts, name: str, loc: Loc) -> None:
-    """UserError if values that a function returns to a transformation have sizes that only its data tell."""
+def refuse(values: Sequence[Value], sizes_of: DataDependentSizes, name: str, loc: Loc) -> None:
+    """UserError if values that a function returns to a transformation have data-dependent sizes."""
     for v in values:
-        for size in named(v.type, counts.bounds):
-            raise UserError(f"{name} returns a {v.type}, and only its data tell the size {size}", code="MLC0614",
-                            loc=loc, notes=(f"the size comes from {counts.witnesses[size].loc}",),
+        for size in named(v.type, sizes_of.bounds):
+            raise UserError(f"{name} returns a {v.type}, whose size {size} is data-dependent", code="MLC0614",
+                            loc=loc, notes=(f"the size comes from {sizes_of.bindings[size].loc}",),
                             hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
 
-def again(counts: Counts, inner: Counts, numbers: Mapping[str, Value], values: Sequence[Value],
-          shapes: Sequence[Sequence[Dim]]) -> list[Value]:
-    """What a call returned, in the sizes that it had inside: `shapes` in names of the callee."""
+def unpadded(outer: DataDependentSizes, inner: DataDependentSizes, numbers: Mapping[str, Value],
+             values: Sequence[Value], shapes: Sequence[Sequence[Dim]]) -> list[Value]:
+    """The results of a call, unpadded to their true sizes: `shapes`, in size symbols of the callee."""
     if not numbers:
         return list(values)
     names: dict[str, Dim] = {}
     for name, n in numbers.items():
         bound = most(sizes.sym(name), inner.bounds)
         assert bound is not None, "a size is at most its bound"
-        names[name] = counts.new(n, bound)
+        names[name] = outer.new(n, bound)
     return [first_of(v, [sizes.substitute(d, names) for d in shape]) for v, shape in zip(values, shapes)]
 
 
-def first_elements(results: Sequence[Held], number: int, cuts: Cuts) -> Held:
-    """A result of a compiled function without what stands after its elements."""
+def unpad(results: Sequence[Held], number: int, unpadding: Unpadding) -> Held:
+    """A result of a compiled function, unpadded to its true size."""
     array = results[number]
     shape = list(array.shape)
-    for axis, count in cuts:
+    for axis, count in unpadding:
         known = results[count]
         shape[axis] = int(known if isinstance(known, np.ndarray) else known.numpy())
     if not isinstance(array, np.ndarray):

@@ -1,11 +1,11 @@
-"""autodiff, reverse: a function taken apart into a forward and a backward half, by one walk that names no operation.
+"""differentiate, reverse: reverse mode, which makes of a function a forward and a backward function.
 
     forward(primals)              -> results, saved values
     backward(cotangents, saved)   -> cotangents of the primals asked for
 
-The walk goes from the last operation to the first. An operation's `vjp` says which cotangents its operands get, and a
-call of a function that was itself taken apart calls its halves. What the walk makes is ordinary IR, so a derivative
-of a derivative is the same walk over its own output.
+Operations are visited from the last to the first. The `vjp` of an operation maps cotangents of its results to those of
+its operands; a call becomes a call of the callee's own forward and backward functions. The result is ordinary IR, so a
+derivative of a derivative is the same transformation of its own output.
 """
 
 from __future__ import annotations
@@ -13,35 +13,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mlc.dialects import func, tensor
-from mlc.dialects.autodiff import bodies, control, custom
-from mlc.dialects.autodiff.activity import PASS_NAME, RECOMPUTE, Activity, Halves, Request, backwards
+from mlc.dialects.autodiff.attributes import CUSTOM_JVP, RECOMPUTE, is_custom
+from mlc.dialects.autodiff.operations import Derivative
 from mlc.dialects.builtin import Module
 from mlc.dialects.func import Func
 from mlc.dialects.tensor.bounded import first_of, named, to_bounds
 from mlc.dialects.tensor.control import bounds_in
 from mlc.ir import sizes
-from mlc.ir.core import Block, Op, ResultType, Symbol, Value, after, at_end, before, located
+from mlc.ir.core import Block, Op, Value, after, at_end, before, located
 from mlc.ir.diag import IRError, Loc, UserError
 from mlc.ir.types import TensorType, Type
+from mlc.passes.differentiate import bodies, custom, reverse_control
+from mlc.passes.differentiate.activity import PASS_NAME, Activity, VjpFunctions, VjpRequest, backwards
+from mlc.passes.differentiate.reverse_control import full, plus
 
 
-class Derivative(Op):
-    """The results of `callee` at its primals, followed by the cotangents of the primals that `wrt` lists."""
-
-    callee: Symbol
-    args: tuple[Value, ...]
-    wrt: tuple[int, ...]
-    types: tuple[ResultType, ...]
-    format = "$callee `(` $args `)` `wrt` $wrt attr-dict `:` functional-type"
-
-
-# -- taking functions apart -------------------------------------------------------------------------------------------
-def take_apart(module: Module, request: Request, made: dict[Request, Halves], asked: Loc) -> Halves:
-    """The halves that `request` asks for, and before them those that calls inside ask for; `made` is the memo."""
+# -- forward and backward functions -----------------------------------------------------------------------------------
+def vjp_functions(module: Module, request: VjpRequest, made: dict[VjpRequest, VjpFunctions],
+                  asked: Loc) -> VjpFunctions:
+    """The forward and backward functions for `request`; those for calls inside are made first. `made` is the memo."""
     bodies.outline(module, request.callee)
     order = {f.sym_name: n for n, f in enumerate(func.callees_first(module))}
     table: dict[str, Func] = {f.sym_name: f for f in func.functions(module)}
-    requests: dict[Request, None] = {}
+    requests: dict[VjpRequest, None] = {}
     work = [request]
     while work:
         current = work.pop()
@@ -50,8 +44,8 @@ def take_apart(module: Module, request: Request, made: dict[Request, Halves], as
         requests[current] = None
         function = table[current.callee]
         _differentiable(function, asked)
-        if custom.is_custom(function):
-            if custom.CUSTOM_JVP in function.attrs:
+        if is_custom(function):
+            if CUSTOM_JVP in function.attrs:
                 work.append(custom.linear_request(function, table))
             continue
         activity = Activity(function, current)
@@ -64,10 +58,10 @@ def take_apart(module: Module, request: Request, made: dict[Request, Halves], as
                                     "derivative", code="MLC0132", loc=call.loc, notes=(_asked(asked),))
                 work.append(nested)
             elif activity.concerns(call):
-                work += control.requests(call, activity, table)
+                work += reverse_control.requests(call, activity, table)
     for current in sorted(requests, key=lambda r: order[r.callee]):
         function = table[current.callee]
-        made[current] = _halves(function, current, made, asked, table)
+        made[current] = _vjp_functions(function, current, made, asked, table)
     return made[request]
 
 
@@ -84,76 +78,76 @@ def _asked(loc: Loc) -> str:
     return f"the derivative is asked for at {loc}"
 
 
-def _halves(function: Func, request: Request, made: dict[Request, Halves], asked: Loc,
-            table: Mapping[str, Func]) -> Halves:
-    """Take one function apart whose calls have been."""
+def _vjp_functions(function: Func, request: VjpRequest, made: dict[VjpRequest, VjpFunctions], asked: Loc,
+            table: Mapping[str, Func]) -> VjpFunctions:
+    """Make the pair for one function, whose callees have theirs."""
     name = function.sym_name
     forward = function.clone()
     assert isinstance(forward, Func)
     for key in [k for k in forward.attrs if k not in ("sym_name", "function_type", "sym_visibility")]:
-        del forward.attrs[key]                   # such as `donate`: they are about the entry function, not its halves
+        del forward.attrs[key]                   # such as `donate`, which is about the entry function
     backward = func.function("", [forward.function_type.results[j] for j in request.of], private=True)
     backward.loc = function.loc.through(PASS_NAME)
-    if custom.is_custom(function):
+    if is_custom(function):
         _by_rule(function, forward, backward, request, table, made)
     else:
         activity = _without_composites(forward, request)
-        rules = _call_forward_halves(forward, activity, made, table, function)
+        rules = _call_forward_functions(forward, activity, made, table, function)
         _reverse(forward, backward, request, activity, rules, asked)
     _remove_unused(backward.block)
     captured = _rematerialise(forward, backward)
     saved = _capture(forward, backward, captured)
     module = function.parent
     assert module is not None
-    for half, suffix in ((forward, "forward"), (backward, "backward")):
-        half.sym_visibility = "private"
-        half.sym_name = func.free_symbol(module, f"{name}_{suffix}")
-        half.update_type()
-        module.insert(half, function.next)
-    halves = Halves(request, forward, backward, saved)
-    return _recomputing(function, halves) if function.attrs.get(RECOMPUTE) else halves
+    for each, suffix in ((forward, "forward"), (backward, "backward")):
+        each.sym_visibility = "private"
+        each.sym_name = func.free_symbol(module, f"{name}_{suffix}")
+        each.update_type()
+        module.insert(each, function.next)
+    pair = VjpFunctions(request, forward, backward, saved)
+    return _recomputing(function, pair) if function.attrs.get(RECOMPUTE) else pair
 
 
-def _by_rule(function: Func, forward: Func, backward: Func, request: Request, table: Mapping[str, Func],
-             made: Mapping[Request, Halves]) -> None:
-    """Fill the halves of a function that brings its own derivative. What it reads from outside is a constant."""
+def _by_rule(function: Func, forward: Func, backward: Func, request: VjpRequest, table: Mapping[str, Func],
+             made: Mapping[VjpRequest, VjpFunctions]) -> None:
+    """Fill the functions of one with a custom rule. Values that it captures are constants."""
     for op in backwards(forward.block):
         op.erase()
     with at_end(forward.block, function.loc.through(PASS_NAME)):
-        results, kept = custom.forward_half(function, forward.args, table, made)
+        results, kept = custom.forward(function, forward.args, table, made)
         func.Return(tuple(results))
     with at_end(backward.block, function.loc.through(PASS_NAME)):
         given = dict(zip(request.of, backward.args))
-        found = custom.backward_half(function, kept, given, results, table, made)
-        func.Return(tuple(found[i] if i in found else control.full(0.0, forward.args[i].type) for i in request.wrt))
+        found = custom.backward(function, kept, given, results, table, made)
+        func.Return(tuple(found[i] if i in found else full(0.0, forward.args[i].type) for i in request.wrt))
 
 
-def _recomputing(function: Func, halves: Halves) -> Halves:
-    """Halves of a function of which nothing is kept but its arguments: backward runs it again."""
-    inputs = [*(function.function_type.results[j] for j in halves.request.of), *function.function_type.inputs]
+def _recomputing(function: Func, pair: VjpFunctions) -> VjpFunctions:
+    """The pair for a function of which only the arguments are saved: backward recomputes the rest."""
+    inputs = [*(function.function_type.results[j] for j in pair.request.of), *function.function_type.inputs]
     out = func.function("", inputs, private=True)
     out.loc = function.loc.through(PASS_NAME)
     out.attrs[RECOMPUTE] = True
-    count = len(halves.request.of)
+    count = len(pair.request.of)
     cotangents, primals = out.args[:count], out.args[count:]
     with at_end(out.block, out.loc):
-        results = func.call(halves.forward, primals)
-        func.Return(tuple(halves.call_backward(primals, results, cotangents)))
+        results = func.call(pair.forward, primals)
+        func.Return(tuple(pair.call_backward(primals, results, cotangents)))
     module = function.parent
     assert module is not None
-    out.sym_name = func.free_symbol(module, f"{function.sym_name}_again")
+    out.sym_name = func.free_symbol(module, f"{function.sym_name}_recompute")
     out.update_type()
-    module.insert(out, halves.backward.next)
-    return Halves(halves.request, function, out, tuple(range(len(function.args))))
+    module.insert(out, pair.backward.next)
+    return VjpFunctions(pair.request, function, out, tuple(range(len(function.args))))
 
 
 def has_vjp(op: Op) -> bool:
-    """Whether the class of `op` says what its operands' cotangents are."""
+    """Whether the class of `op` defines a `vjp`."""
     return type(op).vjp is not Op.vjp
 
 
-def _without_composites(forward: Func, request: Request) -> Activity:
-    """Decompose what cotangents pass through and has no rule of its own, until nothing is left; what is active then."""
+def _without_composites(forward: Func, request: VjpRequest) -> Activity:
+    """Decompose the composites without a rule that cotangents pass through; the activity of what results."""
     while True:
         activity = Activity(forward, request)
         found = [op for op in forward.block if activity.concerns(op) and not has_vjp(op) and hasattr(op, "decompose")]
@@ -166,27 +160,27 @@ def _without_composites(forward: Func, request: Request) -> Activity:
 
 
 Rule = Callable[..., Iterable[tuple[Value, Value | None]]]
-"""Values and what cotangents they get, from the cotangents of the results; None where there is none."""
+"""From the cotangents of the results, (value, contribution to its cotangent); None where there is none."""
 
 
-def _call_forward_halves(forward: Func, activity: Activity, made: Mapping[Request, Halves],
+def _call_forward_functions(forward: Func, activity: Activity, made: Mapping[VjpRequest, VjpFunctions],
                          table: Mapping[str, Func], function: Func) -> dict[Op, Rule]:
-    """Make calls, loops and conditions through which cotangents pass keep what backward needs; the rule of each."""
+    """Replace active calls, loops and conditions by ones that also save what backward needs; the rule of each."""
     rules: dict[Op, Rule] = {}
     for op in forward.block:
         if isinstance(op, func.Call):
             if (request := activity.request(op)) is not None:
-                halves = made[request]
+                pair = made[request]
                 with before(op, op.loc.through(PASS_NAME)):
-                    results = func.call(halves.forward, op.args)
+                    results = func.call(pair.forward, op.args)
                 made_op = results[0].op
                 assert made_op is not None
-                rule = _call_rule(made_op, halves)
+                rule = _call_rule(made_op, pair)
             else:
                 continue
         elif bodies.is_control(op) and activity.concerns(op):
             with before(op, op.loc.through(PASS_NAME)):
-                results, rule = control.forward_half(op, activity, made, table, function)
+                results, rule = reverse_control.forward(op, activity, made, table, function)
             made_op = results[0].op
             assert made_op is not None
         else:
@@ -197,27 +191,26 @@ def _call_forward_halves(forward: Func, activity: Activity, made: Mapping[Reques
     return rules
 
 
-def _call_rule(call: Op, halves: Halves) -> Rule:
+def _call_rule(call: Op, pair: VjpFunctions) -> Rule:
     def rule(*cotangents: Value | None) -> list[tuple[Value, Value | None]]:
-        given = [_given(cotangents[j], call.results[j].type) for j in halves.request.of]
-        found = halves.call_backward(call.operands, call.results, given)
-        return [(call.operands[i], ct) for i, ct in zip(halves.request.wrt, found)]
+        given = [_given(cotangents[j], call.results[j].type) for j in pair.request.of]
+        found = pair.call_backward(call.operands, call.results, given)
+        return [(call.operands[i], ct) for i, ct in zip(pair.request.wrt, found)]
     return rule
 
 
 def _given(cotangent: Value | None, type: Type) -> Value:
-    return cotangent if cotangent is not None else control.full(0.0, type)
+    return cotangent if cotangent is not None else full(0.0, type)
 
 
 
-
-def _reverse(forward: Func, backward: Func, request: Request, activity: Activity, rules: dict[Op, Rule],
+def _reverse(forward: Func, backward: Func, request: VjpRequest, activity: Activity, rules: dict[Op, Rule],
              asked: Loc) -> None:
     """Fill `backward` from the last operation of `forward` to the first. It still refers to values of `forward`."""
     cotangents: dict[Value, Value] = {}
 
     def accumulate(value: Value, ct: Value) -> None:
-        cotangents[value] = control.plus(cotangents[value], ct) if value in cotangents else ct
+        cotangents[value] = plus(cotangents[value], ct) if value in cotangents else ct
 
     with at_end(backward.block):
         returned = forward.block.terminator
@@ -239,7 +232,7 @@ def _reverse(forward: Func, backward: Func, request: Request, activity: Activity
 
 def _apply(op: Op, rule: Rule | None, cotangents: Sequence[Value | None],
            asked: Loc) -> Iterable[tuple[Value, Value | None]]:
-    """The values that one operation reads, with their cotangents."""
+    """The values that one operation reads, with the contributions to their cotangents."""
     if rule is not None:
         return rule(*cotangents)
     if not has_vjp(op):
@@ -275,10 +268,10 @@ def _captures(block: Block) -> dict[Value, list[tuple[Op, int]]]:
 
 
 def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, int]]]:
-    """Compute in `backward` again what depends on no argument, rather than save it; the captures that are left.
+    """Recompute in `backward` what depends on no argument, rather than save it; the captures that are left.
 
-    A witness is made again from its number: the size it names is known to one function only. That of one with a bound
-    keeps its name, since what stands in `backward` has the size.
+    A bind_size is cloned with a fresh symbol: a size is known to one function only. One with a bound keeps its symbol,
+    since values in `backward` have the size.
     """
     block = backward.block
     captured = _captures(block)
@@ -291,23 +284,23 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
         if any(r in free and (r in captured or any(u in needed for u in r.users)) for r in op.results):
             needed.add(op)
     first, copies = block.first, dict[Value, Value]()
-    bounded = _witnesses(forward, [*backward.walk(), *needed], captured)
+    bounded = _bindings(forward, [*backward.walk(), *needed], captured)
     for op in forward.block:
         if op in needed or op in bounded:
             block.insert(op.clone(copies), first)
             if op in bounded and op.operands[0] not in copies:
                 made = block.last if first is None else first.prev
                 captured.setdefault(op.operands[0], []).append((made, 0))  # type: ignore[arg-type]
-    for witness in [v.op for v in captured if v.op is not None and v.op.binds_size and v.op not in bounded]:
-        name = str(witness.attrs["size"])
+    for binding in [v.op for v in captured if v.op is not None and v.op.binds_size and v.op not in bounded]:
+        name = str(binding.attrs["size"])
         fresh = sizes.sym(func.free_name(name, func.size_names(forward) | func.size_names(backward)))
-        block.insert(witness.clone(copies, env={name: fresh}), first)
-        captured.setdefault(witness.operands[0], []).append((copies[witness.results[0]].op, 0))  # type: ignore[arg-type]
+        block.insert(binding.clone(copies, env={name: fresh}), first)
+        captured.setdefault(binding.operands[0], []).append((copies[binding.results[0]].op, 0))  # type: ignore[arg-type]
     kept = {*copies, *forward.block.terminator.operands}
     for repeated in forward.block:
         if not isinstance(repeated, tensor.BroadcastTo) or repeated.result in kept or repeated.result not in captured:
             continue
-        block.insert(repeated.clone(copies), first)          # what is repeated takes less room than what comes of it
+        block.insert(repeated.clone(copies), first)          # smaller than its result
         if repeated.x not in copies:
             captured.setdefault(repeated.x, []).append((copies[repeated.result].op, 0))  # type: ignore[arg-type]
     for old, new in copies.items():
@@ -316,22 +309,22 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
     return captured
 
 
-def _witnesses(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
-    """The witnesses of a function whose sizes operations and values have, or that bound those of others."""
+def _bindings(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
+    """What binds the sizes of operations and values, and those that the bounds of these depend on."""
     names = {n for op in ops for n in bodies.size_symbols(op)}
     names |= {n for v in values if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
     out: set[Op] = set()
     for op in backwards(forward.block):
-        if isinstance(op, tensor.Witness) and op.bound is not None and str(op.size) in names:
+        if isinstance(op, tensor.BindSize) and op.bound is not None and str(op.size) in names:
             out.add(op)
             names |= sizes.symbols(op.bound)
     return out
 
 
 def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op, int]]]) -> tuple[int, ...]:
-    """Make what backward uses of forward's values arguments of the one and results of the other.
+    """Make the values of forward that backward uses results of the one and arguments of the other.
 
-    What has a size that only the data tell is saved in the size that this is at most.
+    Values of data-dependent sizes are saved padded to the upper bounds.
     """
     returned = forward.block.terminator
     bounds = bounds_in(forward)
@@ -341,34 +334,34 @@ def _capture(forward: Func, backward: Func, captured: dict[Value, list[tuple[Op,
         position.setdefault(value, i)
     saved: list[int] = []
     for value, uses in captured.items():
-        told = named(value.type, bounds)
+        bound = named(value.type, bounds)
         kept = value
         if value not in position:
             with before(returned, returned.loc.through(PASS_NAME)):
-                kept = to_bounds(value, bounds) if told else value
+                kept = to_bounds(value, bounds) if bound else value
             position[value] = len(forward.args) + len(results)
             results.append(kept)
         saved.append(position[value])
-        again: Value = backward.block.add_arg(kept.type, value.name)
-        if told:
-            witnesses = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in told]
-            with after(witnesses[-1], returned.loc.through(PASS_NAME)):
-                again = first_of(again, value.type.shape)
+        loaded: Value = backward.block.add_arg(kept.type, value.name)
+        if bound:
+            binders = [op for op in backward.block if op.binds_size and str(op.attrs["size"]) in bound]
+            with after(binders[-1], returned.loc.through(PASS_NAME)):
+                loaded = first_of(loaded, value.type.shape)
         for op, i in uses:
-            op.set_operand(i, again)
+            op.set_operand(i, loaded)
     returned.set_operands(results)
     return (*saved, *_size_arguments(forward, backward))
 
 
 def _size_arguments(forward: Func, backward: Func) -> list[int]:
-    """Give backward the arguments of forward whose sizes tell it the symbols that it uses and cannot tell."""
-    told = {name for a in backward.args for name in bodies.told(a.type)} | bounds_in(backward).keys()
-    missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in told}
+    """Pass to backward the arguments of forward that bind the size symbols it uses and no argument of its own binds."""
+    bound = {name for a in backward.args for name in bodies.bound_sizes(a.type)} | bounds_in(backward).keys()
+    missing = {name: None for op in backward.walk() for name in bodies.size_symbols(op) if name not in bound}
     saved: list[int] = []
     for i, arg in enumerate(forward.args):
-        if any(name in missing for name in bodies.told(arg.type)):
+        if any(name in missing for name in bodies.bound_sizes(arg.type)):
             saved.append(i)
             backward.block.add_arg(arg.type, arg.name)
-            for name in bodies.told(arg.type):
+            for name in bodies.bound_sizes(arg.type):
                 missing.pop(name, None)
     return saved

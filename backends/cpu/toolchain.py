@@ -1,0 +1,55 @@
+"""From a recorded module to native code for a processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlc.backends import image
+from mlc.backends.cpu import targets
+from mlc.backends.executable import Executable
+from mlc.backends.image import Image
+from mlc.backends.target import Target
+from mlc.dialects.builtin import Module
+from mlc.passes import pipeline
+
+
+class Toolchain:
+    """Code for one processor.
+
+    target   the processor; the one that this process runs on without one
+    checked  whether code reports what is undefined, as of passes/insert_checks
+    """
+
+    kind = "module"
+
+    def __init__(self, target: Target | None = None, checked: bool = False) -> None:
+        self.target = target or targets.host()
+        self.checked = checked
+
+    def key(self) -> Sequence[str]:
+        return str(pipeline.order(self.target.machine, self.checked)), repr(self.target)
+
+    def home(self) -> None:
+        return None
+
+    def lower(self, module: Module) -> Module:
+        pipeline.lower(module, "llvm", self.target.machine, checked=self.checked)
+        return module
+
+    def compile(self, module: Module) -> Image:
+        return image.compile_image(module, self.target)
+
+    def load(self, image: Image) -> Executable:
+        return Executable(image)
+
+    def recall(self, key: str) -> Image | None:
+        return image.recall(key)
+
+    def keep(self, key: str, made: Image) -> None:
+        image.keep(key, made)
+
+
+def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
+              checked: bool = False, here: bool = True) -> Toolchain:
+    """The toolchain of the processor; what is said of kernels does not concern it."""
+    return Toolchain(target, checked)

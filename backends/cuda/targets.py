@@ -1,0 +1,22 @@
+"""The NVIDIA GPUs that code is made for."""
+
+from __future__ import annotations
+
+from mlc.backends.target import Target
+from mlc.ir.machine import Gpu
+
+TRIPLE = "nvptx64-nvidia-cuda"
+# The oldest version of PTX that knows an architecture, or 8.0 (CUDA 12.0) where that is newer: drivers read older ones.
+_PTX = {"sm_75": 80, "sm_80": 80, "sm_86": 80, "sm_89": 80, "sm_90": 80, "sm_100": 86, "sm_120": 87}
+TARGETS = {f"cuda:{name}": Target(f"cuda:{name}", TRIPLE, name, (f"+ptx{version}",), Gpu(tensor_cores=name != "sm_75"))
+        for name, version in _PTX.items()}
+"""Of this vendor, by name."""
+DEFAULT = "cuda:sm_90"
+"""What code is made for where nobody says more and no device is at hand."""
+DLPACK = 2
+"""What DLPack calls the kind of device."""
+
+
+def architecture(target: Target) -> int:
+    """Ten times the compute capability that a target takes: 90 of cuda:sm_90."""
+    return int(target.cpu.removeprefix("sm_"))

@@ -1,0 +1,233 @@
+"""A call of a compiled function: its arguments bound to parameters and taken apart, and what that says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from mlc.frontend import tree
+from mlc.frontend.devices import CPU
+from mlc.frontend.location import user_loc
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.signature import Arguments, Recorded, Spec, name_of, parameters, paths_of, record_entry, roots
+from mlc.ir.diag import UserError, UserTypeError
+from mlc.ir.types import TensorType
+
+Parameters = str | int | Iterable[str | int]
+"""Parameters of a function: names, positions, or one of them."""
+
+
+class Signature:
+    """A function that is to be compiled, and what is known of its parameters.
+
+    f       the function; of a module, that of its class
+    bound   the module, as the first argument of every call; its arrays are arguments, not constants
+    names   the parameters that may be passed by position
+    donate  those whose memory results may take
+    static  those that are part of what is compiled
+    specs   the specifications of parameters
+    device  where it runs; None: where the arguments are
+    """
+
+    def __init__(self, f: Callable[..., Any], donate: Parameters = (), static: Parameters = (),
+                 args: Sequence[Any] | None = None, device: str | None = None) -> None:
+        self.bound: tuple[Any, ...] = ()
+        if isinstance(f, tree.AttributeTree):
+            self.bound, f = (f,), type(f).__call__
+        if not callable(f):
+            raise UserTypeError(f"mlc.compile takes a function, found {type(f).__name__}", code="MLC0380",
+                                loc=user_loc())
+        self.f, self.device = f, device
+        known = parameters(f)
+        if self.bound and "args" in known and hasattr(self.bound[0], "forward"):
+            known = parameters(type(self.bound[0]).forward)            # its __call__ passes all of them on
+        self.names = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD, p.KEYWORD_ONLY)]
+        every = [n for n, p in known.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        self.donate = self._parameters(donate, every, "donate")
+        self.static = self._parameters(static, every, "static")
+        if both := sorted(self.donate & self.static):
+            raise UserError(f"{both[0]} is both donated and static", code="MLC0380", loc=user_loc())
+        self.specs = self._specifications(known, args)
+
+    @property
+    def name(self) -> str:
+        """What to call the function in messages."""
+        return name_of(self.f)
+
+    def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
+        """The names of parameters, which may be given by position."""
+        out = set()
+        for x in (given,) if isinstance(given, str | int) else given:
+            name = names[x] if isinstance(x, int) and -len(names) <= x < len(names) else x
+            if name not in names:
+                raise UserError(f"{what} names {x!r}, which is no parameter of {self.name}", code="MLC0380",
+                                loc=user_loc(), hint="it has " + ", ".join(names))
+            out.add(str(name))
+        return frozenset(out)
+
+    def _specifications(self, known: dict[str, Any], args: Sequence[Any] | None) -> dict[str, Any]:
+        """What is said of the parameters' types: by annotation, or by position in `args`."""
+        out = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)}
+        for i, x in enumerate(args or ()):
+            if i + len(self.bound) >= len(self.names):
+                raise UserError(f"args has {len(args or ())} specifications, {self.name} takes "
+                                f"{len(self.names) - len(self.bound)} positional arguments", code="MLC0380",
+                                loc=user_loc())
+            if x is not None:
+                out[self.names[i + len(self.bound)]] = x
+        return out
+
+    def specified(self) -> list[Any] | None:
+        """The specifications of the positional arguments; None where one that must be passed has none."""
+        known = parameters(type(self.bound[0]).forward) if self.bound and hasattr(
+            self.bound[0], "forward") else parameters(self.f)
+        out = list[Any]()
+        for name in self.names[len(self.bound):]:
+            if name in self.specs:
+                out.append(self.specs[name])
+            elif known[name].default is known[name].empty:
+                return None
+            else:
+                break
+        return out
+
+    def marked(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments with each static one as a leaf, whatever it holds."""
+        if not self.static:
+            return args, keywords
+        return (tuple(tree.Static(x) if i < len(self.names) and self.names[i] in self.static else x
+                      for i, x in enumerate(args)),
+                {n: tree.Static(x) if n in self.static else x for n, x in keywords.items()})
+
+    def specs_of(self, name: str, x: Any) -> list[Spec | None]:
+        """The specification of each leaf of an argument."""
+        leaves, structure = tree.flatten(x)
+        wanted = self.specs.get(name)
+        if wanted is None:
+            return [None] * len(leaves)
+        if isinstance(wanted, Spec):
+            if len(structure) != 1:
+                raise UserTypeError(f"{name} is a {type(x).__name__}, its specification {wanted}", code="MLC0381",
+                                    loc=user_loc())
+            return [wanted]
+        return [s if isinstance(s, Spec) else None for s in tree.matching_leaves(structure, wanted)]
+
+    def bind(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+        """A call with these arguments, those of the bound module before them."""
+        return Call(self, (*self.bound, *args) if self.bound else args, keywords)
+
+    def bind_types(self, args: Sequence[Any], keywords: dict[str, Any]) -> Call:
+        """A call some of whose arguments are specifications: it can be recorded, not run."""
+        call = self.bind(tuple(args), keywords)
+        call.types = [x.type if isinstance(x, Spec) else t for x, t in zip(call.given, call.types)]
+        return call
+
+
+class Call(Arguments):
+    """One call of a function.
+
+    args, keywords  as the function itself takes them
+    marked          the same, with each static argument as a leaf
+    where           the device that it runs on
+    lookup          what to find its code by: all that the code depends on
+    """
+
+    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "where")
+
+    def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        self.signature, self.args, self.keywords = signature, args, keywords
+        self.marked = signature.marked(args, keywords) if signature.static else (args, keywords)
+        leaves, structure = tree.flatten(self.marked)
+        specs = None
+        if signature.specs:
+            specs = [s for name, x in self.roots() for s in signature.specs_of(name, x)]
+        super().__init__(leaves, structure, specs)
+        self.where = signature.device or self.device
+        self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
+
+    def roots(self) -> list[tuple[str, Any]]:
+        """(name, argument), in the order in which the leaves come; static arguments are leaves."""
+        return roots(self.signature.names, *self.marked)
+
+    def lookup_without_sizes(self) -> Any:
+        """What code for many sizes is found by: the key without the sizes of arrays whose types are not specified."""
+        flags = iter(zip(self.types, self.weak))
+        out: list[Any] = [self.key[0]]
+        for part, slot in zip(self.key[1:], self.slots):
+            is_sized = slot and next(flags) == (None, False)
+            out.append((part[0], len(part[1])) if is_sized else part)
+        return tuple(out), self.device
+
+    def paths(self) -> list[str]:
+        """How the caller speaks of each array: `params['w'][0]`."""
+        return paths_of(self.signature.names, self, *self.marked)
+
+    def values(self) -> list[tuple[str, Any]]:
+        """The arguments that are no arrays, each with its path."""
+        every = [path for name, x in self.roots() for path in tree.paths(x, name)]
+        return [(path, x.value if isinstance(x, tree.Static) else x)
+                for path, x, slot in zip(every, self.leaves, self.slots) if not slot]
+
+    def donated(self) -> tuple[int, ...]:
+        """The numbers of the arrays whose memory results may take."""
+        numbers, slots, number = list[int](), iter(self.slots), 0
+        for name, x in self.roots():
+            for _ in tree.leaves(x):
+                if next(slots):
+                    numbers += [number] if name in self.signature.donate else []
+                    number += 1
+        return tuple(numbers)
+
+    def of_modules(self) -> list[bool]:
+        """Per array: whether it belongs to a module among the arguments."""
+        held: list[bool] = []
+        for _, x in self.roots():
+            held += [any(True for _ in tree.attribute_trees(x))] * len(tree.leaves(x))
+        return [h for h, slot in zip(held, self.slots) if slot]
+
+    def brings(self) -> dict[str, Any]:
+        """What arguments bring along besides arrays: what is part of the code, and the methods of modules."""
+        values = [x for _, x in self.values()]
+        for module in tree.attribute_trees((self.args, self.keywords)):
+            values += [type(module), *(x for x in vars(module).values() if not tree.is_data(x)
+                                       and not isinstance(x, tree.AttributeTree))]
+        return {str(i): x for i, x in enumerate(values)}
+
+    def is_flat(self, recorded: Recorded) -> bool:
+        """Whether arguments and results are just arrays, as the emitted wrapper takes and returns them."""
+        count = len(recorded.outputs)
+        wanted = ["leaf"] if count == 1 else ["tuple", *["leaf"] * count]
+        tokens = ["leaf" if t is tree.LEAF else "tuple" if t[0] is tuple else "" for t in recorded.structure]
+        return (not self.keywords and not any(self.weak) and len(self.arrays) == len(self.args)
+                and tokens == wanted and recorded.outputs == [("result", i) for i in range(count)])
+
+    @contextmanager
+    def of_types(self, types: Sequence[TensorType]) -> Iterator[None]:
+        """Within, arrays without a specification have these types."""
+        before = self.types
+        self.types = [t if s is None else s for s, t in zip(before, types)]
+        try:
+            yield
+        finally:
+            self.types = before
+
+    def unhashable(self) -> UserTypeError:
+        """The error of a call whose code cannot be looked up."""
+        every = [path for name, x in self.roots() for path in tree.paths(x, name)]
+        for path, x, slot in zip(every, self.leaves, self.slots):
+            try:
+                hash(None if slot else x)
+            except TypeError:
+                return UserTypeError(f"{path} is a {type(x).__name__}, which is neither an array nor hashable",
+                                     code="MLC0347", loc=user_loc())
+        return UserTypeError("an argument is neither an array nor hashable", code="MLC0347", loc=user_loc())
+
+
+def record(call: Call, reached: Reached | None = None) -> Recorded:
+    """The function as a module, recorded for the arguments of a call.
+
+    reached  what it reaches by itself, which it may not change; looked up without one
+    """
+    return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
+                        reached=reached or Reached({"": call.signature.f}))

@@ -1,0 +1,140 @@
+"""What has been compiled of a function: by the arguments of calls, by their sizes, and by what the function reaches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlc.call import Call, Signature
+from mlc.frontend.generalize import fits
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.signature import Recorded
+from mlc.ir.sizes import Dim
+from mlc.ir.types import TensorType
+from mlc.variant import Variant
+
+if TYPE_CHECKING:
+    from mlc.backends.toolchain import Executable
+
+SHAPES_KNOWN = 1024
+"""Shapes for which the code is found at once."""
+
+STATES_KNOWN = 8
+"""States of what a function reaches by itself, such as a model in training and not, whose code is kept."""
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """What a function was compiled to for some arguments.
+
+    recorded    how results become what the Python function returned
+    executable  its code, if there is anything to compute
+    entry       what is called of it
+    donated     the numbers of donated arrays
+    """
+
+    recorded: Recorded
+    executable: Executable | None = None
+    entry: Any = None
+    donated: tuple[int, ...] = ()
+
+    @property
+    def images(self) -> list[Any]:
+        """Its code as it can be saved."""
+        return [] if self.executable is None else [self.executable.linked]
+
+
+class RunAsPython:
+    """Stands in place of a specialization: for these arguments the function runs as Python."""
+
+
+PYTHON = RunAsPython()
+
+
+@dataclass(frozen=True)
+class ForSizes:
+    """Code for many sizes, and what it asks of them."""
+
+    types: list[TensorType]
+    conditions: Sequence[Dim]
+    code: Specialization
+
+    def fits(self, call: Call) -> bool:
+        return fits(self.types, [tuple(a.shape) for a in call.arrays], self.conditions)
+
+
+class State:
+    """What has been compiled of a function while it reached the same: its closure, globals, and what they hold.
+
+    reached   that, and what arguments reach that are no arrays: objects, functions, the classes of modules
+    known     code by all that it depends on
+    general   code for many sizes, by all that is known but sizes
+    seen      the sizes of the first call, by the same
+    """
+
+    def __init__(self, reached: Reached) -> None:
+        self.reached = [reached]
+        self.known: dict[Any, Specialization] = {}
+        self.general: dict[Any, list[ForSizes]] = {}
+        self.seen: dict[Any, list[tuple[int, ...]]] = {}
+        self.variants: list[Variant] = []
+
+    def holds(self) -> bool:
+        """Whether all that is reached is as it was."""
+        return all(reached.holds() for reached in self.reached)
+
+    def fitting(self, call: Call) -> Specialization | None:
+        """Code for many sizes that serves a call, which is then known for it."""
+        for general in self.general.get(call.lookup_without_sizes(), ()):
+            if general.fits(call):
+                if len(self.known) >= SHAPES_KNOWN:
+                    self.known = {k: v for k, v in self.known.items() if v is not general.code}
+                self.known[call.lookup] = general.code
+                return general.code
+        return None
+
+
+class DispatchCache:
+    """All that has been compiled of one function.
+
+    lock    held while something is compiled for it
+    """
+
+    def __init__(self, signature: Signature) -> None:
+        self.lock = threading.RLock()
+        self._signature = signature
+        self._states: list[State] = []                     # the last that was used comes first
+        self._python: set[Any] = set()
+
+    def find(self, call: Call) -> Specialization | RunAsPython | None:
+        """The code for a call; None if there is none yet."""
+        try:
+            if call.lookup in self._python:
+                return PYTHON
+        except TypeError:
+            raise call.unhashable() from None
+        return self.state().known.get(call.lookup)
+
+    def state(self) -> State:
+        """What has been compiled for all that the function reaches as it is now."""
+        if self._states and self._states[0].holds():
+            return self._states[0]
+        with self.lock:
+            found = next((s for s in self._states if s.holds()), None) or State(Reached({"": self._signature.f}))
+            self._states = [found, *(s for s in self._states if s is not found)][:STATES_KNOWN]
+            return found
+
+    def run_as_python(self, call: Call) -> RunAsPython:
+        """Let the function run as Python for arguments like these."""
+        self._python.add(call.lookup)
+        return PYTHON
+
+    def all(self) -> list[Specialization]:
+        """Every specialization, once for each kind of arguments."""
+        return [code for state in self._states for code in state.known.values()]
+
+    def after_fork(self) -> None:
+        """A thread that was compiling is not in the child; its lock is."""
+        self.lock = threading.RLock()

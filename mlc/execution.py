@@ -1,0 +1,54 @@
+"""Running compiled code on the arrays of a call, and making of its results what the Python function returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mlc.call import Call, record
+from mlc.checks import Checks
+from mlc.dispatch_cache import Specialization
+from mlc.frontend.devices import CPU, Held
+from mlc.frontend.location import user_loc
+from mlc.frontend.signature import at_the_call, consume
+from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
+
+
+def execute(code: Specialization, call: Call) -> Sequence[Held]:
+    """The arrays that the code computes for a call; donated arguments are used up."""
+    if code.entry is None:
+        return ()
+    before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
+    try:
+        results: Sequence[Held] = code.entry.call(_brought(call))
+    except (UserAssertionError, UserIndexError, InternalError):
+        # The code has run, and may have written to them.
+        _consume(code, call)
+        raise
+    except UserError as error:                             # an argument does not fit
+        at_the_call(error)
+        raise
+    if code.donated:
+        _consume(code, call)
+    if Checks.anomaly is not None:
+        Checks.anomaly(results, lambda: record(call).trace.module, before)
+    return results
+
+
+def wrap(code: Specialization, call: Call, results: Sequence[Held]) -> Any:
+    """What the function returns; buffers of modules among the arguments get their new values."""
+    code.recorded.assign((call.args, call.keywords), results)
+    return code.recorded.result(results)
+
+
+def _brought(call: Call) -> Sequence[Any]:
+    """The arrays, on the CPU if the function runs there; a device brings what it needs by itself."""
+    if call.where != CPU or call.device == CPU:
+        return call.arrays
+    return [a if isinstance(a, np.ndarray) else a.numpy() for a in call.arrays]
+
+
+def _consume(code: Specialization, call: Call) -> None:
+    consume(call.given, code.donated, user_loc(), call.signature.name)

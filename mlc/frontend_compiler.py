@@ -1,0 +1,49 @@
+"""What mlc hands over to the frontend: native code, devices, and Python's control flow as it is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from mlc.backends.target import VENDORS, part_of
+from mlc.code import Placement, place_named
+from mlc.dialects.builtin import Module
+from mlc.frontend.compiler import Entry
+from mlc.frontend.devices import Array, DeviceArray
+from mlc.frontend.script import runtime
+
+
+class FrontendCompiler:
+    """The `Compiler` of frontend/compiler.py.
+
+    native_code  makes code of a module for a placement
+    """
+
+    def __init__(self, native_code: Callable[[Module, Placement], Any]) -> None:
+        self._native_code = native_code
+
+    def compile(self, module: Module, where: str) -> Entry:
+        entry: Entry = self._native_code(module, Placement(where)).entry("main")
+        return entry
+
+    def vendors(self) -> Sequence[str]:
+        return VENDORS
+
+    def check_device(self, where: str) -> None:
+        place_named(where)
+
+    def put(self, array: Array, where: str) -> DeviceArray:
+        return place_named(where).array(array)
+
+    def adopt(self, x: Any) -> DeviceArray:
+        vendor = next(v for v in VENDORS[1:] if part_of(v, "targets").DLPACK == x.__dlpack_device__()[0])
+        return part_of(vendor, "toolchain").adopt(x)       # type: ignore[no-any-return]
+
+    def dlpack_devices(self) -> Collection[int]:
+        return [part_of(vendor, "targets").DLPACK for vendor in VENDORS[1:]]
+
+    def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        return runtime.captured(f)                         # type: ignore[no-any-return]
+
+    def way_out(self) -> str:
+        return runtime.way_out()

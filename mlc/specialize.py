@@ -1,0 +1,129 @@
+"""Which code a function gets for arguments that it has none for: for all their sizes, for these, or none at all.
+
+What code is made, `build` says; here is decided what for, and everything is told of it that will be asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from mlc.call import Call
+from mlc.checks import Checks
+from mlc.dispatch_cache import ForSizes, RunAsPython, Specialization, State
+from mlc.frontend.devices import CPU
+from mlc.frontend.generalize import Axis, Note, asks_for_numbers, note_of, record_for_sizes
+from mlc.frontend.script.reach import Reached
+from mlc.frontend.script.report import UNRECORDED, Report
+from mlc.frontend.signature import Recorded
+from mlc.frontend.tensor import Consumed, Tensor
+from mlc.ir.diag import Error, UserError
+from mlc.ir.types import TensorType
+from mlc.variant import variant_of
+
+if TYPE_CHECKING:
+    from mlc.compiled import CompiledFunction
+
+Record = Callable[[Call, Reached], Recorded]
+Build = Callable[[Call, Recorded], Specialization]
+
+
+def specialize(function: CompiledFunction, call: Call, record: Record, build: Build) -> Specialization | RunAsPython:
+    """The code for a call, made if no other thread has made it meanwhile; or that the function runs as Python for it.
+
+    record, build  record the function for a call, and make code of what is recorded
+    """
+    with function.cache.lock:
+        state = function.cache.state()
+        found = state.known.get(call.lookup) or state.fitting(call)
+        if found is not None:
+            return found
+        brought = Reached(call.brings())
+        state.reached += [brought] if brought.places else []
+        notes: list[Note] = []
+        try:
+            if (code := _for_many_sizes(function, state, call, notes, record, build)) is None:
+                recorded = record(call, state.reached[0])
+                code = _learn(function, state, call, notes, build(call, recorded))
+        except UserError as error:
+            if not function.fallback or error.code not in UNRECORDED:
+                raise
+            function.reports.append(_report(call, notes, error))
+            return function.cache.run_as_python(call)
+        state.known[call.lookup] = code
+        return code
+
+
+def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes: list[Note], record: Record,
+                    build: Build) -> Specialization | None:
+    """Code for many sizes; None where there is none, and the error is the one for these sizes. `notes` say why."""
+    if not (axes := _varying(function, state, call)):
+        return None
+
+    def attempt(types: list[TensorType]) -> Recorded:
+        with call.of_types(types):
+            return record(call, state.reached[0])
+
+    try:
+        recorded, types = record_for_sizes(attempt, call.input_types(), axes, call.paths(), notes)
+        if all(t.is_static for t in types) and not function.dynamic:
+            return None
+        with call.of_types(types):
+            code = build(call, recorded)
+    except Error as error:
+        if not asks_for_numbers(error):
+            raise
+        notes.append(note_of(error, "; so the code is for these sizes alone"))
+        return None
+    general = ForSizes(types, code.entry.interface.conditions if code.entry is not None else (), code)
+    if not general.fits(call):
+        return None
+    with call.of_types(types):
+        _learn(function, state, call, notes, code)
+    state.general.setdefault(call.lookup_without_sizes(), []).append(general)
+    return code
+
+
+def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]:
+    """The axes whose sizes shall be symbols: all with `dynamic`, else those that differ from an earlier call's.
+
+    The arrays of modules keep their sizes.
+    """
+    if function.dynamic is False or (function.dynamic is None and call.signature.device is not None):
+        return []
+    shapes = [tuple(a.shape) for a in call.arrays]
+    before = state.seen.setdefault(call.lookup_without_sizes(), shapes)
+    held = call.of_modules()
+    return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape)
+            if call.types[i] is None and not call.weak[i] and not held[i]
+            and (function.dynamic or n != before[i][axis])]
+
+
+def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Note],
+           code: Specialization) -> Specialization:
+    """Tell reports, files and the dispatcher of new code."""
+    code.recorded.trace.notes += notes
+    function.reports.append(_report(call, code.recorded.trace.notes))
+    state.variants.append(variant_of(call, code.recorded, code.images))
+    _add_fast_path(function, state, call, code)
+    return code
+
+
+def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Report:
+    """What became of the function for a call."""
+    return Report([str(t) for t in call.input_types()], call.values(), notes, error)
+
+
+def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
+    """Let calls like this one go past Python, as long as variables are all that the function reaches."""
+    variables = state.reached[0].variables
+    if (call.where != CPU or code.entry is None or function.dispatcher is None or variables is None
+            or Checks.anomaly is not None or not call.is_flat(code.recorded)):
+        return
+    from mlc.backends.cpu.callable import add_fast_path, make_callable
+    how = "tensor", Tensor, "_array", Consumed(None, call.signature.name), variables
+    if function.check or Checks.every_call:                # every call is checked, and this way beside it
+        from mlc import checked
+        function.wrappers.append(make_callable(code.entry, checked.refused, *how))
+    else:
+        add_fast_path(function.dispatcher, code.entry, *how)

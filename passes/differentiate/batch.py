@@ -1,0 +1,134 @@
+"""differentiate, batch: vmap, which makes of a function one with a batch axis.
+
+    f(x, w) -> y          f_vmap(xs, w) -> ys, where xs and ys have a batch axis before their own
+
+Values that depend on no batched argument stay unbatched. Functions are memoised by (callee, batched arguments, batch
+size where that is a number), and calls inside become calls of batched functions. batch_operations.py applies the
+batching rules of operations, batch_control.py batches loops and conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mlc.dialects import func
+from mlc.dialects.autodiff.attributes import RECOMPUTE, is_custom
+from mlc.dialects.autodiff.batch import Vmap, check
+from mlc.dialects.builtin import Module
+from mlc.dialects.func import Func
+from mlc.dialects.tensor.base import broadcast_to
+from mlc.ir.core import Symbol, at_end, before, located
+from mlc.ir.diag import Loc, UserError
+from mlc.ir.sizes import Dim, sym
+from mlc.ir.types import TensorType, Type, i1
+from mlc.passes.differentiate.batch_control import Batcher
+from mlc.passes.differentiate.batch_custom import bring_rules
+from mlc.passes.differentiate.batch_operations import (
+    PASS_NAME,
+    BatchedFunction,
+    BatchRequest,
+    Scope,
+    Walk,
+    batched_type,
+)
+
+Lanes = dict[BatchRequest, BatchedFunction]
+"""The batched functions, by request."""
+
+
+# -- expansion --------------------------------------------------------------------------------------------------------
+def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
+    """Replace one operation by a call of the batched function."""
+    check(op, function)
+    batch_size = op.batch_size if isinstance(op.batch_size, int) else None
+    batched = batch(module, BatchRequest(op.callee, op.batched, batch_size), made, op.loc)
+    with before(op, op.loc.through(PASS_NAME)):
+        results = list(func.call(batched.function, op.args))
+        for j, (result, is_batched) in enumerate(zip(op.results, batched.results)):
+            if j in op.common and is_batched:
+                raise UserError(f"result {j} of @{op.callee} differs between batch elements, but is asked for once",
+                                code="MLC0139", loc=op.loc, hint="give it an axis in out_axes")
+            if j not in op.common and not is_batched:
+                results[j] = broadcast_to(results[j], result.type.shape)
+    op.replace_by(*results)
+
+
+def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> BatchedFunction:
+    """The function for `request`; those for calls inside are made first. `made` is the memo.
+
+    The generator of a caller waits while its callee is batched: nested calls need no recursion.
+    """
+    table = {f.sym_name: f for f in func.functions(module)}
+    names = {str(op.attrs.get("sym_name")) for op in module.body.block}
+    work: dict[BatchRequest, Walk] = {} if request in made else {request: _function(table, names, request, asked)}
+    answer: BatchedFunction | None = None
+    while work:
+        current = next(reversed(work))
+        try:
+            wanted = work[current].send(answer)  # type: ignore[arg-type]
+            if (answer := made.get(wanted)) is None:
+                if wanted in work:
+                    raise UserError(f"@{wanted.callee} calls itself: a recursive function cannot be batched",
+                                    code="MLC0137", loc=table[wanted.callee].loc, notes=(_asked(asked),))
+                work[wanted] = _function(table, names, wanted, asked)
+        except StopIteration as stop:
+            del work[current]
+            answer = made[current] = stop.value
+        except BaseException as error:
+            _unwind(list(work.values()), error)
+            raise
+    return made[request]
+
+
+def _unwind(walks: Sequence[Walk], error: BaseException) -> None:
+    """Close the generators, the last first, so that each leaves its insertion point."""
+    for walk in reversed(walks):
+        try:
+            walk.throw(error)
+        except BaseException as raised:
+            if raised is not error:
+                raise
+
+
+def _asked(loc: Loc) -> str:
+    return f"vmap is asked for at {loc}"
+
+
+def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchRequest, asked: Loc) -> Walk:
+    """Batch one function, under a name that is none of `names`."""
+    if request.callee not in table:
+        raise UserError(f"@{request.callee} is not defined", code="MLC0106", loc=asked)
+    function = table[request.callee]
+    if len(function.body.blocks) != 1:
+        raise UserError(f"@{function.sym_name} has branches between blocks, which cannot be batched", code="MLC0137",
+                        loc=function.loc, notes=(_asked(asked),))
+    source = function.clone()                    # in which composites are decomposed
+    assert isinstance(source, Func)
+    batch_size: Dim = request.batch_size if request.batch_size is not None else sym(
+        func.free_name("batch", func.size_names(function)))
+    active: list[Type] = [TensorType((batch_size,), i1)] if request.predicated else []
+    types = [batched_type(a.type, batch_size, asked) if i in request.batched else a.type
+             for i, a in enumerate(source.args)]
+    out = func.function("", [*active, *types], ["active"] * len(active) + [a.name for a in source.args], private=True)
+    out.loc = function.loc.through(PASS_NAME)
+    scope = Scope(out.args[0] if request.predicated else None)
+    for i, (arg, new) in enumerate(zip(source.args, out.args[len(active):])):
+        scope.bind(arg, new, i in request.batched)
+    with at_end(out.block):
+        returned = yield from Batcher(batch_size, asked, table).block(source.block, scope)
+        with located(source.block.terminator.loc.through(PASS_NAME)):
+            func.Return(tuple(v for v, _ in returned))
+    module = function.parent
+    assert module is not None
+    out.sym_name = Symbol(func.free_name(f"{function.sym_name}_vmap", names))
+    names.add(out.sym_name)
+    out.update_type()
+    if RECOMPUTE in function.attrs:
+        out.attrs[RECOMPUTE] = function.attrs[RECOMPUTE]
+    module.insert(out, function.next)
+    flags = tuple(is_batched for _, is_batched in returned)
+    if is_custom(function):
+        yield from bring_rules(function, out, request, batch_size, flags, table)
+        out.update_type()
+        flags = (True,) * len(flags)
+    return BatchedFunction(out, flags)
