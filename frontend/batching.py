@@ -227,8 +227,8 @@ def jacfwd(f: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
         UserTypeError: An argument or a result has no floats (MLC0373).
 
     Example:
-        >>> mlc.jacfwd(lambda x: mlc.stack([x, x**3]))(2.0)
-        tensor([ 1., 12.], dtype=mlc.float64)
+        >>> mlc.jacfwd(lambda x: mlc.stack([x, x**3]))(mlc.tensor(2.0))
+        tensor([ 1., 12.], dtype=mlc.float32)
     """
     @functools.wraps(f, updated=())
     def jacobian(*args: Any, **keywords: Any) -> Any:

@@ -36,14 +36,22 @@ WIDEST = 140
 
 
 class Error(Exception):
-    """Base of everything mlc raises on purpose.
+    """Base of everything that mlc raises on purpose; its text is the message with place, notes and hint.
 
-    message  one sentence: what is wrong, with the values found
-    code     the stable name of this kind of error (`mlc explain-error CODE`)
-    loc      the place the user can change
-    notes    further lines, such as where each operand came from
-    hint     one suggested fix
-    symbols  of the sizes that it is about, those that are symbols: numbers in their place would mend it
+    Args:
+        message: One sentence: what is wrong, with the values found.
+        code: Stable name of this kind of error; `mlc explain-error CODE` explains it.
+        loc: Place that the user can change.
+        notes: Further lines, such as where each operand came from.
+        hint: One suggested fix, or None.
+        symbols: Names of the symbolic sizes that it is about.
+
+    Example:
+        >>> try:
+        ...     mlc.ones(2) + mlc.ones(3)
+        ... except mlc.Error as error:
+        ...     print(error.code, error.message)
+        MLC0111 add: shapes [2] and [3] do not broadcast
     """
 
     default_code = "MLC0001"
@@ -75,7 +83,23 @@ class ParseError(IRError):
 
 
 class UserError(Error, ValueError):
-    """A model or a call is wrong: shapes, data types, devices, arguments."""
+    """Error in a model or a call: shapes, dtypes, devices, arguments. It is a ValueError.
+
+    Args:
+        message: One sentence: what is wrong, with the values found.
+        code: Stable name of this kind of error; `mlc explain-error CODE` explains it.
+        loc: Place that the user can change.
+        notes: Further lines, such as where each operand came from.
+        hint: One suggested fix, or None.
+        symbols: Names of the symbolic sizes that it is about.
+
+    Example:
+        >>> try:
+        ...     nn.Linear(2, 3)(mlc.ones(4))
+        ... except mlc.UserError as error:
+        ...     print(error.code, error.message)
+        MLC0367 linear: inner sizes differ: the input has 4 features, the weight takes 2
+    """
 
     default_code = "MLC0300"
 

@@ -71,11 +71,35 @@ __all__ = [
 
 
 class Compiled(CompiledFunction):
-    """A function that runs as native code, made when it is first called with arguments of new types.
+    """Function that runs as native code, made when it is first called with arguments of new types.
 
-    Arrays of other shapes or element types, other containers and other values of what is no array lead to another
-    compilation; sizes that a specification names by a symbol do not. So does another device where tensors are, unless
-    there is a target.
+    `mlc.compile` makes it. Other shapes or dtypes, containers, or values of what is no array lead to another
+    compilation, as does another device where tensors are, unless there is a target; sizes that a specification names by
+    a symbol do not.
+
+    Args:
+        f: The function.
+        donate: As of `mlc.compile`, as are all below.
+        static: Parameters whose numbers are part of what is compiled.
+        args: Specifications of the positional arguments.
+        target: Device or machine.
+        graph: Whether kernels are launched as one CUDA graph.
+        matmul_precision: None, "ieee" or "tf32".
+        fallback: Whether f runs as Python where it cannot be recorded.
+        dynamic: Whether one code serves all sizes.
+        check: Whether each call runs as Python too.
+        checked: Whether the code checks its accesses to memory.
+
+    Raises:
+        UserError: A setting names no parameter or is unknown (MLC0380), or the target is unknown (MLC0501).
+        UserTypeError: f is no function (MLC0380).
+
+    Example:
+        >>> double = mlc.compile(lambda x: x * 2)
+        >>> double(mlc.tensor([1.0, 2.0]))
+        tensor([2., 4.], dtype=mlc.float32)
+        >>> double.signatures
+        ['(tensor<2xf32>) -> tensor<2xf32>']
     """
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -124,7 +148,17 @@ def compiled_function(f: Any) -> Compiled | None:
 
 
 def native_entries() -> int:
-    """How often this process has entered compiled code."""
+    """Number of times that this process has entered compiled code.
+
+    Returns:
+        An integer.
+
+    Example:
+        >>> before = mlc.native_entries()
+        >>> _ = mlc.compile(lambda x: x * 2)(mlc.ones(2))
+        >>> mlc.native_entries() > before
+        True
+    """
     from mlc.backends import executable
     return executable.native_entries()
 
@@ -144,44 +178,54 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> Any:
-    """f as native code: recorded and compiled when it is first called, once for each kind of arguments.
+    """Compile a function to native code, when it is first called, once for each kind of arguments.
 
-    f       takes and returns nested containers of arrays. Python numbers are passed as arguments too; anything else
-            (strings, bools, None, functions) is part of what is compiled. Without it, what is returned decorates:
-            `@mlc.compile(dynamic=True)`
-    donate  parameters, by name or position, whose memory the results may take: afterwards a donated mlc.Tensor cannot
-            be used, and a donated numpy array holds anything, as does what x.numpy() gave of a donated tensor x.
-            Both must be writable and contiguous
-    static  parameters whose numbers are part of what is compiled
-    args    specifications of the positional arguments (`mlc.spec`, or containers of them; None for none), as an
-            annotation `def f(x: mlc.spec("B", 64))` gives too
-    target  "cuda" or "cuda:1": run on that device, bring arguments there, and leave results there; "cuda:sm_90" the
-            same with code for that architecture. "host": run on the CPU. None: run where tensors among the arguments
-            are
-    dynamic  True: one code for all sizes of the arguments that f can be recorded for, but for the arrays of modules.
-            False: code for each. None: code for the sizes of the first call, and where others come, one for all sizes
-            of those axes that differ
-    fallback  run f as Python for arguments for which it cannot be recorded, such as where a tensor's number is a shape
-    graph   on a device: launch all kernels as one, if the sizes alone say which there are (a CUDA graph)
-    matmul_precision
-            how products of matrices and convolutions are computed. None: of float16 and bfloat16 by tensor cores where
-            the device has them, for sums of a multiple of 16 terms: products are exact, and sums rounded to float32
-            once for 16 terms; all others as "ieee". "ieee": by fused multiply-add, so with the same bits everywhere.
-            "tf32": as None, and of float32 by tensor cores too, which take 10 bits after the point of each factor, for
-            sums of a multiple of 8 terms
-    check   run f as plain Python too in every call, op by op, and compare: InternalError MLC0903 names the first line
-            that gives something else. `mlc run --check` asks for that of all functions, and checks every pass besides
-    checked  the code looks, at each access to memory, whether it is within bounds and whether what it reads has been
-            written, and whether index arithmetic fits 64 bits: InternalError MLC0480 names the line of f whose code is
-            wrong. Results have the same bits; it is 4 to 12 times slower, takes twice the memory, and is for the CPU
-
-    What f reaches by itself (closures, globals, attributes, elements of containers and of numpy arrays) is part of what
-    is compiled. Each call looks whether it is still the same, and if not f is recorded again; code for the last eight
-    states is kept. What is passed as an argument costs less. f itself may not change what was there before it was
-    called, but for the buffers of modules among its arguments: UserError MLC0615.
+    Arrays that f reaches by itself (closures, globals, attributes, elements of containers) are part of what is
+    compiled; each call checks that they are still the same, and if not, f is recorded again; code for the last eight
+    states is kept. Passing an array as an argument costs less. f may not change what was there before it was called,
+    but for the buffers of modules among its arguments.
 
     `if`, `while`, `for`, `break`, `continue`, `return`, `and`, `or`, `not`, conditional expressions and `assert` mean
     on tensors what they mean in Python, in f and in the functions that it calls; `Compiled.report` lists them.
+
+    Args:
+        f: Function of nested containers of arrays, to such. Python numbers are arguments too; all else (strings, bools,
+            None, functions) is part of what is compiled. Without it, a decorator is returned.
+        donate: Parameters, by name or position, whose memory the results may take: a donated tensor cannot be used
+            afterwards, a donated numpy array holds anything. Both must be writable and contiguous.
+        static: Parameters, by name or position, whose numbers are part of what is compiled.
+        args: Specifications of the positional arguments (`mlc.spec`, containers of them, None for none), as annotations
+            such as `def f(x: mlc.spec("B", 64))` give them too.
+        target: "cuda" or "cuda:1" to run on that device and leave results there; "cuda:sm_90" the same with code for
+            that architecture; "host" for the CPU. None runs where tensors among the arguments are.
+        graph: Whether a device launches all kernels as one CUDA graph, where the sizes alone say which there are.
+        matmul_precision: Precision of matrix products and convolutions. None: float16 and bfloat16 by tensor cores,
+            where the device has them and sums are of a multiple of 16 terms; all else as "ieee", by fused multiply-add,
+            with the same bits everywhere. "tf32": also float32 by tensor cores, with 10 bits after the point of each
+            factor, for sums of a multiple of 8 terms.
+        fallback: Whether f runs as Python for arguments for which it cannot be recorded.
+        dynamic: True for one code for all sizes of the arguments, but for the arrays of modules; False for code for
+            each; None for code for the sizes of the first call, and then one for all sizes of those axes that differ.
+        check: Whether each call runs as Python too, operation by operation, and results are compared.
+        checked: Whether each access to memory is checked to be within bounds and initialized, and index arithmetic to
+            fit 64 bits. Results have the same bits, at 4 to 12 times the time and twice the memory; on the CPU.
+
+    Returns:
+        The compiled function, which is called as f is and has the methods of `Compiled`.
+
+    Raises:
+        UserError: A setting names no parameter or is unknown (MLC0380), the target is unknown (MLC0501), or f changes
+            what was there before (MLC0615).
+        UserTypeError: f is no function (MLC0380).
+        InternalError: With `check`, Python gives something else (MLC0903); with `checked`, an access is wrong
+            (MLC0480).
+
+    Example:
+        >>> @mlc.compile
+        ... def f(x):
+        ...     return mlc.sqrt(x) + 1
+        >>> f(mlc.tensor([1.0, 4.0]))
+        tensor([2., 3.], dtype=mlc.float32)
     """
     if f is None:
         return functools.partial(compile, donate=donate, static=static, args=args, target=target, graph=graph,
@@ -197,9 +241,30 @@ def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, sta
 
 
 def lower(f: Callable[..., Any], args: Sequence[Any] | None = None, level: str = "tensor") -> Lowered:
-    """f for arguments like `args` (arrays, or `mlc.spec`s) as a module at a level; without args, by its annotations.
+    """Lower a function to a module at a level of the compiler.
 
-    "trace" is what was recorded, "tensor" the same differentiated, inlined and simplified, then "loop", "low", "llvm".
+    "trace" is what was recorded, "tensor" the same differentiated, inlined and simplified; then come "loop", "low" and
+    "llvm".
+
+    Args:
+        f: Function, or result of `mlc.compile`.
+        args: Arguments, arrays or specifications (`mlc.spec`); None for the annotations of f.
+        level: One of the levels above.
+
+    Returns:
+        The module, which prints as its text.
+
+    Raises:
+        UserError: An argument is not specified (MLC0381), or the level is unknown (MLC0334).
+
+    Example:
+        >>> print(mlc.lower(lambda x: x + x, [mlc.spec("B")]))
+        module {
+          func.func @main(%x: tensor<Bxf32>) -> tensor<Bxf32> attributes {arg_names = ["x"]} {
+            %0 = tensor.add %x, %x : tensor<Bxf32>
+            func.return %0 : tensor<Bxf32>
+          }
+        }
     """
     compiled = compiled_function(f) or Compiled(f)
     if args is None:

@@ -50,14 +50,24 @@ _PLAIN = (type(None), bool, int, float, str)
 # -- saving -----------------------------------------------------------------------------------------------------------
 def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets: Sequence[str] = (),
          **keywords: Any) -> None:
-    """Write a compiled function, and the weights of the module it was made from, to one file; whole or not at all.
+    """Write a compiled function and the weights of its module to a file, as a whole or not at all.
 
-    f        what mlc.compile returned
-    args     arguments like those it will be called with (arrays, or `mlc.spec`s): code is made for them. Without any,
-             what is saved is what f has been compiled for so far; if that is nothing, code for its specifications
-    targets  the machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
-             runs. Of processors it is one: the host, or the oldest level that shall run it. A GPU of a named
-             architecture need not be here
+    Args:
+        f: Result of `mlc.compile`.
+        path: Name of the file.
+        args: Arrays or specifications that code is made for; None for what is compiled so far, or else those of f.
+        targets: Machines that code is made for, as in ["host", "cuda:sm_90"] or ["x86-64-v3"]; without any, where f
+            runs. Of processors it is one. A GPU of a named architecture need not be here.
+        keywords: Keyword arguments, as `args`.
+
+    Raises:
+        UserError: There is nothing to save code of (MLC0570), or the file cannot be written (MLC0393).
+        UserTypeError: f is not compiled, or takes or gives what a file cannot hold (MLC0570).
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "double.mlc")
+        >>> mlc.save(mlc.compile(lambda x: x * 2), path, args=[mlc.spec("B")])
     """
     compiled = f if isinstance(f, Compiled) else compiled_function(f)
     if compiled is None:
@@ -161,9 +171,23 @@ def _plain(x: Any, what: str) -> Any:
 
 # -- loading ----------------------------------------------------------------------------------------------------------
 def load(path: str | Path) -> Any:
-    """The function of a file that `save` wrote, or the module of one that `mlc compile -o NAME.so` wrote.
+    """Load a function that `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
 
-    The file is checked whole before any code of it comes into the process.
+    Args:
+        path: Name of the file.
+
+    Returns:
+        Function of the arguments that it was saved for; others are a UserTypeError (MLC0572).
+
+    Raises:
+        UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571).
+
+    Example:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "model.mlc")
+        >>> mlc.save(mlc.compile(nn.Linear(2, 3)), path, args=[mlc.spec("B", 2)])
+        >>> mlc.load(path)(mlc.ones(4, 2)).shape
+        (4, 3)
     """
     if extension.is_module(path):
         return extension.load(path)

@@ -107,18 +107,31 @@ class CompiledFunction:
 
     # -- looking inside -----------------------------------------------------------------------------------------------
     def report(self) -> str:
-        """What the function was compiled for, which of its lines became loops and conditions, which Python values it
-        was specialised on, and for which arguments it runs as Python (`fallback`), and why.
+        """Describe what the function was compiled for.
+
+        Returns:
+            Text: for each specialization its types, the lines that became loops and conditions, the Python values it
+                was
+            specialized on, and for which arguments it runs as Python (`fallback`), and why.
         """
         count = len(self.reports)
         return (f"{self.signature.name}: {count} specialisation{'s' * (count != 1)}\n"
                 + "".join(map(str, self.reports)))
 
     def peak_bytes(self, **numbers: int) -> int:
-        """The memory of a call, known before it: bytes of its arguments, its results and all between them, at once.
+        """Compute the memory of a call before it is made: bytes of its arguments, its results and all between, at once.
 
-        `numbers` are for the sizes that are symbols. Of several codes it is that whose symbols are these. Loops of
-        which only the data tell how often they turn may take more for their derivatives, while these run.
+        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent number of turns may
+        take more for their derivatives, while these run.
+
+        Args:
+            numbers: Values of the symbolic sizes.
+
+        Returns:
+            An integer.
+
+        Raises:
+            UserError: There is no code with these symbols (MLC0409).
         """
         interfaces = [e.interface for e in self.entries]
         if not interfaces and (args := self.signature.specified()) is not None:
@@ -134,7 +147,16 @@ class CompiledFunction:
         return sum(sizes.evaluate(n, numbers) for n in (interface.arena, *(t.size * t.dtype.itemsize for t in types)))
 
     def lower(self, *args: Any, level: str = "tensor", **keywords: Any) -> Lowered:
-        """The module for these arguments (arrays or specifications) at a level; see `mlc.lower`."""
+        """Lower the function for these arguments, as `mlc.lower`.
+
+        Args:
+            args: Arrays or specifications.
+            level: Level of the module.
+            keywords: Arrays or specifications.
+
+        Returns:
+            The module, which prints as its text.
+        """
         from mlc.backends.target import Target
         from mlc.lowered import Lowered
         call = self.signature.bind_types(args, keywords)

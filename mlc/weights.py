@@ -80,7 +80,7 @@ def from_bytes(data: bytes) -> dict[str, Array]:
 
     Example:
         >>> from mlc.weights import from_bytes, to_bytes
-        >>> list(from_bytes(to_bytes({"w": np.ones(2), "b": np.zeros(1)})))
+        >>> sorted(from_bytes(to_bytes({"w": np.ones(2), "b": np.zeros(1)})))
         ['b', 'w']
     """
     import safetensors

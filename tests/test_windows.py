@@ -70,6 +70,12 @@ def test_symbolic_sizes(f: Any) -> None:
             np.testing.assert_allclose(a, c, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("norm_type, size, code", [(0, 2, "MLC0360"), (float("inf"), 2, "MLC0360"), (2, 9, "MLC0367")])
+def test_a_power_mean_that_is_not_defined(norm_type: float, size: int, code: str) -> None:
+    with pytest.raises(mlc.UserError, match=code):
+        F.lp_pool1d(mlc.ones(1, 4), norm_type, size)
+
+
 def test_a_window_that_does_not_fit_is_found_before_anything_runs() -> None:
     pool = mlc.compile(lambda x: F.max_pool1d(x, 5, 1), args=[mlc.spec(1, 1, "N")])
     assert pool(np.arange(6, dtype="f4").reshape(1, 1, 6)).tolist() == [[[4.0, 5.0]]]

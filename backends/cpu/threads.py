@@ -34,9 +34,14 @@ _pool: Library | None = None
 
 
 def get_num_threads() -> int:
-    """How many threads compiled code may use at once, the one that calls it among them.
+    """Number of threads that compiled code may use at once, the one that calls it among them.
 
-    By default MLC_NUM_THREADS, else the processors that this process may use.
+    Returns:
+        An integer; at first MLC_NUM_THREADS, else the number of processors that this process may use.
+
+    Example:
+        >>> mlc.get_num_threads() >= 1
+        True
     """
     global _count
     with _lock:
@@ -46,7 +51,21 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(count: int) -> None:
-    """Let compiled code use `count` threads from now on, also what is compiled already; results stay the same."""
+    """Set the number of threads of compiled code, also of what is compiled already; results keep their bits.
+
+    Args:
+        count: Integer from 1 to 1024.
+
+    Raises:
+        UserError: `count` is no such integer (MLC0379).
+
+    Example:
+        >>> before = mlc.get_num_threads()
+        >>> mlc.set_num_threads(1)
+        >>> mlc.get_num_threads()
+        1
+        >>> mlc.set_num_threads(before)
+    """
     global _count
     with _lock:
         _count = _checked(count, "the number of threads")
