@@ -177,7 +177,7 @@ def load(path: str | Path) -> Any:
         path: Name of the file.
 
     Returns:
-        Function of the arguments that it was saved for; others are a UserTypeError (MLC0572).
+        Function of the arguments that it was saved for; others are an error (MLC0323, MLC0572).
 
     Raises:
         UserError: The file cannot be read (MLC0392), or is damaged or no such file (MLC0571).

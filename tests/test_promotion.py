@@ -105,3 +105,9 @@ def test_an_integer_that_is_stored_has_to_fit(store: Any) -> None:
             with pytest.raises(mlc.UserError, match=f"{n} does not fit in {np.dtype(dtype)}"):
                 run(mlc.tensor(np.ones(3, dtype)), n)
     assert (mlc.tensor(np.ones(1, np.uint8)) + 300).item() == 45
+
+
+def test_stacked_numbers_are_float32() -> None:
+    assert mlc.stack([2.0, 2.0]).dtype is mlc.float32 and mlc.stack([2, 2]).dtype is mlc.int64
+    assert mlc.compile(lambda x: mlc.stack([x, x]))(2.0).dtype is mlc.float32
+    assert mlc.stack([2.0, mlc.tensor(1.0, dtype="float16")]).dtype is mlc.float16

@@ -76,7 +76,8 @@ def stack(tensors: Sequence[Operand], dim: int = 0) -> Tensor:
         if x.shape != xs[0].shape:
             raise UserError(f"shapes [{', '.join(map(str, xs[0].shape))}] and [{', '.join(map(str, x.shape))}] differ",
                             code="MLC0111", symbols=sizes.differing(xs[0].shape, x.shape))
-    return emit(T.Concat, tuple(tracer(unsqueeze(x, at)) for x in xs), at)  # type: ignore[no-any-return]
+    rows = tuple(tracer(unsqueeze(x, at)) for x in xs)
+    return emit(T.Concat, rows, at, weak=all(x.weak for x in rows))  # type: ignore[no-any-return]
 
 
 def _several(tensors: Any, name: str) -> list[Tracer]:
