@@ -13,7 +13,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import astuple
 
 from mlc.backends import cache, compile_worker
 from mlc.backends.object_code import compile_object
@@ -141,7 +140,7 @@ class _Worker:
             except IndexError:
                 return
             try:
-                obj = compile_worker.ask(sink, source, astuple(self.target), self.opt_level, self.texts[i])
+                obj = compile_worker.ask(sink, source, self.target, self.opt_level, self.texts[i])
             except (OSError, EOFError, ValueError):        # it is gone
                 return
             if obj is not None:

@@ -12,7 +12,10 @@ from __future__ import annotations
 import json
 import struct
 import sys
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mlc.backends.target import Target
 
 REQUEST, ANSWER = struct.Struct("<QQ"), struct.Struct("<BQ")
 DONE, FAILED = 0, 1
@@ -24,12 +27,13 @@ def main() -> None:
     from mlc.backends.object_code import compile_object
     from mlc.backends.target import Target
     from mlc.ir.diag import BackendError, UserMemoryError
+    from mlc.ir.machine import Cpu
     while head := source.read(REQUEST.size):
         head_size, text_size = REQUEST.unpack(head)
-        (name, triple, cpu, features, bits), opt_level = json.loads(source.read(head_size))
+        (name, triple, cpu, features, machine), opt_level = json.loads(source.read(head_size))
         text = source.read(text_size).decode()
         try:
-            obj = compile_object(text, Target(name, triple, cpu, tuple(features), bits), opt_level)
+            obj = compile_object(text, Target(name, triple, cpu, tuple(features), Cpu.parse(machine)), opt_level)
             answer = ANSWER.pack(DONE, len(obj)) + obj
         except (BackendError, UserMemoryError):
             answer = ANSWER.pack(FAILED, 0)
@@ -37,10 +41,10 @@ def main() -> None:
         sink.flush()
 
 
-def ask(sink: IO[bytes], source: IO[bytes], target: tuple[str, str, str, tuple[str, ...], int], opt_level: int,
-        text: str) -> bytes | None:
+def ask(sink: IO[bytes], source: IO[bytes], target: Target, opt_level: int, text: str) -> bytes | None:
     """The other end: have a process compile a text; None if it does not, EOFError or OSError if it is gone."""
-    head, raw = json.dumps([target, opt_level]).encode(), text.encode()
+    fields = target.name, target.triple, target.cpu, target.features, str(target.machine)
+    head, raw = json.dumps([fields, opt_level]).encode(), text.encode()
     sink.write(REQUEST.pack(len(head), len(raw)) + head + raw)
     sink.flush()
     status, size = ANSWER.unpack(_exactly(source, ANSWER.size))

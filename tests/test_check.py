@@ -513,7 +513,7 @@ def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch:
 }""", "tanh.mlir")
     step, = parse_pipeline("fix_numerics")
     assert expansions.mistake(module, step, {}) is None
-    monkeypatch.setattr(tensor.Tanh, "expand", lambda b, x: b.mul(right(b, x), b.const(1 + 5e-7, x)))
+    monkeypatch.setattr(tensor.Tanh, "expand", staticmethod(lambda b, x: b.mul(right(b, x), b.const(1 + 5e-7, x))))
     found = expansions.mistake(module, step, {})
     assert found is not None and re.search(r"tensor\.tanh of .* units of the last place off", found[0])
     assert found[1].line == 2

@@ -77,7 +77,7 @@ def test_a_worker_ends_although_this_process_has_forked(monkeypatch: pytest.Monk
 
 def test_what_is_no_answer_is_refused() -> None:
     with pytest.raises(ValueError, match="no answer"):
-        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), ("", "", "", (), 0), 2, "text")
+        compile_worker.ask(io.BytesIO(), io.BytesIO(b"hello from sitecustomize"), host(), 2, "text")
 
 
 def test_what_llvm_refuses_is_an_error_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ func.func @f(%x: tensor<3xf32>) {
 
 // -----
 func.func @f(%x: tensor<BxCxf32>) {
-  %0:3 = tensor.svd %x : (tensor<BxCxf32>) -> (tensor<BxCxf32>, tensor<Cxf32>, tensor<CxCxf32>)  // error: error[MLC0115]: tensor.svd: whether B rows or C columns are fewer is not known
+  %0:3 = tensor.svd %x : (tensor<BxCxf32>) -> (tensor<BxCxf32>, tensor<Cxf32>, tensor<CxCxf32>)  // error: error[MLC0688]: tensor.svd: whether B rows or C columns are fewer is not known
   func.return
 }
 
@@ -43,7 +43,7 @@ func.func @f(%x: tensor<8x3xf32>) {
 
 // -----
 func.func @f(%x: tensor<Bx2xf32>) {
-  %0 = tensor.dft %x {axis = 0} : tensor<Bx2xf32>  // error: error[MLC0115]: tensor.dft: size B of axis 0 is not known
+  %0 = tensor.dft %x {axis = 0} : tensor<Bx2xf32>  // error: error[MLC0688]: tensor.dft: size B of axis 0 is not known
   func.return
 }
 
