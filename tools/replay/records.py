@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import re
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,6 +21,10 @@ from mlc.ir.printer import to_text
 from mlc.passes import pipeline
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.replay.subjects import ROOT
+
+
+PLACE = re.compile(r"(?<=tools/replay/__main__\.py):\d+")
+"""The line of `record` or `compare` that is taken for the user's; texts are the same wherever the sources lie, too."""
 
 
 @dataclass
@@ -63,7 +68,7 @@ def observed(module: Op, target: Target) -> Observed:
         raise
     except Error as error:                                 # not for this target: that has to stay so
         out.texts["refused"] = f"{error.code} {error.message}"
-    out.texts = {level: text.replace(f"{ROOT}/", "") for level, text in out.texts.items()}   # wherever the sources are
+    out.texts = {level: PLACE.sub("", text.replace(f"{ROOT}/", "")) for level, text in out.texts.items()}
     return out
 
 
