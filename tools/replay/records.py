@@ -22,7 +22,6 @@ from mlc.passes import pipeline
 from mlc.tools.fuzzing.journal import Journal
 from mlc.tools.replay.subjects import ROOT
 
-
 PLACE = re.compile(r"(?<=tools/replay/__main__\.py):\d+")
 """The line of `record` or `compare` that is taken for the user's; texts are the same wherever the sources lie, too."""
 
