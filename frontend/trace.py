@@ -321,7 +321,7 @@ class Trace:
         return next((kept for kept in found if isinstance(kept, np.ndarray)), None)
 
     def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
-        """Results of the function, in which values of data-dependent sizes are padded, followed by the sizes if it is nested."""
+        """Results of the function, with those of data-dependent sizes padded, followed by the true sizes."""
         if not pads:
             refuse(values, self.data_dependent, str(self.function.sym_name), user_loc())
         if self.parent is None:
@@ -472,7 +472,7 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pa
 
 
 def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
-    """Results of a call of a function recorded as `inner`, with `pads`: unpadded from `values`, one for each of `traced`."""
+    """Results of a call of a function recorded as `inner`, with `pads`: `values` unpadded, one per `traced`."""
     outer, count = current(), len(traced)
     numbers = dict(zip(inner.leaving, values[count:]))
     found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])

@@ -207,7 +207,7 @@ class Pipeline:
                 ins.after(step, module)
 
     def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
-        """Exception to raise for a failed pass; a defect also leaves a file that replays it; an error that speaks of the
+        """Exception to raise for a failed pass; a defect leaves a file that replays it, and an error that speaks of the
         user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             return error

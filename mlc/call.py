@@ -187,7 +187,7 @@ class Call(Arguments):
         return [h for h, slot in zip(held, self.slots) if slot]
 
     def brings(self) -> dict[str, Any]:
-        """Values besides arrays that arguments bring along: those that are part of the code, and the classes of modules."""
+        """Values besides arrays that arguments bring along: parts of the code, and the classes of modules."""
         values = [x for _, x in self.values()]
         for module in tree.attribute_trees((self.args, self.keywords)):
             values += [type(module), *(x for x in vars(module).values() if not tree.is_data(x)

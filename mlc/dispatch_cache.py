@@ -1,4 +1,4 @@
-"""Cache of a function's specializations: by the arguments of calls, by their sizes, and by what the function reaches."""
+"""Cache of a function's specializations: by the arguments of calls, their sizes, and what the function reaches."""
 
 from __future__ import annotations
 
