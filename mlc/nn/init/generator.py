@@ -1,4 +1,4 @@
-"""Generator of random initial values of this thread, and the context without values."""
+"""Random generator of initial values, one per thread, and the context that leaves the values out."""
 
 from __future__ import annotations
 

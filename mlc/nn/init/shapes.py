@@ -43,8 +43,10 @@ def sizes(shape: Shape) -> tuple[int, ...]:
 
 
 def zeros_of(shape: Shape, dtype: DTypeLike) -> Tensor:
+    """Tensor of zeros that takes no memory: all elements are one."""
     return Tensor(np.broadcast_to(np.zeros((), as_dtype(dtype).dtype), sizes(shape)))
 
 
 def as_tensor(array: Any, dtype: DTypeLike) -> Tensor:
+    """Tensor of the numbers of an array, rounded to this dtype."""
     return Tensor(np.asarray(array).astype(as_dtype(dtype).dtype))
