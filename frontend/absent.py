@@ -1,4 +1,4 @@
-"""What PyTorch has and mlc has not: for each name the reason, and what to write in its place.
+"""Names of PyTorch's that mlc lacks: for each the reason, and what to write in its place.
 
 Looking one up is an AttributeError, as for every name that is not there, so that `hasattr` says no.
 """

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 FAILURES = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, MemoryError)
-"""What Python raises where an argument is not what a function takes."""
+"""Exceptions that Python raises for an argument that a function does not accept."""
 NUMPY_NAMES = {"axis": "dim", "axes": "dim", "keepdims": "keepdim"}
 """Parameters that have a second name, which PyTorch takes too."""
 
@@ -123,7 +123,7 @@ def check_arguments(f: Callable[..., Any], name: str, args: Iterable[Any], keywo
 
 
 def misfit(annotation: str, x: Any) -> str | None:
-    """What a parameter of this annotation expects, if x is not that."""
+    """Description of the values that a parameter of this annotation accepts, if x is not one of them."""
     if "Callable" in annotation and "|" not in annotation:
         return None if callable(x) else "a function"
     kinds = [k.strip() for k in re.split(r"\|(?![^\[]*\])", annotation)]

@@ -1,4 +1,4 @@
-"""What loops carry and branches give: trees, each leaf of which is a Python value or a tensor of a known type.
+"""Values that loops carry and branches yield: trees, each leaf of which is a Python value or a tensor of a known type.
 
 A loop's body is recorded with the types that its carries begin with. If it gives other ones that hold both (a Python
 number takes on the type of what it meets), it is recorded again with those, until they stay. So do Python values that
@@ -33,7 +33,7 @@ Trees = Sequence[Any]
 
 
 class Undefined:
-    """What a variable holds that may have no value."""
+    """Placeholder for the value of a variable that may be unassigned."""
 
 
 UNDEFINED = Undefined()
@@ -99,7 +99,7 @@ def kind_of(x: Any, lazily: bool = False) -> Kind:
 
 
 def _tensor_kind(k: Kind) -> Kind | None:
-    """What a Python value is as a tensor; None if it is nothing of the sort."""
+    """Kind of a Python value as a tensor; None if the value is neither a number nor an array."""
     if k.type is not None:
         return k
     x = k.value
@@ -113,7 +113,7 @@ def _tensor_kind(k: Kind) -> Kind | None:
 
 
 def join(a: Kind, b: Kind) -> Kind | None:
-    """What holds both; None if nothing does."""
+    """Join of two kinds: a kind that holds both; None if there is none."""
     if a.type is None and b.type is None and same_value(a.value, b.value):
         return a
     s, t = _tensor_kind(a), _tensor_kind(b)
@@ -267,7 +267,7 @@ def branch(where: Value, then: Callable[[], Trees], otherwise: Callable[[], Tree
 
 
 def _passed(p: Pattern | None, x: Any, y: Any) -> Pattern | None:
-    """What both branches leave as it is does not go through them."""
+    """Pattern in which leaves that both branches leave unchanged are constants, so that no branch yields them."""
     if p is None or isinstance(x, Undefined) or isinstance(y, Undefined):
         return p
     pairs = zip(p.kinds, tree.matching_leaves(p.structure, x), tree.matching_leaves(p.structure, y))
@@ -277,7 +277,7 @@ def _passed(p: Pattern | None, x: Any, y: Any) -> Pattern | None:
 # -- loops ------------------------------------------------------------------------------------------------------------
 def _settled(init: Trees, site: Site, lazily: bool, record: Callable[[Patterns], tuple[list[Block], Trees, Any]],
              ) -> tuple[Patterns, list[Block], Trees, Any]:
-    """What `record` gives for the types at which the carries stay: (blocks, carries after the body, anything)."""
+    """Results of `record` at the fixed point of the carried types: (blocks, carries after the body, anything)."""
     patterns: Patterns = [pattern_of(x, lazily) for x in init]
 
     def differ(path: str, a: Any, b: Any) -> NoReturn:
@@ -429,8 +429,7 @@ def _for(lower: Value, upper: Value, body: Callable[[Value, Trees], tuple[Trees,
 
 @dataclass(frozen=True)
 class Rows:
-    """What an iteration gives to arrays that grow by a row each time: the rows `now`, and at which place of `length`.
-    """
+    """Rows that an iteration appends to stacked arrays: the rows `now`, and at which place of `length`."""
 
     now: list[Tracer]
     at: Value

@@ -1,4 +1,4 @@
-"""What the frontend needs of a compiler, and the one that it has been given.
+"""Compiler interface of the frontend, and the compiler that it has been given.
 
 The frontend records; who makes code of a recording, where arrays of devices live, and what becomes of Python's control
 flow is not its business. Whoever puts the parts together hands over an object that knows (`use`), once.
@@ -30,7 +30,7 @@ class Entry(Protocol):
 
 
 class Compiler(Protocol):
-    """What the frontend asks of whoever compiles."""
+    """Interface that a compiler implements for the frontend."""
 
     def compile(self, module: Module, where: str) -> Entry:
         """The function @main of a module of the tensor level, for the device of this name."""
@@ -48,7 +48,7 @@ class Compiler(Protocol):
         """The array of another library's tensor that is on a device, sharing its memory."""
 
     def dlpack_devices(self) -> Collection[int]:
-        """What DLPack calls the kinds of devices whose arrays `adopt` takes."""
+        """DLPack device types of the arrays that `adopt` takes."""
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function that records what this one does, Python's control flow included."""

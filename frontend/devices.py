@@ -38,7 +38,7 @@ class DeviceArray(Protocol):
 
 
 Held = np.ndarray[Any, Any] | DeviceArray
-"""What a tensor has its elements in."""
+"""Storage of a tensor's elements: a numpy array, or an array of a device."""
 
 
 class Devices:
@@ -56,7 +56,7 @@ class Devices:
 
     @staticmethod
     def adopted() -> Collection[int]:
-        """What DLPack calls the kinds of devices that `adopt` takes arrays of."""
+        """DLPack device types of the arrays that `adopt` takes."""
         return compiler().dlpack_devices()
 
     @staticmethod

@@ -79,7 +79,7 @@ def of_ir(type: ScalarType) -> DType:
 
 
 NO_DTYPE = (IRError, TypeError, ValueError, AttributeError, LookupError, SyntaxError, OverflowError)
-"""What numpy raises where something is no dtype, and what there is no element type for."""
+"""Exceptions raised for an object that numpy does not accept as a dtype, or that has no element type."""
 
 
 def as_dtype(x: Any) -> DType:

@@ -285,7 +285,7 @@ def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
 
 
 def strengthened(x: Tracer) -> Tracer:
-    """What a number becomes when it leaves a function: Python floats are float32."""
+    """Strongly typed value of a number that leaves a function: Python floats are float32."""
     from mlc.frontend.operands import cast
     from mlc.ir.types import f32
     return cast(x, f32) if x.weak and x.type.dtype.is_float else x

@@ -30,7 +30,7 @@ Axis = tuple[int, int]
 
 def record_for_sizes(record: Callable[[list[TensorType]], R], types: Sequence[TensorType], axes: Sequence[Axis],
                      names: Sequence[str], notes: list[Note]) -> tuple[R, list[TensorType]]:
-    """What `record` gives for `types` with symbols at as many of the `axes` as can be, and those types.
+    """Result of `record` for `types` with symbols at as many of the `axes` as can be, and those types.
 
     The symbols are called `x_0` for axis 0 of what `names` calls x. An error that no number can mend is raised. `notes`
     are told which sizes could not stay symbols of their own, and why.
@@ -80,7 +80,7 @@ def programs_errors() -> Iterator[None]:
 
 
 def note_of(error: Error, more: str = "") -> Note:
-    """What a report says of an error that made sizes numbers."""
+    """Note of a report about an error that made sizes numbers."""
     return error.loc if error.loc.file else user_loc(), "value", f"{error.message}{more}"
 
 

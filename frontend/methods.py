@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mlc.frontend.tensor import Tensor
 
 Operand = Any
-"""What a function takes as an array: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
+"""Array-like argument of a function: Tensor, numpy array, anything with `__dlpack__`, a number, a symbolic size.
 
 A parameter with this annotation is an operand of the compiled kernel; every other is part of what is compiled.
 """

@@ -1,4 +1,4 @@
-"""What makes a function public: within a trace it records, outside it runs at once.
+"""Public operations: within a trace a call is recorded, outside it runs at once.
 
 The function's body is written once, on tracers. A parameter annotated `Operand` (alone, optional, or in a sequence)
 is an array; all others are part of what is recorded, and so of what an eager kernel is compiled for.

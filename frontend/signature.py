@@ -1,4 +1,4 @@
-"""What a function is called with: which leaves are arrays, which are numbers, and which belong to what is compiled."""
+"""Signatures of calls: which leaves are arrays, which are numbers, and which belong to what is compiled."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _number(x: int | float, wanted: Spec) -> Array:
 
 
 def name_of(f: Callable[..., Any]) -> str:
-    """What to call a function in messages and in IR."""
+    """Name of a function in messages and in IR."""
     name = str(getattr(f, "__name__", type(f).__name__))
     return name if name.isidentifier() else "function"
 
@@ -213,7 +213,7 @@ class Recorded:
         return bool(self.assigned) or any(kind != "value" for kind, _ in self.outputs)
 
     def result(self, results: Sequence[Held]) -> Any:
-        """What the Python function returned, from what the compiled one did."""
+        """Result of the Python function, rebuilt from those of the compiled one."""
         make = object.__new__
         leaves = []
         for kind, x in self.outputs:

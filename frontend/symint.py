@@ -187,7 +187,7 @@ def _compared(compare: Callable[[Size, Any], bool], x: SymInt, y: Any) -> bool:
 
 
 def _computed(compute: Callable[[Size, Any], Any], x: SymInt, y: Any) -> Any:
-    """What the IR's arithmetic gives."""
+    """Result of the IR's arithmetic on symbolic sizes."""
     if isinstance(y, np.integer):
         y = int(y)
     elif not isinstance(y, Size) and isinstance(y, Number | Decimal) and not isinstance(y, int):

@@ -479,7 +479,7 @@ def _common(found: Sequence[Any]) -> np.dtype[Any] | None:
 
 
 def elements(x: Any, depth: int = 0) -> Iterator[Any]:
-    """What nested lists hold; UserTypeError beyond as many dimensions as an array has."""
+    """Iterate over the elements of nested lists; UserTypeError beyond as many dimensions as an array has."""
     if not isinstance(x, list | tuple):
         yield x
         return

@@ -160,7 +160,7 @@ texts = _Texts()
 
 
 def captured(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call in place of the user's function `f` while something is recorded."""
+    """Callable to use in place of the user's function `f`: `f` itself while nothing is recorded."""
     return compiler().captured(f) if state.trace is not None else f
 
 
@@ -321,7 +321,7 @@ class Trace:
         return next((kept for kept in found if isinstance(kept, np.ndarray)), None)
 
     def _leave(self, values: Sequence[Value], pads: bool) -> list[Value]:
-        """What the function returns in place of values of sizes that only its data tell, and beside them."""
+        """Results of the function, with those of data-dependent sizes padded, followed by the true sizes."""
         if not pads:
             refuse(values, self.data_dependent, str(self.function.sym_name), user_loc())
         if self.parent is None:
@@ -382,7 +382,7 @@ class Trace:
             around = around.parent
 
     def arguments(self) -> list[Value]:
-        """What a call of the nested function passes after its own arguments: values of the parent."""
+        """Captured values of the parent, which a call of the nested function passes after its own arguments."""
         return list(self.captured)
 
 
@@ -418,7 +418,7 @@ def note(kind: str, what: str) -> None:
 
 
 def as_tracer(x: Any) -> Tracer:
-    """What the current trace makes of an operand that has an element type: a tensor or an array."""
+    """Tracer in the current trace for an operand that has an element type: a tensor or an array."""
     if isinstance(x, Tracer):
         return x
     return current().known(as_held(x), isinstance(x, Tensor))
@@ -472,7 +472,7 @@ def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pa
 
 
 def results_of(inner: Trace, traced: Sequence[Tracer], values: Sequence[Value]) -> list[Tracer]:
-    """What a call of a function recorded as `inner`, with `pads`, has returned: `values`, as many as `traced` tells."""
+    """Results of a call of a function recorded as `inner`, with `pads`: `values` unpadded, one per `traced`."""
     outer, count = current(), len(traced)
     numbers = dict(zip(inner.leaving, values[count:]))
     found = unpadded(outer.data_dependent, inner.data_dependent, numbers, values[:count], [t.shape for t in traced])

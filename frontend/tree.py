@@ -220,7 +220,7 @@ def paths(tree: Any, root: str = "") -> list[str]:
 
 
 def names(tree: Any) -> list[str]:
-    """What saved states call each leaf: `layers.0.weight`."""
+    """Names of the leaves in saved states: `layers.0.weight`."""
     out: list[str] = []
     _walk_paths(tree, "", out, _dotted, None)
     return [name.removeprefix(".") for name in out]
@@ -240,7 +240,7 @@ def trained_part(tree: Any) -> Any:
 
 
 def children(tree: Any) -> list[tuple[str, Any]]:
-    """What stands directly in a container, each under the name that `names` spells: `.weight`, `.0`; [] for a leaf."""
+    """Direct children of a container, each under the name that `names` spells: `.weight`, `.0`; [] for a leaf."""
     found = None if isinstance(tree, Leaf) or type(tree) is np.ndarray else _children(tree)
     return [] if found is None else list(zip(_dotted(found[0]), found[1]))
 
@@ -409,7 +409,7 @@ def _shown(token: Token | None) -> str:
 
 
 def _steps(token: Token) -> list[str]:
-    """What to write after a container to reach each of its children."""
+    """Source text of the accesses to a container's children, to be written after the container."""
     kind, count, rest = token
     if kind is dict:
         return [f"[{key!r}]" for key in rest]

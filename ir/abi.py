@@ -25,7 +25,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import FunctionType, TensorType
 
 OK, ARENA_TOO_SMALL, ERROR_RECORDED = 0, 1, 2
-"""What an entry returns: done; nothing has run, and `needed` is how many bytes it takes; an error is recorded."""
+"""Status codes of an entry: done; nothing has run, and `needed` is how many bytes it takes; an error is recorded."""
 
 ARENA_ALIGN = 64
 """The arena starts at a multiple of this."""
@@ -36,7 +36,7 @@ RESULT_ALIGN, BIG_RESULT = 64, 1 << 15
 ENTRY_SUFFIX = "_entry"
 
 ALLOWED_EXTERNALS = frozenset({"memcpy", "memset", "memmove", "aligned_alloc", "free"})
-"""What any code may import: what LLVM itself introduces calls of, and memory of sizes that only the data tell."""
+"""External symbols that code may import: those that LLVM itself calls, and memory of data-dependent sizes."""
 
 HOOK = "mlc_parallel"
 """The variable of a library that holds the address of what shares its work out; null: nobody does."""
@@ -68,7 +68,7 @@ def is_entry(function: Op) -> bool:
 
 @dataclass(frozen=True)
 class Interface:
-    """What a caller must know of a compiled function.
+    """Calling interface of a compiled function.
 
     symbols      the size symbols, in the order in which the entry takes their numbers
     aliases      per result: the argument whose buffer it takes, or -1
@@ -140,7 +140,7 @@ class Interface:
         return out
 
     def argument(self, i: int) -> str:
-        """What to call argument `i` in a message: its path, since nobody counts the arrays within a module."""
+        """Name of argument `i` in a message: its path, since nobody counts the arrays within a module."""
         name = self.arg_names[i] if i < len(self.arg_names) else ""
         return f"argument {name or i}"
 

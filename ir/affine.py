@@ -62,7 +62,7 @@ def step_along(expr: AffineExpr, position: int) -> AffineExpr | None:
 
 # -- recursion over expressions ---------------------------------------------------------------------------------------
 class Algebra(Generic[T]):
-    """What the parts of an expression mean, for `fold`: a number, a bound, operations that compute it.
+    """Interpretation of the parts of an expression, for `fold`: a number, a bound, operations that compute it.
 
     `sum` and `product` are given their parts as iterators, so that an algebra that emits operations says in which
     order: `add` and `multiply` as soon as two parts are there, or after all of them.

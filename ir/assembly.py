@@ -100,7 +100,7 @@ def _print_one(p: Printer, op: Op, kind: str, arg: str) -> str:
 
 
 class Parts:
-    """What the parser has read of one operation, in any order."""
+    """Parts of one operation that the parser has read, in any order."""
 
     def __init__(self) -> None:
         self.operands: dict[str, list[Unresolved]] = {}

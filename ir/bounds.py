@@ -1,4 +1,4 @@
-"""What sizes are at most and at least, where some of their symbols are known to be at most something.
+"""Upper and lower bounds of sizes, where some of their symbols have known upper bounds.
 
 A data-dependent size may be promised to be at most `bound`. Sizes made of it have no number before the
 program runs, but a greatest one: memory is planned for that, and what holds of the least one holds always.
@@ -16,7 +16,7 @@ Bounds = Mapping[str, Dim]
 
 
 def most(x: Dim, bounds: Bounds) -> Dim | None:
-    """What x is at most, in symbols without bounds; None if nothing is known."""
+    """Upper bound of x, in symbols without bounds; None if nothing is known."""
     out: Dim | None = x
     for name in reversed(list(bounds)):
         if out is not None:
@@ -25,7 +25,7 @@ def most(x: Dim, bounds: Bounds) -> Dim | None:
 
 
 def least(x: Dim, bounds: Bounds) -> Dim | None:
-    """What x is at least, in symbols without bounds; None if nothing is known."""
+    """Lower bound of x, in symbols without bounds; None if nothing is known."""
     found = most(-x, bounds)
     return None if found is None else -found
 
@@ -56,7 +56,7 @@ def _by_remainders(x: Dim) -> Dim:
 
 
 def _without(x: Dim, name: str, bound: Dim) -> Dim | None:
-    """What x is at most where 0 <= name <= bound, without that symbol: each term by itself."""
+    """Upper bound of x where 0 <= name <= bound, without that symbol: each term by itself."""
     if isinstance(x, int) or name not in symbols(x):
         return x
     total: Dim = 0

@@ -181,7 +181,7 @@ class Run:
             self.name(op)
 
     def name(self, op: Op) -> str:
-        """What an operation comes from, which class it is of, and which of those it is."""
+        """Identifier of an operation: its origin, its class, and its number among the operations of both."""
         if (known := self.names.get(op)) is None:
             base = "".join(n for n in op.loc.via if n.startswith(_MARK)) + " " + op.name
             self.counts[base] = number = self.counts.get(base, -1) + 1
@@ -247,7 +247,7 @@ def considered(step: str, module: Op) -> Iterator[None]:
 
 
 def _marked(module: Op) -> str:
-    """What a module is known by, from its first pass on; its operations get numbers then."""
+    """Identifier of a module, from its first pass on; its operations get numbers then."""
     if (known := next((n for n in module.loc.via if n.startswith(_MARK)), None)) is not None:
         return known
     known = _MARK + hashlib.sha256(nameless_text(module).encode()).hexdigest()[:16]

@@ -99,7 +99,7 @@ _DECLARES: dict[str, tuple[type[Field], str]] = {
     "Block": (Successor, "one"), "tuple[Block, ...]": (Successor, "many"),
     "ResultType": (TypeField, "one"), "tuple[ResultType, ...]": (TypeField, "many"),
 }
-"""What is no attribute, by its annotation: the kind of field and its shape."""
+"""Fields that are no attributes, by annotation: the kind of field and its shape."""
 
 
 def declared(name: str, annotation: str, default: Any = MISSING) -> Field:

@@ -18,7 +18,7 @@ from pathlib import Path
 _TEMPORARY = re.compile(r"\.mlc-[0-9a-f]{16}\.tmp")
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
-"""What file systems without locks and without the syncing of folders answer."""
+"""Error numbers of file systems without locks or without the syncing of folders."""
 
 
 def write_whole(path: str | os.PathLike[str], parts: Iterable[bytes | memoryview], mode: int = 0o666) -> None:

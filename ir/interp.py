@@ -58,7 +58,7 @@ class Interpreter:
         return self.functions[name]
 
     def frame(self) -> Frame:
-        """What a call is run in; a tool may watch or change what an operation does there."""
+        """Frame that a call is run in; a tool may watch or change the execution of an operation there."""
         return Frame(self)
 
     def another(self, module: Op) -> Interpreter:

@@ -1,4 +1,4 @@
-"""What literals of the text stand for: strings, symbols, numbers, and attributes of the declared Python type."""
+"""Literals of the textual IR: strings, symbols, numbers, and attributes of the declared Python type."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ WARP = 32
 
 @dataclass(frozen=True)
 class Machine:
-    """What machines of every kind have. As text, in the options of passes, it is the figures that differ from the
+    """Common base of machines of every kind. As text, in the options of passes, it is the figures that differ from the
     default of its class: `vector_bits:256;vector_registers:16`.
 
     scratch_elements  of a row that a kernel goes through several times, those that stay near between two stages
@@ -135,7 +135,7 @@ class Gpu(Machine):
 
 Model = Cpu | Gpu
 ANY = Machine()
-"""What is taken for given of every machine."""
+"""Generic machine: the properties that every machine is assumed to have."""
 CPU = Cpu()
 """A processor with AVX-512."""
 GPU = Gpu()

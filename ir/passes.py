@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Form:
-    """What holds of a module between two passes: the dialects it may use, and named invariants.
+    """Form of a module between two passes: the dialects it may use, and named invariants.
 
     A form implies another if its dialects are among the other's and it has all of the other's invariants.
     """
@@ -139,7 +139,7 @@ class Step:
 
 @dataclass
 class Instruments:
-    """What to do around every pass."""
+    """Instrumentation of the passes of a pipeline."""
 
     verify_each: bool = False
     print_after_all: IO[str] | None = None
@@ -207,7 +207,7 @@ class Pipeline:
                 ins.after(step, module)
 
     def _crashed(self, number: int, before: str, error: Exception, ins: Instruments) -> Exception:
-        """What to raise in place of an error, and leave a file that replays a defect; an error that speaks of the
+        """Exception to raise for a failed pass; a defect leaves a file that replays it, and an error that speaks of the
         user's input goes on as it is."""
         if isinstance(error, Error) and not isinstance(error, IRError):
             return error

@@ -99,7 +99,7 @@ class Quotient:
 
 
 Leaf = str | AffineDim | IndexTile
-"""What an expression is made of: named symbols, dimensions, index tiles."""
+"""Leaves of an expression: named symbols, dimensions, index tiles."""
 L = TypeVar("L", bound=Leaf)
 Atom = Leaf | Quotient
 Monomial = tuple[tuple[Atom, int], ...]        # ((atom, power), ...), sorted by text; () is the constant term
@@ -232,7 +232,7 @@ class Size:
 
 
 _DIM = (int, Size)
-"""Whatever else a size meets may know what to do with it: a tensor does."""
+"""Operand types of size arithmetic; any other type may define the operation itself, as a tensor does."""
 
 
 @lru_cache(1 << 14)

@@ -1,4 +1,4 @@
-"""What operations define and where they stand: values, blocks and regions."""
+"""Values that operations define, and the blocks and regions that operations stand in."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Value:
-    """What an operation or a block argument defines. `uses` maps (operation, operand index) to None, in order."""
+    """Result of an operation or argument of a block. `uses` maps (operation, operand index) to None, in order."""
 
     __slots__ = ("name", "type", "uses")
     type: Any

@@ -54,14 +54,14 @@ class WeakList(Generic[V]):
 
 
 class _Left(weakref.ref[Any]):
-    """What an object leaves outlives it."""
+    """Weak reference with a value that outlives its referent."""
 
     __slots__ = ("left",)
     left: Any
 
 
 class Remains(Generic[V]):
-    """What objects leave behind when they go, until somebody comes for it."""
+    """Values that objects leave behind when they are collected, until somebody takes them."""
 
     def __init__(self) -> None:
         self._known: dict[int, _Left] = {}
@@ -74,7 +74,7 @@ class Remains(Generic[V]):
         self._known[id(ref)] = ref
 
     def taken(self) -> Iterator[V]:
-        """What has been left since the last time; each once, whoever asks."""
+        """Values left behind since the last call; each is yielded once, whoever asks."""
         while self._gone:
             try:
                 ref = self._gone.popleft()

@@ -141,7 +141,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _find(name: str) -> Any:
-    """What a public name stands for; None if it is none."""
+    """Object that a public name denotes; None if there is no such name."""
     if name == "Tensor":                                   # whose operators are functions, and need the compiler
         importlib.import_module("mlc.api")
     if name in _ELSEWHERE:

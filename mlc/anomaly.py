@@ -131,7 +131,7 @@ class _WatchedFrame(Frame):
 
 
 _GIVEN = frozenset({"tensor.constant", "tensor.full"})
-"""What the program itself says: an infinity there is meant, as where a maximum begins."""
+"""Operations whose values the program itself states: an infinity there is meant, as where a maximum begins."""
 
 
 def _finite(arrays: Sequence[Any]) -> bool:

@@ -213,7 +213,7 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
 
 
 def describe(path: str | Path) -> list[tuple[str, str]]:
-    """What a file that `save` wrote holds, as (name, text), for people; it is checked, and nothing of it is run."""
+    """Contents of a file that `save` wrote, as (name, text), for people; it is checked, and nothing of it is run."""
     if extension.is_module(path):
         return extension.describe(path)
     name, signatures, weights = _open(path)

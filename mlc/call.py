@@ -52,7 +52,7 @@ class Signature:
 
     @property
     def name(self) -> str:
-        """What to call the function in messages."""
+        """Name of the function in messages."""
         return name_of(self.f)
 
     def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
@@ -67,7 +67,7 @@ class Signature:
         return frozenset(out)
 
     def _specifications(self, known: dict[str, Any], args: Sequence[Any] | None) -> dict[str, Any]:
-        """What is said of the parameters' types: by annotation, or by position in `args`."""
+        """Specifications of the parameters' types: by annotation, or by position in `args`."""
         out = {n: p.annotation for n, p in known.items() if isinstance(p.annotation, Spec)}
         for i, x in enumerate(args or ()):
             if i + len(self.bound) >= len(self.names):
@@ -151,7 +151,7 @@ class Call(Arguments):
         return roots(self.signature.names, *self.marked)
 
     def lookup_without_sizes(self) -> Any:
-        """What code for many sizes is found by: the key without the sizes of arrays whose types are not specified."""
+        """Lookup key of code for many sizes: the key without the sizes of arrays whose types are not specified."""
         flags = iter(zip(self.types, self.weak))
         out: list[Any] = [self.key[0]]
         for part, slot in zip(self.key[1:], self.slots):
@@ -187,7 +187,7 @@ class Call(Arguments):
         return [h for h, slot in zip(held, self.slots) if slot]
 
     def brings(self) -> dict[str, Any]:
-        """What arguments bring along besides arrays: what is part of the code, and the methods of modules."""
+        """Values besides arrays that arguments bring along: parts of the code, and the classes of modules."""
         values = [x for _, x in self.values()]
         for module in tree.attribute_trees((self.args, self.keywords)):
             values += [type(module), *(x for x in vars(module).values() if not tree.is_data(x)

@@ -36,7 +36,7 @@ TOLERANCES = {"float16": (1e-2, 1e-4), "bfloat16": (3e-2, 1e-3), "float32": (1e-
 
 @dataclass
 class Run:
-    """What a call did: its result, or the error, and the values that its operations gave, line by line."""
+    """Outcome of a call: its result, or the error, and the values that its operations gave, line by line."""
 
     result: Any = None
     error: Exception | None = None
@@ -80,7 +80,7 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
 
 
 def checked_call(function: CompiledFunction, call: Call, run: Callable[[Call], Any]) -> Any:
-    """What `run` gives for a call, after the same in plain Python; InternalError where they differ."""
+    """Result of `run` for a call, after the same call in plain Python; InternalError where they differ."""
     try:
         return _compared_call(function, call, run)
     except InternalError as error:
@@ -132,7 +132,7 @@ def compare(name: str, plain: Run, compiled: Run, record: Callable[[], Op], arra
 
 
 REFUSED = object()
-"""What a wrapper returns that leaves a call to Python."""
+"""Sentinel that a wrapper returns to leave a call to Python."""
 
 
 def refused(*args: Any, **keywords: Any) -> Any:
@@ -141,7 +141,7 @@ def refused(*args: Any, **keywords: Any) -> Any:
 
 
 def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
-    """What gives arguments to call wrappers with, which may write to them if they are `copied`; None if there are
+    """Factory of arguments to call wrappers with, which may write to them if they are `copied`; None if there are
     other things among them than arrays."""
     if not all(isinstance(x, Tensor | np.ndarray) for x in args):
         return None
@@ -341,6 +341,6 @@ def _own(held: Held, given: Any, weak: bool) -> Any:
 
 
 def buffers_of(trees: Any) -> list[Any]:
-    """What the buffers of all modules in some trees hold."""
+    """Values of the buffers of all modules in some trees."""
     return [getattr(owner, name) for owner in tree.attribute_trees(trees) for name in owner._buffers]
 

@@ -10,7 +10,7 @@ from mlc.ir.diag import InternalError
 
 
 class Checks:
-    """What is done with all calls of compiled functions in this process.
+    """Checks that are done on all calls of compiled functions in this process.
 
     every_call  whether they are compared with plain Python: what `mlc run --check` asks for
     anomaly     is told of the results of each, how to record it again, and its arguments: mlc.detect_anomaly

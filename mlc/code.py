@@ -55,7 +55,7 @@ class Placement:
         return self if self.device is not None else replace(self, device=device)
 
     def toolchain(self, here: bool = True) -> Toolchain:
-        """What makes the code; `here` says whether it is to run in this process."""
+        """Toolchain that generates the code; `here` says whether it is to run in this process."""
         from mlc.backends.toolchain import toolchain_for
         assert self.device is not None, "arguments tell the device"
         try:
@@ -125,7 +125,7 @@ def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
 
 
 def _key(module: Module, toolchain: Toolchain) -> str | None:
-    """What the code of a module is known by; None where rules or operations of others made it: they may change."""
+    """Cache key of the code of a module; None where rules or operations of others made it: they may change."""
     from mlc.backends import cache, canonical
     text = canonical.canonical_text(module)
     if text is None or changes.choice():

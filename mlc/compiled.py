@@ -84,7 +84,7 @@ class CompiledFunction:
     # -- code for files -----------------------------------------------------------------------------------------------
     @property
     def variants(self) -> list[Variant]:
-        """What has been compiled for the bound module as it is now."""
+        """Variants compiled for the bound module as it is now."""
         now = bound_key(self.signature)
         return [v for v in self.cache.state().variants if v.bound == now]
 
@@ -101,7 +101,7 @@ class CompiledFunction:
         return variant_of(call, recorded, images)
 
     def recording(self, args: Sequence[Any], keywords: dict[str, Any]) -> Variant:
-        """What is recorded for arguments like these (arrays or specifications), with no code made of it."""
+        """Recording for arguments like these (arrays or specifications), without any code."""
         call = self.signature.bind_types(args, keywords)
         return variant_of(call, record(call), [])
 

@@ -1,4 +1,4 @@
-"""What has been compiled of a function: by the arguments of calls, by their sizes, and by what the function reaches."""
+"""Cache of a function's specializations: by the arguments of calls, their sizes, and what the function reaches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATES_KNOWN = 8
 
 @dataclass(frozen=True)
 class Specialization:
-    """What a function was compiled to for some arguments.
+    """Specialization of a function for some arguments.
 
     recorded    how results become what the Python function returned
     executable  its code, if there is anything to compute
@@ -66,7 +66,7 @@ class ForSizes:
 
 
 class State:
-    """What has been compiled of a function while it reached the same: its closure, globals, and what they hold.
+    """Specializations of a function while it reached the same: its closure, globals, and what they hold.
 
     reached   that, and what arguments reach that are no arrays: objects, functions, the classes of modules
     known     code by all that it depends on
@@ -118,7 +118,7 @@ class DispatchCache:
         return self.state().known.get(call.lookup)
 
     def state(self) -> State:
-        """What has been compiled for all that the function reaches as it is now."""
+        """Specializations for all that the function reaches as it is now."""
         if self._states and self._states[0].holds():
             return self._states[0]
         with self.lock:

@@ -38,7 +38,7 @@ def execute(code: Specialization, call: Call) -> Sequence[Held]:
 
 
 def wrap(code: Specialization, call: Call, results: Sequence[Held]) -> Any:
-    """What the function returns; buffers of modules among the arguments get their new values."""
+    """Result of the function for a call; buffers of modules among the arguments get their new values."""
     code.recorded.assign((call.args, call.keywords), results)
     return code.recorded.result(results)
 

@@ -46,7 +46,7 @@ from mlc.variant import Variant
 from mlc.weights import to_bytes
 
 LEVELS = ("x86-64-v3", "x86-64-v4")
-"""What code is made for where nothing else is asked for."""
+"""Targets that code is generated for by default."""
 WEIGHTS = ("inside", "beside")
 MOST_INSIDE = (1 << 31) - (1 << 26)
 """Bytes of weights: displacements in code are signed numbers of 32 bits."""
@@ -255,7 +255,7 @@ def _without(interface: Interface, weights: int) -> Interface:
 
 # -- files ------------------------------------------------------------------------------------------------------------
 def checked(path: str | Path) -> Description:
-    """What the file of a module says of itself, once it and its weights are found whole; nothing of it is run."""
+    """Description in the file of a module, once it and its weights are found whole; nothing of it is run."""
     try:
         description = unseal(read_starting(path, ELF_MAGIC))
         if description.beside:
@@ -303,7 +303,7 @@ def is_module(path: str | Path) -> bool:
 
 
 def describe(path: str | Path) -> list[tuple[str, str]]:
-    """What the file of a module holds, as (name, text), for people; it is checked, and nothing of it is run."""
+    """Contents of the file of a module, as (name, text), for people; it is checked, and nothing of it is run."""
     description = checked(path)
     try:
         check_runs_here(description)

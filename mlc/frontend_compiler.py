@@ -1,4 +1,4 @@
-"""What mlc hands over to the frontend: native code, devices, and Python's control flow as it is recorded."""
+"""Compiler that mlc hands over to the frontend: native code, devices, and the recording of Python's control flow."""
 
 from __future__ import annotations
 

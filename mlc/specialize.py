@@ -110,7 +110,7 @@ def _learn(function: CompiledFunction, state: State, call: Call, notes: list[Not
 
 
 def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Report:
-    """What became of the function for a call."""
+    """Report entry of the function's specialisation for a call."""
     return Report([str(t) for t in call.input_types()], call.values(), notes, error)
 
 

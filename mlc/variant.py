@@ -1,4 +1,4 @@
-"""What a function was compiled to for some kind of arguments, as files and modules hold it: without any arrays."""
+"""Variants of a function for some kind of arguments, as files and modules hold them: without any arrays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a function was compiled to for some kind of arguments; those of a bound module are left out.
+    """Compiled form of a function for some kind of arguments; those of a bound module are left out.
 
     structure  of (args, keywords)
     leaves     its leaves, None in place of arrays
@@ -37,7 +37,7 @@ class Variant:
 
 
 def variant_of(call: Call, recorded: Recorded, images: list[Any]) -> Variant:
-    """What was compiled for a call, without the arrays that it was compiled for."""
+    """Variant compiled for a call, without the arrays that it was compiled for."""
     signature = call.signature
     known, slots = iter(call.slots), list[bool]()
     for name, x in roots(signature.names, call.args, call.keywords):

@@ -51,7 +51,7 @@ ALSO_PUBLIC = frozenset({
     "celu", "cosine_similarity", "layer_norm", "log_softmax", "pairwise_distance", "prelu", "relu", "rms_norm", "selu",
     "softmax", "threshold"})
 NOT_PUBLIC = frozenset({"getitem", "fftfreq", "key", "rfftfreq"})
-"""What stands in a namespace of its own, or is an operator."""
+"""Operations that stand in a namespace of their own, or are operators."""
 PUBLIC = {name: f for name, f in OPERATIONS.items()
           if name in ALSO_PUBLIC or not ("." in name or name.startswith("_") or name in NOT_PUBLIC
                                          or f.__module__.startswith(tuple(m.__name__ for m in NETWORKS)))}

@@ -1,4 +1,4 @@
-"""What is wrong with a program: every diagnostic found in one run, each at its line and column."""
+"""Diagnostics of a program: all that one run finds, each at its line and column."""
 
 from __future__ import annotations
 

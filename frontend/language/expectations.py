@@ -1,4 +1,4 @@
-"""What to say of a line that the grammar does not take: what was found, what could stand there, what may be meant."""
+"""Messages for a line that the grammar rejects: the text found, the alternatives expected, the likely intent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def described(text: str, offset: int, found: str, expected: Iterable[str]) -> tu
 
 
 def _listed(wanted: set[str], text: str, offset: int) -> str:
-    """What could stand there, in the language's own terms."""
+    """Alternatives expected at this position, in the language's own terms."""
     out = []
     if {"NUMBER", "NAME"} <= wanted:
         out.append("a statement" if not text[:offset].strip() else "an expression")

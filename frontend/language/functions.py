@@ -30,7 +30,7 @@ from mlc.ir.diag import UserError
 
 
 class Status:
-    """What is known of a definition: whether it was checked, and something is wrong with it."""
+    """State of the check of a definition: whether it has begun, and whether something is wrong with it."""
 
     begun = broken = False
 

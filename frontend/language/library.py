@@ -67,7 +67,7 @@ def package(path: str) -> Any:
 
 @functools.cache
 def find(name: str) -> Any:
-    """What a name of the library stands for, dotted or not; None if there is nothing of this name for programs."""
+    """Object that a name of the library denotes, dotted or not; None if programs have nothing of this name."""
     if name in ELEMENTS:
         return dtypes.as_dtype(ELEMENTS[name])
     if name in CONSTANTS:
@@ -227,4 +227,4 @@ NUMERIC: dict[str, Callable[..., Any]] = {
     "tan": math.tan, "tanh": math.tanh, "floor": math.floor, "ceil": math.ceil, "abs": abs, "max": max, "min": min,
     "round": round,
 }
-"""What these functions are of plain numbers: numbers again, known before anything runs."""
+"""Evaluation of these functions on plain numbers: numbers again, known before anything runs."""

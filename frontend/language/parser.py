@@ -221,7 +221,7 @@ class Builder(Transformer[Token, Any]):
         return self._node(S.Assigned, self._at(operator), target, value, str(operator)[:-1])
 
     def _target(self, node: Any) -> Any:
-        """What may stand before `=`: names, and tuples of them."""
+        """Check the target of an assignment: a name, or a tuple of targets."""
         work = [node]
         while work:
             x = work.pop()
@@ -327,7 +327,7 @@ class Parameters:
 
 
 class Misplaced(Exception):
-    """What the grammar lets through and the language does not."""
+    """Error for syntax that the grammar accepts and the language does not."""
 
     def __init__(self, at: int, message: str, hint: str, code: str = "MLC0620") -> None:
         self.at, self.message, self.hint, self.code = at, message, hint, code
@@ -453,7 +453,7 @@ class Reader:
         return self._broken(line, text)
 
     def _broken(self, line: Line, text: str) -> S.Broken:
-        """What stands for a line that could not be read: the names that it would have bound are not unknown."""
+        """Placeholder for a line that could not be parsed: the names that it would have bound are not unknown."""
         out = S.Broken(bound_names(text))
         out.at = line.at
         return out

@@ -311,7 +311,7 @@ def _is_definite(specs: Any) -> bool:
 
 
 def specification(specs: Any, told: set[Any]) -> Any:
-    """What mlc.compile is told of a parameter: nothing of one whose sizes are those of whatever is given.
+    """Specification of a parameter for mlc.compile: none if its sizes are those of whatever is given.
 
     told   the sizes that stand alone somewhere: of 2 * N alone, nobody could tell N
     """

@@ -34,12 +34,12 @@ from mlc.frontend.trace import Tracer, current
 from mlc.ir.diag import UserError
 
 NOTHING = object()
-"""What a block gives that does not return."""
+"""Sentinel result of a block that does not return."""
 ALWAYS, NEVER, SOMETIMES = "always", "never", "sometimes"
 
 
 def run_block(body: Sequence[S.Node], frame: Frame) -> Any:
-    """What a block returns, or NOTHING."""
+    """Run a block: its return value, or NOTHING."""
     for i, statement in enumerate(body):
         with deeper(frame, statement.at):
             try:
@@ -177,7 +177,7 @@ def _located(f: Callable[[], Any], what: str, node: S.Node, frame: Frame) -> Any
 
 
 def _if(node: S.If, rest: Sequence[S.Node], frame: Frame) -> Any:
-    """What the function returns, if the branches do; the statements after this one belong to them then."""
+    """Return value of the function, if the branches return; the statements after this one belong to them then."""
     condition = evaluate(node.condition, frame)
     if isinstance(condition, bool):
         return run_block(node.body if condition else node.other, frame)
@@ -283,7 +283,7 @@ class _Body:
         return inner
 
     def after(self, inner: Frame, values: Sequence[Any]) -> list[Any]:
-        """What the names hold at the end of the block; of those that are wrong, what they held before."""
+        """Values of the names at the end of the block; for those that are wrong, the values before it."""
         now = [inner.names[n] for n in self.names]
         self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x) or isinstance(x, Missing))
         return [before if n in self.wrong else x for n, x, before in zip(self.names, now, values)]

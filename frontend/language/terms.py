@@ -1,4 +1,4 @@
-"""What the library says, in the language's own terms, f32[B, 784] for tensor<Bx784xf32>, and what to do about it."""
+"""Messages of the library in the language's own terms, f32[B, 784] for tensor<Bx784xf32>, and hints for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _type(m: re.Match[str]) -> str:
 
 
 def hint(function: Callable[..., Any], name: str, args: Sequence[Any]) -> str:
-    """What to do about an error that the library has no suggestion for."""
+    """Hint for an error that the library has no suggestion for."""
     tensors = [x for x in args if isinstance(x, Tensor)]
     if name in ("@", "matmul", "mm") and len(tensors) == 2:
         a, b = tensors

@@ -1,4 +1,4 @@
-"""What names stand for while a program is read, and the state of the reading.
+"""Values of names while a program is read, and the state of the reading.
 
 A value is a tensor, what Python knows when a function is recorded (a number, a size, a text, a tuple), a function, a
 model, or POISON: what an expression that is wrong gives, of which nobody complains again.
@@ -41,7 +41,7 @@ class Enough(UserError):
 
 @dataclass(frozen=True)
 class Missing:
-    """What a name holds that has no value here, with the reason."""
+    """Placeholder for the value of a name that has none here, with the reason."""
 
     why: str
 

@@ -31,7 +31,7 @@ from mlc.ir.sizes import Size
 
 @dataclass
 class Steps:
-    """What a loop on tensors goes through: `item(i)` for i in range(length), where length is a number or a tensor.
+    """Iteration space of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
 
     known    the items one by one, where it is known how many there are
     once     whether it is an iterator, as enumerate(x) is: gone through once
@@ -108,7 +108,7 @@ def _rows(x: Tensor) -> Steps:
 
 
 def counted(numbers: Sequence[int]) -> Steps:
-    """What is left of a range, at least two numbers."""
+    """Steps of the rest of a range, which has at least two numbers."""
     first, step = numbers[0], numbers[1] - numbers[0]
     return Steps(len(numbers), lambda i: first + i * step, once=False)
 
@@ -124,7 +124,7 @@ def index(i: Value, site: Site) -> Tracer:
 
 # -- in place of Python's ---------------------------------------------------------------------------------------------
 def replaced(f: Any) -> Any:
-    """What stands for a function of Python's while something is recorded; None if it is to be called itself."""
+    """Replacement for a function of Python's during recording; None if it is to be called itself."""
     if isinstance(f, types.BuiltinMethodType) and f.__name__ in changes.MUTATORS:
         if isinstance(f.__self__, changes.CONTAINERS):
             changes.check(f.__self__, f"a {type(f.__self__).__name__} is changed by {f.__name__}()")

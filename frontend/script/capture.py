@@ -28,7 +28,7 @@ _results: set[CodeType] = set()
 
 
 def captured(f: Any, runtime: CellType) -> Any:
-    """What to call in place of `f` while something is recorded: `f` itself if it is not the user's, or cannot be.
+    """Callable to use in place of `f` during recording: `f` itself if it is not the user's, or cannot be rewritten.
 
     runtime  holds what rewritten functions call: the module runtime.py
     """
@@ -56,7 +56,7 @@ def is_users(f: types.FunctionType) -> bool:
 
 
 def way_out() -> str:
-    """What to do where the user's line asks a tensor for its truth, and that is not recorded."""
+    """Hint for a line of the user's that asks a tensor for its truth where that is not recorded."""
     frame = sys._getframe(1)
     while frame.f_back is not None and is_ours(frame.f_globals.get("__name__", "")):
         frame = frame.f_back

@@ -51,7 +51,7 @@ def without_jumps(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 class _Around:
-    """What a statement jumps within: a loop's body, or the function (no loop).
+    """Target of the jumps in a statement: a loop's body, or the function (no loop).
 
     skip   the flag that is set by all jumps out of the body, if some rest needs it
     """

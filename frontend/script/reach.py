@@ -1,4 +1,4 @@
-"""What a function reaches by itself, as it is now: closure cells, globals, and the objects behind them.
+"""State that a function reaches by itself, as it is now: closure cells, globals, and the objects behind them.
 
 A recording holds what the function read there. So whoever keeps it asks before each call whether all of that is still
 so (`holds`), and, when it was made, whether the function itself has changed any of it (`change`): that would happen
@@ -59,7 +59,7 @@ class Place:
         self.values = [*values]
 
     def contents(self) -> Contents:
-        """What it holds now."""
+        """Current contents."""
         raise NotImplementedError
 
     def restore(self) -> None:

@@ -1,4 +1,4 @@
-"""What became of a function: one entry per specialisation, for `Compiled.report`."""
+"""Compilation report of a function: one entry per specialisation, for `Compiled.report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rewritten functions call: Python's meaning on Python's values, operations on tensors that are being recorded."""
+"""Runtime of rewritten functions: Python's meaning on Python's values, recorded operations on tensors."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _cell = types.CellType(sys.modules[__name__])
 
 
 def captured(f: Any) -> Any:
-    """What to call in place of `f` while something is recorded: what asks the functions of this module."""
+    """Callable to use in place of `f` during recording, rewritten to call the functions of this module."""
     return capture.captured(f, _cell)
 
 
 def callee(f: Any) -> Any:
-    """What to call in place of f."""
+    """Callable to use in place of f: f itself while nothing is recorded."""
     if state.trace is None:
         return f
     return builtin.replaced(f) or captured(f)
@@ -270,8 +270,7 @@ def _emitted() -> int:
 
 def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop: Thunk, variables: Variables,
           site: Site) -> None:
-    """What is left of a loop over Python's values that a tensor may stop: a loop if it counts, else an `if` per step.
-    """
+    """Rest of a loop over Python's values that a tensor may stop: a loop if it counts, else an `if` per step."""
     if counts and len(items) > 1:
         try:
             with attempt():

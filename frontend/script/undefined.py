@@ -10,7 +10,7 @@ from mlc.ir.diag import UserError
 
 
 class Maybe(Undefined):
-    """What a variable holds that has a value on some paths only; `why` says which."""
+    """Placeholder for the value of a variable that is assigned on some paths only; `why` says which."""
 
     def __init__(self, why: str) -> None:
         self.why = why

@@ -163,7 +163,7 @@ class MultiheadAttention(Module):
 
     def _mask(self, q: Tensor, k: Tensor, padding: Operand, mask: Operand, is_causal: bool,
               extra: int) -> Tensor | None:
-        """What is added to the scores [batch, heads, queries, keys], of which the last `extra` keys are allowed."""
+        """Additive mask of the scores [batch, heads, queries, keys], of which the last `extra` keys are allowed."""
         n, queries, keys = q.shape[0], q.shape[2], k.shape[2] - extra
         if is_causal and mask is None:
             mask = create.arange(queries).unsqueeze(1) < create.arange(keys)

@@ -403,7 +403,7 @@ class Module(tree.AttributeTree):
         return {name: x for name, owner, attribute, x in self._state() if attribute not in owner._unsaved}
 
     def _state(self) -> Iterator[tuple[str, Module, str, Tensor]]:
-        """What `_tensors` gives of parameters and buffers."""
+        """Entries of `_tensors` that are parameters or buffers."""
         return (found for found in self._tensors()
                 if found[2] in found[1]._parameters or found[2] in found[1]._buffers)
 

@@ -14,7 +14,7 @@ from mlc.ir.types import from_numpy
 
 
 class Incompatible(NamedTuple):
-    """What a state and a module do not share: names the module has, and names the state has."""
+    """Mismatch of a state and a module: names that only the module has, and names that only the state has."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]

@@ -24,7 +24,7 @@ M = TypeVar("M", bound=Module)
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: self-attention, two linear maps, the order of norm and sum."""
+    """Common base of encoder and decoder layers: self-attention, two linear maps, the order of norm and sum."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int, dropout: float, activation: Activation,
                  layer_norm_eps: float, batch_first: bool, norm_first: bool, bias: bool, dtype: DTypeLike,

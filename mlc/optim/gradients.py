@@ -1,4 +1,4 @@
-"""What is done with gradients before an update: clipping, and adding up over several batches."""
+"""Processing of gradients before an update: clipping, and accumulation over several batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What optimisers share: settings, groups of parameters, and one rule per parameter applied over trees."""
+"""Common base of optimisers: settings, groups of parameters, and one rule per parameter applied over trees."""
 
 from __future__ import annotations
 

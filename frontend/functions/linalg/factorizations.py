@@ -18,21 +18,21 @@ from mlc.ir.types import i32, i64
 
 
 class Qr(NamedTuple):
-    """What `qr` returns."""
+    """Result of `qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class Eigh(NamedTuple):
-    """What `eigh` returns."""
+    """Result of `eigh`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class Svd(NamedTuple):
-    """What `svd` returns."""
+    """Result of `svd`."""
 
     U: Tensor
     S: Tensor
@@ -40,14 +40,14 @@ class Svd(NamedTuple):
 
 
 class LuFactor(NamedTuple):
-    """What `lu_factor` returns."""
+    """Result of `lu_factor`."""
 
     LU: Tensor
     pivots: Tensor
 
 
 class Lu(NamedTuple):
-    """What `lu` returns."""
+    """Result of `lu`."""
 
     P: Tensor
     L: Tensor

@@ -48,7 +48,7 @@ def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
 
 
 def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
-    """What is solved for, as matrices; whether it was vectors, which PyTorch tells by the shape."""
+    """Right-hand sides as matrices, and whether they were vectors, which PyTorch tells by the shape."""
     b = floating(other)
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and same_shape(b.shape, a.shape[:-1]))
     b = reshape(b, [*b.shape, 1]) if vector else b

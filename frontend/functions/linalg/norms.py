@@ -23,7 +23,7 @@ from mlc.ir.types import f64, i64
 
 
 class Slogdet(NamedTuple):
-    """What `slogdet` returns."""
+    """Result of `slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor

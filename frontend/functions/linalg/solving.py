@@ -17,7 +17,7 @@ from mlc.ir.diag import UserError, UserTypeError
 
 
 class Lstsq(NamedTuple):
-    """What `lstsq` returns."""
+    """Result of `lstsq`."""
 
     solution: Tensor
     residuals: Tensor

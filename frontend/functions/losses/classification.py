@@ -121,7 +121,7 @@ def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: s
 
 
 def _total_weight(t: Tracer, valid: Tensor, weight: Operand, x: Tracer, at: int) -> Tensor:
-    """What the mean of a classification loss divides by."""
+    """Denominator of the mean of a classification loss: the number of valid targets, or their total weight."""
     if weight is None:
         return cast(tracer(R.sum(valid)), x.type.dtype)
     chosen = _of_class(_weights(weight, x, at), t, valid)

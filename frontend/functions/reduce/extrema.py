@@ -17,7 +17,7 @@ from mlc.ir.types import i64
 
 
 class ValuesAndIndices(NamedTuple):
-    """What `max(x, dim)` and `min(x, dim)` return."""
+    """Result of `max(x, dim)` and `min(x, dim)`."""
 
     values: Tensor
     indices: Tensor
