@@ -222,7 +222,7 @@ def _found(search: Search, keys: Sequence[str], failed: str) -> list[str]:
 # -- a file -----------------------------------------------------------------------------------------------------------
 @contextmanager
 def _without_cache() -> Iterator[None]:
-    """Disable the compile cache: an entry from it was compiled with all changes and takes no time."""
+    """Disable the compile cache: its entries were compiled with all changes, and a hit takes no time."""
     before = os.environ.get("MLC_CACHE")
     os.environ["MLC_CACHE"] = "0"
     try:

@@ -37,7 +37,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
 
 
 def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
-    """The stride between neighboring elements, and the elements of a panel that one thread computes."""
+    """The stride between adjacent elements, and the elements of a panel that one thread computes."""
     plan = Plan(low, op)
     found: list[Element] = []
     for unit in plan.units():

@@ -67,7 +67,7 @@ def share(kernel: Kernel, side: str, last: int = -1) -> None:
 
 
 def computed_by(value: Value) -> list[Op] | None:
-    """Operations that compute a tile from buffers and coordinates, in order; None if others contribute, such as loops."""
+    """Operations that compute a tile from buffers and coordinates, in order; None if loops or the like contribute."""
     found: dict[Op, None] = {}
 
     def visit(v: Value) -> bool:
