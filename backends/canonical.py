@@ -1,4 +1,4 @@
-"""What a module of the tensor level means, as text without names and places, and the way back to its places.
+"""Canonical form of a module of the tensor level: its text without names and locations, and the way back to these.
 
 Two modules with equal text compile to equal code. What they say of places is left out of the code and filled in
 afterwards: while a module is lowered, its operations are at `<op>:NUMBER`, and so are all messages that come out of it.

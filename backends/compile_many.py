@@ -20,7 +20,7 @@ from mlc.backends.target import Target
 from mlc.backends.units import Unit
 
 SECONDS_PER_CHARACTER, SECONDS_PER_UNIT = 1.6e-6, 2e-3
-"""What LLVM takes, about: measured over kernels of 5,000 to 80,000 characters."""
+"""Approximate compile time of LLVM, measured over kernels of 5,000 to 80,000 characters."""
 LONG = 0.5
 """Seconds of predicted work from which more processes are worth starting."""
 MAX_MEMORY = 64 << 20

@@ -130,7 +130,7 @@ class Relocation:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """What the image is made of: the allocated sections by index, all symbols, the sections' relocations."""
+    """Input of the image: the allocated sections by index, all symbols, the sections' relocations."""
 
     machine: Machine
     sections: dict[int, Section]

@@ -21,7 +21,7 @@ from mlc.ir.types import FloatType, IntType, Type, VectorType, bf16, f16, f64, i
 
 
 class TargetLike(Protocol):
-    """What emission must know of `backends.target.Target`."""
+    """The properties of `backends.target.Target` that emission depends on."""
 
     @property
     def triple(self) -> str: ...
@@ -482,6 +482,6 @@ ROWS: dict[type[Op], Row] = {
     nvvm.CpAsyncCommitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.commit.group", ()),
     nvvm.CpAsyncWaitGroup: lambda w, o: w.intrinsic(o, "nvvm.cp.async.wait.group", (), [(i32, str(o.n))]),
 }
-"""What each operation is in LLVM IR, after `%result = `."""
+"""LLVM IR of each operation, after `%result = `."""
 
 

@@ -97,7 +97,7 @@ class Executable:
         return sum(entry.calls for entry in self.entries.values())
 
     def report(self) -> str:
-        """What was built, for people."""
+        """Human-readable summary of the executable."""
         lines = [f"{len(self.image)} bytes for {self.target}, external symbols: {', '.join(self.undefined) or 'none'}"]
         return "\n".join(lines + [f"@{name}: {entry.interface.type}" for name, entry in self.entries.items()])
 

@@ -1,4 +1,4 @@
-"""What a caller passes, held against the interface of what is called; the same for every machine.
+"""Checks of a caller's arguments against the interface of the callee; the same for every machine.
 
 Arrays have a shape, an element type and a place; whether a machine can take them as they are is its own question.
 """

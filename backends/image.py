@@ -17,7 +17,7 @@ from mlc.ir.core import Op
 
 @dataclass(frozen=True)
 class Head:
-    """What a file says of the code of an image."""
+    """Description of an image's code, stored in its file."""
 
     interfaces: tuple[Interface, ...]
     target: Target

@@ -1,4 +1,4 @@
-"""What linking must know of a machine: how references are written, what the loader does, and the jump to an import."""
+"""Machine-specific parts of linking: encodings of references, the loader's relocations, and the jump to an import."""
 
 from __future__ import annotations
 

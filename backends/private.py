@@ -1,4 +1,4 @@
-"""What one user alone may change: folders that others cannot write to or replace, and a key that others cannot read."""
+"""Files private to one user: folders that others cannot write to or replace, and a key that others cannot read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What machine to generate code for: an LLVM processor name, an exact feature list and a machine model."""
+"""Targets of code generation: an LLVM processor name, an exact feature list and a machine model."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Target:
 
     @staticmethod
     def default(vendor: str) -> Target:
-        """What code for a vendor's devices is made for where none is at hand."""
+        """Default target for a vendor's devices, if none is at hand."""
         return Target.parse(part_of(vendor, "targets").DEFAULT)
 
     def __str__(self) -> str:

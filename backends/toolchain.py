@@ -48,7 +48,7 @@ class Toolchain(Protocol):
         """All that the code of a module depends on besides the module."""
 
     def home(self) -> Any:
-        """What code is loaded for besides: equal for toolchains that can share what is loaded."""
+        """Further context that code is loaded for: equal for toolchains that can share loaded code."""
 
     def lower(self, module: Module) -> Module:
         """The module at the level that code is made from: the module itself, which is lowered in place."""

@@ -23,7 +23,7 @@ SMALL = 32
 LLVM 2 ms."""
 
 _OWN = "mlc_unit_being_named"
-"""What a unit is called while its name is computed."""
+"""Placeholder for the name of a unit while that name is computed."""
 
 
 @dataclass(frozen=True)

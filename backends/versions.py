@@ -1,4 +1,4 @@
-"""What compiled code depends on besides the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
+"""Dependencies of compiled code besides the program: the versions of mlc, LLVM, numpy, ml_dtypes and Python.
 
 mlc's own version is the SHA-256 of its sources, so that code is never taken for that of other sources. LLVM's is
 that of llvmlite and its library, told without loading it; that of ml_dtypes, which computes constants of bfloat16, is
@@ -71,7 +71,7 @@ def llvm_version() -> str:
 
 
 def _installed(package: str) -> str:
-    """What tells an installed package from another version of it, without importing it."""
+    """Identify the version of an installed package, without importing it."""
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return ""

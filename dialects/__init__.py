@@ -1,4 +1,4 @@
-"""What exists at each level: one module per dialect, one per family where a dialect is large."""
+"""Dialects of all levels: one module per dialect, one per family where a dialect is large."""
 
 from __future__ import annotations
 

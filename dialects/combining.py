@@ -56,12 +56,12 @@ class CombiningKind(Enum):
 
     @property
     def atomic(self) -> str:
-        """What `memref.atomic_rmw` calls it; empty where there is no atomic form."""
+        """Corresponding kind of `memref.atomic_rmw`; empty if there is no atomic form."""
         return _FORMS[self].atomic
 
     @property
     def llvm_atomic(self) -> str:
-        """What `llvm.atomicrmw` calls it; empty where there is no atomic form."""
+        """Corresponding kind of `llvm.atomicrmw`; empty if there is no atomic form."""
         return _FORMS[self].llvm_atomic
 
     @property

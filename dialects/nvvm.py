@@ -124,7 +124,7 @@ class ShflSync(Op, name="nvvm.shfl.sync", pure=False):
 
 # -- matrices of a warp -----------------------------------------------------------------------------------------------
 def _word(text: Any, head: str) -> str:
-    """What stands in brackets of an attribute such as #nvvm.mma_layout<row>, or the word itself."""
+    """The keyword in brackets of an attribute such as #nvvm.mma_layout<row>, or the word itself."""
     found = re.fullmatch(rf"#nvvm\s*(?:\.{head}\s*<|<\s*{head}\b)\s*(.*?)\s*>", str(text), re.S)
     return found[1] if found else str(text)
 

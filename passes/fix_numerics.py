@@ -213,7 +213,7 @@ def _reduce(op: Reduce) -> None:
 
 
 def _parts(op: Reduce) -> tuple[Value, tuple[int, ...], tuple[int, ...]]:
-    """What a reduction takes in, along which axes, and along which of them first; none where it is to stay whole.
+    """Value to reduce, the axes of the reduction, and those to reduce first; none of these if it is not to be split.
 
     Of axes that are no neighbours, it is the inner ones, in whose direction memory lies, unless they are very short.
     """

@@ -22,7 +22,7 @@ def no_composites(module: Op) -> None:
 
 
 def in_kernels(module: Op) -> None:
-    """What computes on tensors stands in kernels; between them are views, constants, scalars, calls and control."""
+    """Tensor computations are in kernels; between them are views, constants, scalars, calls and control flow."""
     for op in module.walk():
         if not (is_host(op) or is_view(op)) and _is_outside(op):
             raise IRError(f"{op.name} stands outside a kernel", code="MLC0162", loc=op.loc, hint="run fuse")
@@ -45,7 +45,7 @@ def in_buffers(module: Op) -> None:
 
 
 TENSOR = Form("tensor", frozenset({"builtin", "func", "tensor", "autodiff", "scf", "arith"}))
-"""What the frontend makes: pure values, and derivatives as operations."""
+"""Output of the frontend: pure values, and derivatives as operations."""
 
 DIFFERENTIATED = Form("differentiated", frozenset({"builtin", "func", "tensor", "scf", "arith"}))
 """Derivatives are ordinary operations."""

@@ -136,7 +136,7 @@ def _shuffle(low: Lowering, op: gpu.Shuffle) -> list[Parts]:
 
 
 def _exchanged(x: Value, kind: str, everyone: Value, offset: Value, clamp: Value) -> Value:
-    """What another thread holds; 64 bits in two halves."""
+    """Value of another thread, by a shuffle; 64 bits are exchanged in two halves."""
     def half(part: Value) -> Value:
         return nvvm.ShflSync(everyone, part, offset, clamp, part.type, kind=kind).result
 

@@ -118,7 +118,7 @@ def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma", chec
 
 
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
-    """What a pass is told of the machine, where that is not what it takes for given."""
+    """Options of a pass that depend on the machine, if they differ from its defaults."""
     if transform.name == "fix_numerics" and products != "fma":
         return (("products", products),)
     default = transform.defaults.get("machine")

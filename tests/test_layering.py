@@ -245,6 +245,16 @@ def test_modules_say_what_they_are() -> None:
     assert not bad, f"no docstring: {', '.join(bad)}"
 
 
+def test_docstrings_name_their_subject() -> None:
+    """A docstring that begins with "What" is a clause without its sentence."""
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    bad = [f"{name(path)}:{getattr(node, 'lineno', 1)}" for path in sources()
+           if path.relative_to(ROOT).parts[0] in MAY_IMPORT
+           for node in ast.walk(tree(path)) if isinstance(node, documented)
+           and (ast.get_docstring(node) or "").startswith("What")]
+    assert not bad, f"docstrings that begin with \"What\": {', '.join(bad)}"
+
+
 # -- files of the repository ------------------------------------------------------------------------------------------
 def repository_files() -> list[Path]:
     """What git tracks or would; the sources where there is no git."""

@@ -222,7 +222,7 @@ def _found(search: Search, keys: Sequence[str], failed: str) -> list[str]:
 # -- a file -----------------------------------------------------------------------------------------------------------
 @contextmanager
 def _without_cache() -> Iterator[None]:
-    """What is kept was made with all changes, in no time."""
+    """Disable the compile cache: its entries were compiled with all changes, and a hit takes no time."""
     before = os.environ.get("MLC_CACHE")
     os.environ["MLC_CACHE"] = "0"
     try:
@@ -402,7 +402,7 @@ def _is_slower(timed: Callable[[frozenset[str]], Times | None], keys: frozenset[
 # -- what is shown ----------------------------------------------------------------------------------------------------
 def _show(what: str, search: Search, made: dict[str, Change], found: Sequence[str],
           detailed: dict[str, Change]) -> None:
-    """What goes wrong, how much was tried, and each change that is needed."""
+    """Print the failure, the number of runs tried and each change that is needed."""
     print(what)
     print(f"{len(made)} changes, {search.tries} runs: " + (
         "this one suffices" if len(found) == 1 else f"these {len(found)} suffice, and no fewer of them")

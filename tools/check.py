@@ -84,7 +84,7 @@ class Check:
                                 loc=error.loc) from error
 
     def interpret(self, module: Op, limit: int = MAX_STEPS) -> Outcome:
-        """What the entry of a module means on the arrays."""
+        """Outcome of interpreting the entry of a module on the arrays."""
         interpreter = Interpreter(module, limit=limit)
         try:
             results = interpreter.run(self.entry, [a.copy() for a in self.arrays])
@@ -135,7 +135,7 @@ class Check:
         return self.wrong(module, step.transform.gives or self.form)
 
     def numbers(self) -> dict[str, int]:
-        """What the size symbols of the entry stand for."""
+        """Values of the entry's size symbols for these arrays."""
         numbers: dict[str, int] = {}
         try:
             bind_sizes(self.types, self.arrays, numbers)
@@ -202,7 +202,7 @@ class Check:
         return self.leave(error, before, str(_limited(step, number)), f"mlc-wrong-{step.transform.name}.mlir")
 
     def wrong(self, module: Op, form: Form | None = None) -> str | None:
-        """What is wrong with a module that should mean the same."""
+        """Describe the defect of a module that should mean the same; None if there is none."""
         try:
             verify(module)
             if form is not None:

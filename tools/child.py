@@ -36,7 +36,7 @@ class Child:
         self.status, self.seconds = 0, 0.0
 
     def told(self, seconds: float) -> Iterator[Any]:
-        """What the child tells until its end; TimeoutError where it says nothing for so long."""
+        """Messages of the child until it ends; TimeoutError if it sends nothing for so many seconds."""
         while True:
             while (end := self.rest.find(b"\n")) >= 0:
                 line, self.rest = self.rest[:end], self.rest[end + 1:]

@@ -29,11 +29,11 @@ EXAMPLES = """examples:
 SUFFIXES = {"trace": ".trace.mlir", "tensor": ".tensor.mlir", "loop": ".loop.mlir", "low": ".low.mlir",
             "llvm": ".llvm.mlir", "llvm-ir": ".ll", "asm": ".s", "obj": ".o", "resources": ".resources.txt",
             "ptx": ".ptx"}
-"""What can be emitted, in the order in which it is made, and the ending of its file."""
+"""The kinds of output that can be emitted, in the order in which they are produced, and the file suffix of each."""
 EXTENSION = ("ext", "header", "stub")
-"""What can be emitted besides: a module that Python imports, its C header, its stub."""
+"""Further kinds of output: a module that Python imports, its C header, its stub."""
 CODE = {"cpu": ("llvm-ir", "asm", "obj"), "gpu": ("llvm-ir", "resources", "ptx")}
-"""What the llvm dialect becomes for each kind of machine; the last is what is made where nothing is asked for."""
+"""Forms that the llvm dialect is translated to for each kind of machine; the last one is the default."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -88,7 +88,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def extension_kinds(options: argparse.Namespace) -> list[str]:
-    """What is wanted of a module that Python imports; nothing where a level is asked for."""
+    """The kinds of output requested for a module that Python imports; empty if a level is requested."""
     named = options.emit is not None and any(word.strip() in EXTENSION for word in options.emit.split(","))
     if not named and (options.emit is not None or not (options.output or "").endswith(".so")):
         return []

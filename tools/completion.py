@@ -59,7 +59,7 @@ OF_ALL = (Option(("--debug",), "show the traceback of an error", False),
 
 
 def described() -> Iterable[Command]:
-    """What the commands' parsers say."""
+    """Descriptions of the commands, taken from their parsers."""
     for name, what in COMMANDS.items():
         known = importlib.import_module(f"mlc.tools.{name.replace('-', '_')}").parser()
         options, words = list[Option](), list[str]()

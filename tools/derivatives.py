@@ -32,13 +32,13 @@ Function = Callable[[Sequence[Array]], list[Array]]
 STEP = 1e-5
 """How far from a point its neighbours are, in units of its size."""
 TOLERANCE, SMALL = 1e-4, 1e-5
-"""What a derivative may be off, as a part of what it is a sum of; and as a part of that, what the values count."""
+"""Tolerance of a derivative, relative to the magnitude of its terms; and the weight of the values in that magnitude."""
 LARGEST, REPEATS = 1 << 14, 2
 """Elements of an operation that is checked at all, and how often one is that is run again and again."""
 
 
 def mistake(module: Op, entry: str, arrays: Sequence[Array]) -> tuple[str, Loc] | None:
-    """What is wrong with a derivative that `entry` takes, and where; None if nothing is, or if there is none."""
+    """The error in a derivative that `entry` takes, and its location; None if it takes none or all are right."""
     if not are_taken(module):
         return None
     wide = in_f64(module)
@@ -141,7 +141,7 @@ def _is_new(watching: _Watching, op: Op, operands: Sequence[Array]) -> bool:
 
 # -- one operation ----------------------------------------------------------------------------------------------------
 def _rule(op: Op, operands: Sequence[Array], numbers: dict[str, int]) -> str | None:
-    """What is wrong with the cotangents that an operation gives its operands here; None if they are right."""
+    """Describe the error in the cotangents that an operation gives its operands here; None if they are right."""
     wrt = [i for i, x in enumerate(operands) if _is_float(x) and np.all(np.isfinite(x)) and x.size]
     if op.blocks_gradient or not wrt or not all(has_cotangent(r.type) for r in op.results):
         return None
@@ -187,7 +187,7 @@ def alone(op: Op, operands: Sequence[Array], numbers: dict[str, int],
 
 # -- a derivative as a whole ------------------------------------------------------------------------------------------
 def _whole(watching: _Watching, op: Grad | Vjp | Jvp, operands: Sequence[Any], results: Sequence[Any]) -> str | None:
-    """What is wrong with a derivative of a function, by differences of the function."""
+    """Check a derivative of a function by finite differences; the error found, or None."""
     table: dict[str, Func] = {f.sym_name: f for f in func.functions(watching.module)}
     function = table.get(op.callee)
     if function is None or _has_own_rules(function, table, set()):

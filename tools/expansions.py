@@ -51,7 +51,7 @@ SORTED = "tensor.search_sorted"
 
 
 def mistake(module: Op, step: Step, numbers: dict[str, int]) -> tuple[str, Loc] | None:
-    """What a pass makes of an operation of `module` that differs from what it means, and where that operation is.
+    """The first operation of `module` whose expansion by a pass differs from its meaning: a message and its location.
 
     numbers  what size symbols stand for
     """

@@ -14,11 +14,11 @@ from mlc.ir.diag import ParseError, UserError
 from mlc.tools import files, report, sources
 
 KINDS = {"ext": ".so", "header": ".h", "stub": ".pyi"}
-"""What can be emitted, and the ending of its file."""
+"""The kinds of output that can be emitted, and the file suffix of each."""
 
 
 def wanted(options: argparse.Namespace) -> list[str]:
-    """What is asked for of these; a file that ends in .so is a module, which comes with its stub."""
+    """The requested kinds among these; a file that ends in .so is a module, which comes with its stub."""
     if options.emit is None:
         return ["ext", "stub"] if options.output is not None and options.output.endswith(".so") else []
     asked = [word.strip() for word in options.emit.split(",") if word.strip()]

@@ -54,7 +54,7 @@ CLOSE = 1e-5
 
 @dataclass
 class Row:
-    """What one check found: "bits" (the same), "close", "wrong", "error", or a speed."""
+    """Result of one check: "bits" (the same), "close", "wrong", "error", or a speed."""
 
     section: str
     name: str
@@ -417,7 +417,7 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
 
 # -- what is said of it -----------------------------------------------------------------------------------------------
 def header() -> Iterator[str]:
-    """What runs where."""
+    """Lines describing the device, the code generated for it and the versions in use."""
     device = place().device
     free, total = device.room()
     yield f"device      {device.name}, sm_{device.architecture}, {total >> 20} MiB, {free >> 20} free"

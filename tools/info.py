@@ -32,7 +32,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def versions(target_name: str) -> list[tuple[str, str]]:
-    """What there is on this machine."""
+    """Versions of mlc and its dependencies on this machine, and the properties of the target."""
     from mlc.backends import cache
     from mlc.backends.cpu import threads
     from mlc.backends.target import Target
@@ -59,7 +59,7 @@ def versions(target_name: str) -> list[tuple[str, str]]:
 
 
 def about(path: str) -> list[tuple[str, str]]:
-    """What the file of a saved model says of itself."""
+    """Description of a saved model, as recorded in its file."""
     from mlc.artifact import describe
     return describe(path)
 

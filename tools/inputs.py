@@ -1,4 +1,4 @@
-"""What an entry is called with: its types, and arrays from files, from a seed, or from a reproducer."""
+"""Inputs of an entry: its types, and arrays from files, from a seed, or from a reproducer."""
 
 from __future__ import annotations
 

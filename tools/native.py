@@ -67,7 +67,7 @@ def wrong_natively(module: Op, runs: Sequence[Call], target: Target | None = Non
 
 
 def wrong_with(entry: Entry, call: Call, count: int | None, memory: Memory | None) -> str | None:
-    """What is wrong with a call of native code; with so many threads, and in this memory."""
+    """Describe the fault in a call of native code, with so many threads and in this memory; None if there is none."""
     called = entry if memory is None else FencedEntry(entry, memory)
     threads.set_num_threads(count or threads.get_num_threads())
     found = Outcome()

@@ -20,7 +20,7 @@ EXAMPLES = """examples:
   mlc ops arith
 """
 FACETS = ("infer", "ref", "interpret", "fold", "vjp", "vmap", "decompose", "verify_op")
-"""What a class may give, see ir/core.py."""
+"""Methods that an operation class may define, see ir/core.py."""
 
 
 def parser() -> argparse.ArgumentParser:

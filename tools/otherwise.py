@@ -1,4 +1,4 @@
-"""What else a program is checked with: the lowering that other hardware would choose, and other numbers.
+"""Further checks of a program: the lowering that other hardware would choose, and other numbers.
 
 A fault of one schedule does not show in another, nor one of an infinity where there is none. So a module is lowered a
 second time, and run on its own arguments with some of their elements exchanged, in rounds: each argument holds each

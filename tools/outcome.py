@@ -1,4 +1,4 @@
-"""What a call gives, and where two of them differ."""
+"""Outcomes of calls, and comparison of two of them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ TOLERANCES = {"float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1
 
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, AssertionError,
             IRError, BackendError)
-"""What a pass that is wrong, or the interpreter on what it made, may end with. A UserError is one of these, too."""
+"""Exceptions that an incorrect pass, or the interpreter on its output, may raise. A UserError is one of these, too."""
 
 
 @dataclass
 class Outcome:
-    """What a call gives: arrays, or the error that it raises."""
+    """Outcome of a call: arrays, or the error that it raises."""
 
     results: list[Array] = field(default_factory=list)
     error: UserError | None = None

@@ -21,7 +21,7 @@ from mlc.ir.diag import BackendError
 
 Array = np.ndarray[Any, Any]
 PATTERN, ZONE = 0xA5, 256
-"""What stands around a buffer, and how many bytes of it on each side."""
+"""The byte that fills the red zones around a buffer, and the size of each zone in bytes."""
 
 
 class Memory:

@@ -26,7 +26,7 @@ COLORS = ("auto", "always", "never")
 
 @dataclass
 class Options:
-    """What every command understands, taken out of its words."""
+    """Options common to all commands, removed from the command line."""
 
     rest: list[str]
     debug: bool
@@ -83,7 +83,7 @@ def usage_error(message: str, hint: str, code: str) -> UserError:
 
 
 def exit_status(stop: SystemExit) -> int:
-    """What a process that raises this ends with."""
+    """Exit status of a process that raises this."""
     if isinstance(stop.code, str):
         print(stop.code, file=sys.stderr)
         return WRONG_INPUT

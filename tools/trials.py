@@ -37,7 +37,7 @@ ROUNDS, SHORTEST = 9, 0.004
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong: `kind` is the same for what may have the same cause."""
+    """Failure of a call: `kind` is the same for failures that may have the same cause."""
 
     kind: str
     message: str
@@ -86,7 +86,7 @@ class Call:
         return build(self.lowered(choice), host()).entry(self.entry)
 
     def outcome(self, choice: Choice) -> Outcome:
-        """What the call gives."""
+        """Outcome of the call."""
         try:
             if self.steps is None:
                 return Outcome(self.executable(choice).call([a.copy() for a in self.check.arrays]))
@@ -97,7 +97,7 @@ class Call:
             return Outcome(error=error)
 
     def failure(self, choice: Choice, exact_as: Choice | None = None) -> Failure | None:
-        """What is wrong with what the call gives; with `exact_as`, where it has other bits than with that choice."""
+        """The failure of the call, if any; with `exact_as`, also where its bits differ from those with that choice."""
         try:
             want = self.check.outcome if exact_as is None else self.outcome(exact_as)
             found = self.outcome(choice)
@@ -135,7 +135,7 @@ def failure(call: Call, choice: Choice, seconds: float, exact_as: Choice | None 
 
 
 def blamed(call: Call, choice: Choice, seconds: float) -> str:
-    """What goes wrong first where a call fails with a choice, by interpreting after every pass."""
+    """The first pass that breaks a call that fails with a choice, found by interpreting after every pass."""
     def question() -> str:
         run = check.Check(call.module.clone(), call.entry, call.arrays, call.exact, keep=False)
         try:

@@ -81,7 +81,7 @@ class Assembler:
         return Block(types)
 
     def start(self, block: Block) -> None:
-        """What follows is in `block`."""
+        """Append `block` to the function and set the insertion point to its end."""
         self._block = self.function.body.add(block)
 
     def _here(self) -> Any:

@@ -280,7 +280,7 @@ def _callable_type() -> type:
 
 
 _type_parts: list[Any] = []
-"""What the type points to; it lives as long as the process."""
+"""Objects that the type points to; they live as long as the process."""
 
 
 @cache
@@ -289,7 +289,7 @@ def _support() -> Library:
 
 
 def _support_module() -> Module:
-    """What CPython asks of a type whose instances hold references, and the vectorcall of a dispatcher.
+    """Slots that CPython requires of a type whose instances hold references, and the vectorcall of a dispatcher.
 
     There is no tp_clear: Python code cannot make one of the references point back, so, as with a tuple, a cycle goes
     through some other object, which can be cleared.

@@ -1,4 +1,4 @@
-"""What every emitted wrapper does between taking arrays apart and handing results over, in the llvm dialect.
+"""Code common to all emitted wrappers, between unpacking arrays and returning results, in the llvm dialect.
 
 Sizes are read off the arguments and checked against their types, sizes that follow from them are computed, donated
 buffers are told from each other, and the entry is called: with a larger arena if it asks for one, and without the

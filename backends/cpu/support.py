@@ -1,4 +1,4 @@
-"""What emitted wrappers share: the fields of a callable, the functions of CPython they call, and how memory is got.
+"""Support code of emitted wrappers: the fields of a callable, the CPython functions they call, memory allocation.
 
 Fields of a callable change only under the global lock.
 """

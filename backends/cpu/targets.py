@@ -50,7 +50,7 @@ has measured that more are faster."""
 TARGETS = {**LEVELS, **ARM}
 """Of this vendor, by name."""
 DEFAULT = "host"
-"""What code is made for where nobody says more and no device is at hand."""
+"""Default target, if none is given and no device is at hand."""
 
 
 @cache
@@ -93,7 +93,7 @@ def _ask_llvm() -> dict[str, bool]:
 
 
 def _processor() -> str:
-    """What Linux says of the first processor, without what differs among processors or changes in time."""
+    """Description of the first processor by Linux, without fields that differ among processors or change in time."""
     wanted = ("vendor_id", "cpu family", "model", "stepping", "flags")
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:

@@ -1,4 +1,4 @@
-"""What the run time asks of a device, and which devices this machine has.
+"""Device interface of the run time, and the devices of this machine.
 
 A device works on its own, in the order in which it is told (its stream): what is asked of it here returns before it is
 done, but for `download`, `synchronize` and whatever has to wait for memory. Addresses are plain numbers.
@@ -66,11 +66,11 @@ class Device(Protocol):
     ordinal: int
     name: str
     form: str
-    """What kind of code it loads; part of what the compile cache knows code by."""
+    """Kind of code that the device loads; part of the key of code in the compile cache."""
     architecture: int
     """Ten times the compute capability: 90 runs code for sm_90 and older."""
     stream: int
-    """What other libraries know its order of work by."""
+    """Handle by which other libraries refer to the device's stream."""
 
     def activate(self) -> None:
         """Make this the device that the calling thread speaks to; everything else assumes that."""
@@ -103,7 +103,7 @@ class Device(Protocol):
         """Copy bytes within the device."""
 
     def prepare(self, step: Step) -> Callable[[], object]:
-        """What does a step when it is called."""
+        """A callable that executes a step."""
 
     def graph(self, steps: Sequence[Step]) -> Graph:
         """Steps as one."""

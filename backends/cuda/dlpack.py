@@ -23,7 +23,7 @@ DTYPES = {np.dtype(name): (code, bits) for name, code, bits in (
 """(kind, bits) of element types; bfloat16, which is of kind 4, comes with ml_dtypes."""
 BFLOAT = (4, 16)
 ALIGNMENT = 16
-"""What kernels may rely on; arrays that start elsewhere are copied."""
+"""Alignment that kernels may assume; arrays that start elsewhere are copied."""
 LEGACY, NO_ORDER = 1, -1
 """Streams by convention: that of None, and that of a consumer who orders nothing."""
 
@@ -61,7 +61,7 @@ VERSIONED, USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 VERSION, READ_ONLY = (1, 0), 1
 
 _exported: dict[int, tuple[DeviceArray, _Managed, Any]] = {}
-"""What others hold, by the address of its record: the array, and memory that the record points to."""
+"""Exported arrays by the address of their record: the array, and memory that the record points to."""
 
 
 def _key(dtype: np.dtype[Any]) -> tuple[int, int]:
@@ -97,12 +97,12 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
 
 @_Deleter  # type: ignore[untyped-decorator]
 def _forget(at: int) -> None:
-    """What the taker of a capsule calls when it has done with it."""
+    """Deleter, called by the consumer of a capsule when it is done with it."""
     _exported.pop(at, None)
 
 
 @_Destructor  # type: ignore[untyped-decorator]
 def _destroy(capsule: int) -> None:
-    """What becomes of a capsule that nobody has taken."""
+    """Destructor of a capsule: drops the exported array if no consumer has taken it."""
     if _is_named(capsule, NAME):
         _exported.pop(_pointer_of(capsule, NAME), None)

@@ -74,7 +74,7 @@ def open_device(ordinal: int) -> Driver:
 
 
 def _name(cu: Any, status: Any) -> str:
-    """What the driver calls a status, and what it says of it."""
+    """The driver's name of a status and its description."""
     try:
         name, text = cu.cuGetErrorName(status)[1], cu.cuGetErrorString(status)[1]
         return f"{name.decode()} ({text.decode()})" if name else f"status {int(status)}"
@@ -83,7 +83,7 @@ def _name(cu: Any, status: Any) -> str:
 
 
 def _call(cu: Any, out: tuple[Any, ...], what: str) -> Any:
-    """What a call gave besides its status: nothing, one value or several."""
+    """Results of a driver call without its status: none, one value or several."""
     if out[0]:
         raise failure(cu, out[0], what)
     return out[1] if len(out) == 2 else out[1:]
@@ -177,7 +177,7 @@ class Driver:
         return self.call(self.cu.cuModuleGetFunction(library.module, name.encode()), f"finding the kernel {name}")
 
     def attributes(self, kernel: Any) -> dict[str, int]:
-        """What a kernel takes of the machine: registers, and bytes of local and shared memory."""
+        """Resource usage of a kernel: registers, and bytes of local and shared memory."""
         known = self.cu.CUfunction_attribute
         names = {"registers": known.CU_FUNC_ATTRIBUTE_NUM_REGS, "local": known.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
                  "shared": known.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES}

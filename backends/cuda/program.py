@@ -1,4 +1,4 @@
-"""What the host does for a program of kernels: interpreted once, then known as a list of launches.
+"""Host side of a program of kernels: interpreted once, then replayed as a list of launches.
 
 Between kernels a program computes sizes, takes views of memory and decides what to run next. All of it follows from the
 sizes of the arguments, unless it reads the device's memory. So it is interpreted on memory that is no more than the
@@ -32,7 +32,7 @@ MOST_PLANS = 512
 
 
 class Memory(NamedTuple):
-    """What a memref is on the host: bytes of one of the call's buffers; strides count elements."""
+    """Host representation of a memref: bytes of one of the call's buffers; strides count elements."""
 
     buffer: int
     offset: int
@@ -320,8 +320,8 @@ def _launch(op: gpu.Launch, frame: HostFrame) -> None:
 
 
 def _arguments(type: Type, value: Any) -> Iterable[Argument]:
-    """What a kernel is passed for a value, as gpu_to_nvvm has it: of memory its address, and what its type leaves open
-    of its sizes and strides."""
+    """Kernel arguments for a value, in the convention of gpu_to_nvvm: of a memref its address, and the sizes and
+    strides that its type leaves open."""
     if isinstance(type, MemRefType):
         yield Argument(value.offset, value.buffer)
         yield from (Argument(n) for n, known in zip(value.shape, type.shape) if known is None)
@@ -341,4 +341,4 @@ RULES: dict[type[Op], Callable[[Any, HostFrame], Any]] = {
     memref.View: _view, memref.ReinterpretCast: _reinterpret, memref.SubView: _subview,
     memref.Cast: lambda op, frame: frame[op.source], memref.GetGlobal: _global, memref.Load: _load,
     memref.Store: _store, memref.Alloc: _alloc, memref.Dealloc: lambda op, frame: None, gpu.Launch: _launch}
-"""What the host does with memory that it cannot touch."""
+"""Evaluation rules of the host for operations on memory that it cannot access."""

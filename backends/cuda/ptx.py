@@ -21,7 +21,7 @@ LEGAL: frozenset[type[Op]] = frozenset((
     llvm.Br, llvm.CondBr, llvm.Switch, llvm.Return, llvm.Unreachable, llvm.Call,
     nvvm.Barrier, nvvm.ShflSync, nvvm.MmaSync, nvvm.LdMatrix, nvvm.CpAsyncSharedGlobal, nvvm.CpAsyncCommitGroup,
     nvvm.CpAsyncWaitGroup, *nvvm.REGISTERS.values()))
-"""What LLVM has instructions for on these machines; of much else it cannot say so, but ends the process."""
+"""Operations that LLVM can select for these machines; for many others it does not report an error but aborts."""
 SINCE: dict[type[Op], int] = {nvvm.MmaSync: 80, nvvm.CpAsyncSharedGlobal: 80, nvvm.CpAsyncCommitGroup: 80,
                               nvvm.CpAsyncWaitGroup: 80}
 """The first architecture that has an instruction, of those that not all have."""

@@ -22,8 +22,8 @@ from mlc.passes.gpu_to_nvvm import DYNAMIC
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes: registers of a thread, bytes that a block shares without asking for more, and bytes that a
-    thread keeps in memory because it has too few registers."""
+    """Resource usage of a kernel: registers per thread, bytes of static shared memory per block, and bytes that a
+    thread spills to memory because it has too few registers."""
 
     name: str
     registers: int
@@ -41,7 +41,7 @@ def find() -> str | None:
 
 
 def resources(ptx: str, target: Target) -> list[Resources]:
-    """What each kernel of some PTX takes, by name; BackendError if there is no assembler, or it refuses the PTX."""
+    """Resource usage of each kernel in PTX, by name; BackendError if there is no assembler, or it rejects the PTX."""
     if (command := find()) is None:
         raise BackendError("ptxas is not installed, which tells what kernels need", code="MLC0590",
                            hint="pip install nvidia-cuda-nvcc")
@@ -54,7 +54,7 @@ def resources(ptx: str, target: Target) -> list[Resources]:
 
 
 def _read(said: str) -> list[Resources]:
-    """What `ptxas -v` says, which gives every kernel a heading."""
+    """Parse the output of `ptxas -v`, which gives every kernel a heading."""
     out = []
     for part in re.split(r"Compiling entry function ", said)[1:]:
         name = re.match(r"'(\w+)'", part)

@@ -12,9 +12,9 @@ TARGETS = {f"cuda:{name}": Target(f"cuda:{name}", TRIPLE, name, (f"+ptx{version}
         for name, version in _PTX.items()}
 """Of this vendor, by name."""
 DEFAULT = "cuda:sm_90"
-"""What code is made for where nobody says more and no device is at hand."""
+"""Default target, if none is given and no device is at hand."""
 DLPACK = 2
-"""What DLPack calls the kind of device."""
+"""Device type of CUDA in DLPack."""
 
 
 def architecture(target: Target) -> int:

@@ -19,13 +19,13 @@ SWAPPED = 8
 _FORMATS = {BOOL: "?", SIGNED: "bhilqn", UNSIGNED: "BHILQN", FLOAT: "efd"}
 
 _KIND, _ITEMSIZE, _RANK, _DONATED, _DTYPE, _OBJECT, _NUMBER, _ELEMENTS, _DIMENSIONS, _MEMORY = range(0, 80, 8)
-"""What `take_array` is told of an argument's type: numbers, where the state has its dtype, and where among these bytes
-the texts are that say what is wrong with an object, a number, elements, the number of dimensions, the memory."""
+"""Layout of the description of an argument's type that `take_array` reads: numbers, the place of its dtype in the
+state, and the offsets of the error messages for a wrong object, number, elements, number of dimensions, memory."""
 
 NUMPY = ("empty", "asarray", "require", "dtype")
 """The functions of numpy that a module keeps."""
 CONTIGUOUS = "CA"
-"""What `numpy.require` makes of an array: contiguous in row-major order, and aligned."""
+"""Requirements passed to `numpy.require`: contiguous in row-major order, and aligned."""
 
 
 def expected(type: TensorType, name: str, donated: bool, state: State) -> bytes:

@@ -27,7 +27,7 @@ from mlc.ir.core import Op
 from mlc.ir.machine import x86_64
 
 SYSTEM = frozenset({"syscall", "pthread_create", "getenv"})
-"""What a module needs of the C library, besides what any code may use."""
+"""C library functions that a module imports, besides those that any code may use."""
 
 
 class Source(Protocol):
@@ -69,7 +69,7 @@ def build(name: str, sources: Sequence[Source], targets: Sequence[Target], weigh
 
 
 def baseline(target: Target) -> Target:
-    """What any processor of the architecture can run, for the code that finds out which one it is."""
+    """The baseline target of the architecture, for the code that detects the processor."""
     if target.triple != TRIPLE:
         return target
     features = ("+cmov", "+cx8", "+fxsr", "+mmx", "+sse", "+sse2")

@@ -1,4 +1,4 @@
-"""What an extension module says of itself, behind the shared object: so that it can be checked before it is loaded.
+"""Self-description of an extension module, appended to the shared object, so that it can be checked before loading.
 
     shared object                       as the system's loader maps it; it does not look any further
     head          JSON in UTF-8         name, functions, targets, weights
@@ -31,7 +31,7 @@ MAX_HEAD = 64 << 20
 
 @dataclass(frozen=True)
 class Description:
-    """What a module says of itself.
+    """Self-description of a module.
 
     functions  the signature of each, for people
     targets    the processors that it has code for, the least demanding first
@@ -56,7 +56,7 @@ def seal(code: bytes, description: Description) -> bytes:
 
 
 def unseal(data: bytes) -> Description:
-    """What the file of a module says of itself, if it is whole; Broken for any other."""
+    """Description stored in the file of a module, if the file is intact; raises Broken for any other."""
     if data[:4] != ELF_MAGIC:
         raise Broken("it is no shared object")
     if len(data) < _FOOT.size or data[-7:] != MAGIC[-7:]:

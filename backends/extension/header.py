@@ -156,7 +156,7 @@ def names_in_c(paths: Sequence[str]) -> list[str]:
 
 
 def c_type(type: TensorType) -> str:
-    """What C calls the elements; 16-bit floats are their bits."""
+    """C type of the elements; 16-bit floats are passed as their bits."""
     return "uint16_t" if type.dtype in (f16, bf16) else _TYPES[str(type.dtype)]
 
 

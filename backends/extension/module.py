@@ -29,7 +29,7 @@ WEIGHTS = "mlc_weights"
 LEVEL, CHOOSE = "mlc_level", "mlc_choose_level"
 """Which code is for this processor: 1 is the first, 0 not known yet, -1 none; and the function that finds out."""
 UNSUITED, NO_WEIGHTS = 3, 4
-"""What a C entry returns where no code is for this processor, and where it has not been told of its weights."""
+"""Status codes of a C entry: no code for this processor, and weights not set."""
 WEIGHTS_AT = "mlc_weights_at"
 """Where the address of weights is that are beside the module."""
 DEFINITION = "mlc_definition"
@@ -320,5 +320,5 @@ def _tables(name: str, functions: Sequence[Function], calls: Sequence[str], stat
 
 
 def docstring(function: Function) -> str:
-    """What help() shows: the signature, the shapes, and what the author says."""
+    """Docstring shown by help(): the signature, the shapes, and the author's description."""
     return f"{function.name}({parameters(function)})\n--\n\n{description(function)}"

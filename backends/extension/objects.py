@@ -1,4 +1,4 @@
-"""What the functions of an extension module share: what it keeps, how calls fail, and find their arguments.
+"""Shared support of an extension module's functions: its state, error reporting, and argument lookup.
 
 Everything is emitted as functions of the llvm dialect. Each that returns an object or address returns NULL, and has set
 an exception, where it cannot.
@@ -17,7 +17,7 @@ from mlc.ir.core import Value
 
 @dataclass
 class State:
-    """What a module keeps, and where: a list of free arenas per function, then references.
+    """Layout of a module's state: a list of free arenas per function, then references.
 
     constants  of the references that are to plain values: these
     """

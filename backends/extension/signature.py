@@ -41,7 +41,7 @@ class Container:
     keys: tuple[str | int, ...] = ()
 
     def steps(self) -> list[str]:
-        """What Python writes after the container to reach each child."""
+        """Python subscripts that reach each child of the container."""
         return [f"[{key!r}]" for key in (self.keys if self.kind == "dict" else range(len(self.children)))]
 
 

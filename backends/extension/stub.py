@@ -1,4 +1,4 @@
-"""What people and type checkers read of an extension module: docstrings and the stub NAME.pyi."""
+"""Documentation of an extension module for people and type checkers: docstrings and the stub NAME.pyi."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def constant_text(value: Any, type: Type, generic: bool) -> str:
 
 
 def parse_constant(parser: Parser) -> tuple[Any, Type]:
-    """What `constant_text` writes; a vector of equal elements gives one number."""
+    """Parse the output of `constant_text`; a vector of equal elements gives one number."""
     if parser.at("dense"):
         array, type = parser.dense()
         first = array.reshape(-1)[:1]
@@ -96,5 +96,5 @@ def constant(value: Any, type: Type) -> Value:
 
 
 def constant_value(value: Value) -> Any:
-    """What a value is known to be at compile time, or None."""
+    """The constant value of `value`, or None if it is not known at compile time."""
     return value.op.ref() if isinstance(value.op, Constant) else None

@@ -1,4 +1,4 @@
-"""What expansions are written in, and the pieces they share."""
+"""Arithmetic that expansions are written in, and their common building blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 class Arithmetic(Protocol[V]):
-    """What an expansion may use. A value V is a float, an integer or a truth value, alone or as many of a shape.
+    """Operations available to an expansion. A value V is a float, an integer or a truth value, scalar or shaped.
 
     Floats have 32 or 64 bits, integers the width of the floats they go with and no sign of their own; shifts are by
     less than the width. Comparisons of floats are ordered (`oeq olt ole ogt oge`: false for NaN) or `une`;
@@ -142,7 +142,7 @@ def two_product(b: Arithmetic[V], x: V, y: V) -> tuple[V, V]:
 
 
 def quotient_error(b: Arithmetic[V], quotient: V, n: V, d: V, n_low: V, d_low: V) -> V:
-    """What (n + n_low) / (d + d_low) exceeds the rounded n / d by."""
+    """Difference between (n + n_low) / (d + d_low) and the rounded quotient n / d."""
     minus = b.neg(quotient)
     return b.div(b.add(b.fma(minus, d_low, n_low), b.fma(minus, d, n)), d)
 

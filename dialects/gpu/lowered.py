@@ -22,7 +22,7 @@ from mlc.ir.machine import WARP
 from mlc.ir.types import MemRefType, Type, VectorType, element, i8, to_numpy
 
 RULES: dict[type[Op], Callable[[Any, Instructions], Any]] = {}
-"""What an operation does whose meaning on many threads is not that on numbers, many at once."""
+"""Evaluation rules of operations whose meaning on many threads is not their element-wise meaning."""
 
 
 def rule(*targets: type[Op]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -135,7 +135,7 @@ simt.KINDS[llvm.Func] = Instructions
 
 
 def _parts(type: Any, value: Any) -> list[Any]:
-    """What the arguments of a launch become for a kernel in the llvm dialect."""
+    """Lowered kernel arguments for an argument of a launch, for a kernel in the llvm dialect."""
     if not isinstance(type, MemRefType):
         return [value]
     address = int(value.__array_interface__["data"][0])

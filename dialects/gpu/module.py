@@ -41,7 +41,7 @@ class GPUModule(Op, name="gpu.module", isolated=True, symbol_table=True, pure=Fa
 
 
 class Func(Op, name="gpu.func", isolated=True, pure=False):
-    """What one thread does.
+    """Function executed by each thread.
 
     The last `workgroup_attributions` arguments of its body are memory that the threads of a block share, fresh for
     every block; launches ask for all of it as dynamic shared memory if it is more than 48 KiB. `known_block_size` says
@@ -65,7 +65,7 @@ class Func(Op, name="gpu.func", isolated=True, pure=False):
 
     @property
     def args(self) -> Sequence[Value]:
-        """What a launch passes."""
+        """Arguments that a launch passes."""
         args = self.body.blocks[0].args
         return args[: len(args) - self.workgroup_attributions]
 

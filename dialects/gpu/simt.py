@@ -29,7 +29,7 @@ MOST_THREADS, TOGETHER = 1024, 1 << 14
 """The most threads that a block has, and how many are interpreted together, in whole blocks."""
 
 RULES: dict[type[Op], Callable[[Any, Threads], Any]] = {}
-"""What an operation does whose meaning on many threads is not that on numbers, many at once."""
+"""Evaluation rules of operations whose meaning on many threads is not their element-wise meaning."""
 
 
 def rule(target: type[Op]) -> Callable[[Callable[[Any, Threads], Any]], Callable[[Any, Threads], Any]]:

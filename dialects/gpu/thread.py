@@ -1,4 +1,4 @@
-"""What one thread asks and tells the others of its block."""
+"""Operations of a single thread: its position, and communication with the other threads of its block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the threads of a warp do together, and copies that go on while they do other things; by all threads at once.
+"""Warp-level operations, executed by all threads at once, and asynchronous copies.
 
 The threads of a warp hold matrices in fragments, as PTX defines them for mma.sync: with g = lane // 4 and t = lane % 4,
 register r of A (16 x k) holds row g + 8 (r % 2) from column e t + 4 e (r // 2) on, of B (k x 8) column g from row
@@ -152,7 +152,7 @@ class Copies:
 
 
 def _of_rest(write: Callable[[Array], None], rest: Array, count: int) -> Callable[[Array], None]:
-    """What some of the threads in `rest` write, where `write` is told which of `count` threads do."""
+    """Restrict `write` to the threads in `rest`: it takes a mask of all `count` threads."""
     def apply(chosen: Array) -> None:
         every = np.zeros(count, bool)
         every[rest[chosen]] = True

@@ -188,7 +188,7 @@ def _member(op: Op, type: Type, position: tuple[int, ...]) -> Type:
 
 
 def undefined(type: Type) -> Any:
-    """What the interpreter takes where a value is undefined: all bits set, NaN in every float type."""
+    """Value that the interpreter uses for an undefined one: all bits set, NaN in every float type."""
     if isinstance(type, StructType):
         return tuple(undefined(m) for m in type.members)
     if element(type) == ptr:

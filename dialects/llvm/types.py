@@ -65,7 +65,7 @@ ptr = PtrType()
 
 
 def function_result(results: Sequence[Type]) -> Type | None:
-    """What a function that returns several values returns: nothing, the value, or a struct of them."""
+    """Return type of a function that returns several values: None, the type of the only value, or a struct."""
     return None if not results else results[0] if len(results) == 1 else StructType(tuple(results))
 
 

@@ -1,4 +1,4 @@
-"""What kernels compute."""
+"""Computations in kernels."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class InKernel(Op):
     """An operation inside a kernel."""
 
     def maps(self) -> tuple[AffineMap, ...]:
-        """What it computes from coordinates, sizes of the kernel and index tiles."""
+        """Affine maps of the operation, from coordinates, sizes of the kernel and index tiles."""
         return ()
 
     def walked(self) -> set[int]:
@@ -252,7 +252,7 @@ class For(InKernel, name="loop.for", pure=False):
         return types
 
     def outer(self) -> For | Kernel | None:
-        """What has blocks that this loop goes through: a loop around it or the kernel; None if it goes through all."""
+        """The loop or kernel whose blocks this loop iterates over; None if it iterates over the whole dimension."""
         op = self.parent_op
         while isinstance(op, For):
             if op.dim == self.dim:

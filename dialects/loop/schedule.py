@@ -59,7 +59,7 @@ class Schedule(DialectAttribute):
         return (*self.tile[:dim], size, *self.tile[dim + 1:])
 
     def problems(self, rank: int, parallel: int, symbols: tuple[str, ...]) -> Iterator[str]:
-        """What does not fit a domain of `rank` dimensions, the leading `parallel` of which are parallel."""
+        """Inconsistencies with a domain of `rank` dimensions, the leading `parallel` of which are parallel."""
         if len(self.tile) != rank:
             yield f"tile = {list(self.tile)} has {len(self.tile)} sizes, the domain has {rank} dimensions"
         if any(t < 1 for t in self.tile):

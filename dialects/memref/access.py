@@ -128,7 +128,7 @@ class AtomicRMW(Op, name="memref.atomic_rmw", pure=False):
         return type.dtype
 
     def combine(self, old: Any, value: Any) -> Any:
-        """What memory holds after the operation."""
+        """Value in memory after the operation."""
         return self.KINDS[self.kind].combine(old, value)
 
     def interpret(self, frame: Frame) -> Any:

@@ -52,7 +52,7 @@ class _Dynamic(CopyOp):
 
 
 def room(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:
-    """What is not negative where a piece of these sizes fits in x."""
+    """Sizes that must not be negative for a piece of these sizes to fit in x, each with a message."""
     for axis, (n, d) in enumerate(zip(x.shape, piece)):
         yield n - d, f"axis {axis}: a piece of {d} does not fit in size {n}"
 

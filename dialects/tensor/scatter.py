@@ -36,7 +36,7 @@ from mlc.ir.sizes import Dim, product
 from mlc.ir.types import TensorType, i64, to_numpy
 
 UPDATES = ("set", "add", "mul", "max", "min")
-"""What an update may do: replace what is there, or be combined with it."""
+"""Kinds of update: replace the old value, or combine with it."""
 
 
 class Scattering(TensorOp):

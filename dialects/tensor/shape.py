@@ -185,7 +185,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
                 self.refuse(message, "MLC0116", symbols=sizes.symbols(size))
 
     def _within(self, axis: int, n: Dim, start: Dim, stop: Dim, step: int) -> Iterator[tuple[Dim, str]]:
-        """What is not negative for start:stop:step to lie within n."""
+        """Sizes that must not be negative for start:stop:step to lie within n, each with a message."""
         low, high, end = (start, stop, n) if step > 0 else (stop + 1, start + 1, n)
         if low != high:
             message = f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}"

@@ -13,7 +13,7 @@ from mlc.ir.core import Op
 
 
 class Cost(Enum):
-    """What it costs to compute an element again, compared with reading it from memory."""
+    """Cost of recomputing an element, compared with reading it from memory."""
 
     FREE = "free"                   # nothing: every reader gets a copy of the operation
     CHEAP = "cheap"                 # about as much
@@ -45,7 +45,7 @@ class Iteration(Enum):
 
 
 class FusionInterface(Op):
-    """What an operation of the dialect tells the passes that form kernels.
+    """Interface of an operation of the dialect for the passes that form kernels.
 
     moves_elements   each element of the result is one of the first operand, converted at most, or else a constant;
                      sizes alone say which

@@ -91,7 +91,7 @@ class _Positioned(Op):
         return [next(values) if n == DYNAMIC else n for n in self.static_position]
 
     def part_type(self, whole: Type) -> Type:
-        """What stands at the position: a scalar, or a vector of the remaining dimensions."""
+        """Type of the value at the position: a scalar, or a vector of the remaining dimensions."""
         at = self.static_position
         if not isinstance(whole, VectorType) or len(at) > whole.rank or not at:
             self.fail(f"{list(at)} is no place in {whole}", code="MLC0164")

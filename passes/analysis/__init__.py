@@ -1,1 +1,1 @@
-"""What passes find out about a module without changing it."""
+"""Analyses: properties of a module that passes compute without changing it."""

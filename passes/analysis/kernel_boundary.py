@@ -1,4 +1,4 @@
-"""What stands between kernels: calls, loops, conditions, scalars, views, constants. For fuse and bufferize.
+"""Operations between kernels: calls, loops, conditions, scalars, views, constants. For fuse and bufferize.
 
 Fusion works on one block at a time: that of a function, and those inside loops and conditions. An operation between
 kernels stays where its operands and readers let it. What a block hands over comes from an operation of its own.

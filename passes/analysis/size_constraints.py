@@ -1,4 +1,4 @@
-"""What must hold of the sizes of a call, beyond what argument types say: an analysis for constrain_sizes and bufferize.
+"""Constraints on the sizes of a call beyond those of argument types: an analysis for constrain_sizes and bufferize.
 
 Sizes with symbols are polynomials. That `x[:10]` lies within N elements, that `N - 3` is not negative and that nothing
 is divided by zero only a call can tell, so whoever calls compiled code checks it first: below, nothing else would.
@@ -61,7 +61,7 @@ def _where_it_runs(op: Op, size: Dim) -> bool:
 
 
 def _of_call(call: Op, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str, Loc]]:
-    """What a callee needs, of the sizes at one call."""
+    """Constraints of a callee, in terms of the sizes at one call."""
     env = bind_symbols(inputs, _argument_types(call, len(inputs)))
     for size, (message, loc) in conditions.items():
         here = sizes.substitute(size, env)

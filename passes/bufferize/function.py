@@ -44,7 +44,7 @@ from mlc.passes.bufferize.totals import Sites, sites_of, work_of
 
 @dataclass(frozen=True)
 class Callee:
-    """What those who call a bufferized function must know: its types as tensors, and what it needs in its symbols.
+    """Interface of a bufferized function for its callers: its types as tensors, and its constraints on its symbols.
 
     aliases     for each result the argument whose buffer it takes, or -1
     overwrites  (argument, result): a caller may pass one buffer for both
@@ -61,7 +61,7 @@ class Callee:
     conditions: Conditions
 
     def sizes_at(self, call: func.Call) -> dict[str, Dim]:
-        """What the symbols stand for where the function is called."""
+        """Values of the function's symbols at a call."""
         return bind_symbols(self.inputs, [v.type for v in call.args])
 
     def work_at(self, env: dict[str, Dim]) -> Dim | None:

@@ -23,7 +23,7 @@ def symbols_of(types: Sequence[TensorType]) -> list[str]:
 
 
 def kernel_names(names: Sequence[str]) -> tuple[str, ...]:
-    """What the size symbols are called in kernels, where `d0` and `t0` are coordinates and index tiles."""
+    """Names of the size symbols in kernels, where `d0` and `t0` are coordinates and index tiles."""
     taken = set(names)
     out = []
     for name in names:

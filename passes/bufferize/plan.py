@@ -194,7 +194,7 @@ class Plan:
 
     # -- regions --------------------------------------------------------------------------------------------------
     def enter_for(self, op: scf.For) -> None:
-        """What a loop carries lies where its result will; the body writes there if the old value is not read again."""
+        """Place carried values in the results' buffers; the body writes there if the old value is not read again."""
         for result, arg, yielded in zip(op.results, op.carried, op.block.terminator.operands):
             if isinstance(result.type, TensorType):
                 self.hold(arg, result)
@@ -207,7 +207,7 @@ class Plan:
                     self.wish(yielded, result, None)
 
     def enter_while(self, op: scf.While) -> None:
-        """What is handed on as it is has one buffer; any other argument and result has its own during the loop."""
+        """A forwarded value has one buffer; any other argument and result has its own during the loop."""
         before, after = op.before.block, op.after.block
         again = after.terminator.operands
         for j, (result, arg, value) in enumerate(zip(op.results, after.args, before.terminator.operands[1:])):

@@ -1,4 +1,4 @@
-"""What the functions of a module add up to: places where something can go wrong, and work."""
+"""Totals over the functions of a module: error sites and work."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from mlc.dialects.func import Func
 from mlc.ir.core import Block, Op, Symbol, Value
 
 PASS_NAME = "grad"
-"""What the locations of derivative operations say they went through."""
+"""Name of the pass in the locations of derivative operations."""
 
 
 @dataclass(frozen=True)

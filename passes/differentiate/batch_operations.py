@@ -30,7 +30,7 @@ from mlc.ir.types import IndexType, IntType, TensorType, Type, i64
 from mlc.passes.differentiate.predicated import beside
 
 PASS_NAME = "vmap"
-"""What the locations of batched operations say they went through."""
+"""Name of the pass in the locations of batched operations."""
 
 
 @dataclass(frozen=True)

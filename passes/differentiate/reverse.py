@@ -310,7 +310,7 @@ def _rematerialise(forward: Func, backward: Func) -> dict[Value, list[tuple[Op, 
 
 
 def _bindings(forward: Func, ops: Iterable[Op], values: Iterable[Value]) -> set[Op]:
-    """What binds the sizes of operations and values, and those that the bounds of these depend on."""
+    """Operations that bind the sizes of operations and values, and those that the bounds of these depend on."""
     names = {n for op in ops for n in bodies.size_symbols(op)}
     names |= {n for v in values if isinstance(v.type, TensorType) for d in v.type.shape for n in sizes.symbols(d)}
     out: set[Op] = set()

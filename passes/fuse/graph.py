@@ -167,7 +167,7 @@ class FusionGraph:
                     yield user
 
     def inputs(self, group: Group) -> dict[Value, None]:
-        """What the group reads at its points."""
+        """Values that the group reads at its points."""
         domain, out = group.domain, dict[Value, None]()
         for op, own in group.ops.items():
             for v, at in operand_maps(op, own, domain):

@@ -1,4 +1,4 @@
-"""What an entry does around its code: shadows of what callers pass, and the report of what checks have found."""
+"""Instrumentation of an entry: shadows of the caller's memory, and the report of the checks' findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlc.passes.insert_checks.shadow import UNWRITTEN, WRITTEN
 from mlc.passes.insert_checks.traps import RECORD, Traps
 
 NOTHING = -1
-"""What a record holds before anything is reported."""
+"""Initial value of an error record, before anything is reported."""
 
 
 class Entry:

@@ -119,7 +119,7 @@ class Checker:
             op.set_operand(at, arith.AndI(op.mask, inside).result)
 
     def _elements(self, op: Any, marks: Value) -> None:
-        """What an access does to the shadow: a load reports what is not written, a store marks as written."""
+        """Effect of an access on the shadow: a load reports unwritten elements, a store marks elements as written."""
         indices = op.indices
         if isinstance(op, STORES):
             kind = shadow.mark_type(op.value.type)

@@ -10,7 +10,7 @@ from mlc.ir.types import MemRefType, VectorType, i8, i16, i32, i64
 from mlc.passes.insert_checks.numbers import product, sizes, value
 
 MARKS = {1: i8, 2: i16, 4: i32, 8: i64}
-"""What stands in a shadow for an element of so many bytes."""
+"""Type of the mark in a shadow, by the size of the element in bytes."""
 WRITTEN, UNWRITTEN = 0, -1
 
 

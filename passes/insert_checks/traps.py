@@ -1,4 +1,4 @@
-"""What checks report: a place among the error sites of the module, and one number, such as the index that is wrong."""
+"""Reports of checks: a place among the error sites of the module, and one number, such as the index that is wrong."""
 
 from __future__ import annotations
 

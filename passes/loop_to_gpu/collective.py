@@ -1,4 +1,4 @@
-"""What points side by side make together: in registers of one thread, or across threads."""
+"""Operations across adjacent points: in registers of one thread, or across threads."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def guards(low: Threads, access: Access, dims: Sequence[int], point: Point) -> l
 
 def guarded(conditions: Sequence[Value], types: Sequence[Type], emit: Callable[[], list[Value]],
             otherwise: Callable[[], list[Value]], low: Threads) -> list[Value]:
-    """What `emit` gives where all conditions hold, else what `otherwise` does."""
+    """Results of `emit` if all conditions hold, else those of `otherwise`."""
     if not conditions:
         return emit()
     condition = conditions[0]

@@ -1,4 +1,4 @@
-"""What a block of threads copies into memory that it shares: the panels of a contraction's factors."""
+"""Copies of a block of threads to shared memory: the panels of a contraction's factors."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
 
 
 def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
-    """What a thread computes of a panel, and first how far apart neighbours go."""
+    """The stride between adjacent elements, and the elements of a panel that one thread computes."""
     plan = Plan(low, op)
     found: list[Element] = []
     for unit in plan.units():

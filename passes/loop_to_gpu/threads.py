@@ -1,4 +1,4 @@
-"""What one thread does of a kernel."""
+"""The part of a kernel that one thread computes."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class Threads(Lowering):
         self.body()
 
     def body(self) -> None:
-        """What stands in the kernel, for the points of the thread."""
+        """Lower the operations of the kernel, for the points of the thread."""
         kernel, read = self.kernel, False
         for op in kernel.body.block:
             inside = list(op.walk())

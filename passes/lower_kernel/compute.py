@@ -1,4 +1,4 @@
-"""What kernels compute, point by point and along a dimension."""
+"""Lowering of computations in kernels, pointwise and along a dimension."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _load_lanes(low: Lowering, access: Access, point: Point, step: Dim | None) -
 
 
 def _load_backwards(low: Lowering, access: Access, point: Point, type: VectorType, mask: Value | None) -> Value:
-    """What lies before the first lane's element, turned around."""
+    """Load the elements before that of the first lane, and reverse them."""
     flat, _ = flatten(low, access.buffer)
     where = scalar_index(low, address(low, access) - (low.lanes - 1), access.tiles, point)
     order = tuple(reversed(range(low.lanes)))

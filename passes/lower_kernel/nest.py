@@ -180,7 +180,7 @@ class Lowering:
 
     def leftover(self, d: int, start: Dim, end: Dim, size: int, carried: list[Value], body: Body,
                  whole: bool) -> list[Value]:
-        """What is left over after the last whole block: one smaller block, or masked vectors."""
+        """Remainder after the last whole block: one smaller block, or masked vectors."""
         rest = end - start
         if rest == 0:
             return carried
@@ -209,7 +209,7 @@ class Lowering:
                     (self.number(max(count, 0) if isinstance(count, int) else count),), VectorType((lanes,), i1)).result
 
     def where(self, condition: Value, carried: list[Value], emit: Callable[[], list[Value]]) -> list[Value]:
-        """What `emit` makes of the carried values if a condition holds, else those."""
+        """Results of `emit` on the carried values if a condition holds, else these values."""
         op = scf.branch(condition, [v.type for v in carried])
         with at_end(op.then_body.block), self.scoped():
             scf.Yield(tuple(emit()))

@@ -52,7 +52,7 @@ def _bits(low: Lowering, mask: Value, corner: Point, along: int) -> Value:
 
 def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, inside: Value | None,
          place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> Value:
-    """What lies side by side from a corner on, for one lane: zeros past the block, and if the lane has no point."""
+    """Contiguous elements from a corner on, for one lane: zeros past the block, and if the lane has no point."""
     scope, vd, lanes = low.scope, low.scope.vector, low.lanes
     type = VectorType((lanes,), tile.type.dtype)
     zeros = arith.constant(zero_of(tile.type.dtype), type)

@@ -40,7 +40,7 @@ DIRECT: dict[type[Op], type[Op]] = {
 """Operations with an instruction of the same meaning; floats of 16 bits go through f32 around it."""
 
 ROW_RULES: dict[type[Op], Callable[..., Value]] = {}
-"""What one row of an element-wise operation becomes, from the operation and a row of each operand."""
+"""Lowering of one row of an element-wise operation, given the operation and a row of each operand."""
 
 
 def rows(*targets: type[Op]) -> Callable[[Callable[..., Value]], Callable[..., Value]]:

@@ -21,13 +21,13 @@ NAME = "scf_to_llvm"
 Number = int | Value
 """An i64 that is known now, or a value."""
 Parts = list[Value]
-"""What a value becomes: an LLVM value, one per row of a vector of several dimensions, or a memref's pointer, unknown
+"""Lowered form of a value: an LLVM value, one per row of a vector of several dimensions, or a memref's pointer, unknown
 sizes and unknown strides."""
 
 O = TypeVar("O", bound=Op)
 Rule = Callable[["Lowering", Any], Sequence[Value] | Sequence[Parts] | None]
 RULES: dict[type[Op], Rule] = {}
-"""What an operation becomes: the value of its only result, or the parts of each; None if it has no result."""
+"""Lowering rules; a rule returns the value of the only result, or the parts of each; None if there is no result."""
 
 
 def rule(*targets: type[Op]) -> Callable[[Rule], Rule]:
@@ -63,7 +63,7 @@ class Lowering:
 
     # -- values -----------------------------------------------------------------------------------------------------
     def one(self, value: Value) -> Value:
-        """What a value has become, if that is a single value."""
+        """Lowered form of a value that becomes a single value."""
         part, = self.env[value]
         return part
 
@@ -113,7 +113,7 @@ class Lowering:
 
     # -- numbers ----------------------------------------------------------------------------------------------------
     def number(self, value: Value) -> Number:
-        """What an index has become; an int if it is constant."""
+        """Lowered form of an index; an int if it is constant."""
         return known(self.one(value))
 
     def mixed(self, numbers: Sequence[int | Value]) -> list[Number]:

@@ -22,7 +22,7 @@ from mlc.passes.analysis.accesses import best_dimension, contiguity, element_wid
 from mlc.passes.schedule.transforms import block, contraction, keep_total, pack, split_sum, unroll, walk
 
 UNKNOWN = 512
-"""What a size counts as that is not known."""
+"""Assumed extent of a dimension of unknown size."""
 ROWS, COLUMN = 480, 512
 """How many rows share a packed panel, and the bytes of a column of it: twice what is common, so that it takes half of
 a cache."""
@@ -68,7 +68,7 @@ class Factor:
 
 
 def factor(value: Value) -> Factor:
-    """What there is to know about the factor `value`."""
+    """Access properties of the factor `value`."""
     seen: set[Value] = set()
     work = [value]
     while work:
@@ -145,7 +145,7 @@ def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int)
 
 
 def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int, machine: Cpu) -> None:
-    """What is read once has to be read in the order in which it lies in memory, a few lines of it at a time."""
+    """Schedule a product of few rows: a factor read once is streamed in memory order, a few cache lines at a time."""
     lanes = kernel.schedule.lanes or kernel.schedule.tile[n]
     columns = guess(kernel.domain[n])
     bytes = guess(kernel.domain[k]) * columns * element_width(kernel) // 8

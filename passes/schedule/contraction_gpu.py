@@ -57,8 +57,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Work:
-    """What a product asks of a box: boxes there are without rows and columns, 32-bit words of a sum, and how many
-    operations an element of either factor takes until it is shared."""
+    """Cost parameters of a product: boxes apart from rows and columns, 32-bit words of a sum, and the number of
+    operations that an element of either factor takes until it is shared."""
 
     batch: int
     words: int
@@ -72,7 +72,7 @@ class Work:
 
 
 def cycles(rows: Side, columns: Side, boxes: int, work: Work, machine: Gpu) -> float:
-    """What a term of all sums takes: computing, reading shared memory and filling it, and waiting for each other."""
+    """Estimated cycles per term of all sums: arithmetic, reads and writes of shared memory, and synchronization."""
     threads, sums = rows.threads * columns.threads, rows.tile * columns.tile
     reads = threads / WARP * (ceil(rows.tile, 4) + ceil(columns.tile, 4))
     copies = (rows.points * work.rows + columns.points * work.columns) / machine.fill_per_cycle

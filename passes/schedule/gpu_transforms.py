@@ -67,7 +67,7 @@ def share(kernel: Kernel, side: str, last: int = -1) -> None:
 
 
 def computed_by(value: Value) -> list[Op] | None:
-    """What computes a tile from buffers and coordinates, in order; None if it takes more, such as a loop's result."""
+    """Operations that compute a tile from buffers and coordinates, in order; None if loops or the like contribute."""
     found: dict[Op, None] = {}
 
     def visit(v: Value) -> bool:

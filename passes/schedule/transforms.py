@@ -141,7 +141,7 @@ def scratch_for(kernel: Kernel, tile: Value) -> Value:
 
 
 def before_last(around: Op | None, last: Op, start: Op | None) -> list[Op]:
-    """What stands in a body before `last`, without the initial value of a sum and scratch memory."""
+    """Operations of a body before `last`, without the initial value of a sum and scratch memory."""
     assert around is not None
     ops = around.regions[0].block.ops
     return [op for op in ops[: ops.index(last)] if op is not start and not isinstance(op, loop.Scratch)]

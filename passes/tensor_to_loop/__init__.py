@@ -32,7 +32,7 @@ def run(module: Op) -> None:
 
 
 def builder_of(kernel: Kernel) -> type[KernelBuilder]:
-    """What builds the loops of a kernel: that depends on the operation with loops of its own, if there is one."""
+    """Builder of a kernel's loops, selected by the operation with loops of its own, if there is one."""
     if any(isinstance(op, Scattering) for op in kernel.body.block):
         return ScatterBuilder
     return RowBuilder if any(isinstance(op, Reduce | tn.Cumulative) for op in kernel.body.block) else KernelBuilder

@@ -1,4 +1,4 @@
-"""What a call costs: a compiled addition of three small arrays beside numpy's and torch's, in one process.
+"""Call overhead: a compiled addition of three small arrays beside numpy's and torch's, in one process.
 
     python -m mlc.tools.bench.call_overhead [--size N] [--rounds R] [--json]
 

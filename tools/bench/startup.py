@@ -65,7 +65,7 @@ def environment(folder: str) -> dict[str, str]:
 
 
 def processor_seconds() -> float:
-    """What the processes that have ended by now took of the processor."""
+    """Processor time used so far by child processes that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 

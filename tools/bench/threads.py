@@ -1,4 +1,4 @@
-"""What handing work to another thread costs, and how much faster work gets on several.
+"""Cost of handing work to another thread, and the speedup from several threads.
 
     python -m mlc.tools.bench.threads [--threads 2]
 

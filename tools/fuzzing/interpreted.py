@@ -26,7 +26,7 @@ DERIVED = [text for _, text, _ in pipeline.SHARED].index("grad") + 1
 
 
 class Interpreted:
-    """What stands for native code: a module after the first `passes` of the pipeline, run by the interpreter."""
+    """Stand-in for native code: a module after the first `passes` of the pipeline, run by the interpreter."""
 
     linked: Any = None
 

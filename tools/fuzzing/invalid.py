@@ -41,7 +41,7 @@ LONGEST = 8000
 
 
 def examine(seed: int) -> Failure | None:
-    """What is wrong with how the input of a seed is refused; None if nothing is."""
+    """Check how the invalid input of a seed is rejected; the failure, or None."""
     rng = random.Random(f"invalid {seed}")
     return rng.choices((ir_text, language_text, built), (6, 2, 3))[0](rng)
 

@@ -1,4 +1,4 @@
-"""What `mlc fuzz` makes of a seed, kind by kind; and how a failure becomes a small file that shows it again."""
+"""The kinds of tests that `mlc fuzz` derives from a seed, and the reduction of a failure to a small reproducer."""
 
 from __future__ import annotations
 

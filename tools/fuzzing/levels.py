@@ -90,7 +90,7 @@ def same(found: Sequence[Array], wanted: Sequence[Array], where: str) -> None:
 # -- at landmarks -----------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong with one seed.
+    """Failure found with one seed.
 
     key      the same for the same defect: the pass or rule, and the message without what varies
     message  what was found
@@ -108,7 +108,7 @@ class Failure:
 
 
 def key_of(error: BaseException | str, where: str = "") -> str:
-    """What is the same of an error wherever it comes up: its code or class, the place, and its words."""
+    """Key of an error that is independent of its occurrence: its code or class, the place, and its words."""
     if isinstance(error, str):
         return f"{where}: {_VARIES.sub('_', error)}"[:200]
     what = error.code or type(error).__name__ if isinstance(error, Error) else type(error).__name__

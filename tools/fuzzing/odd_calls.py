@@ -209,7 +209,7 @@ def _hangs(number: int, frame: FrameType | None) -> None:
 
 
 def fault(call: Call, recorded: bool) -> str:
-    """What is wrong with how a call ends; "" if it is right or refused with a code."""
+    """Describe the fault in how a call ends; "" if it succeeds correctly or is rejected with a code."""
     signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(SECONDS)
     try:

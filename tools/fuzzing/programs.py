@@ -36,7 +36,7 @@ DTYPES: tuple[ScalarType, ...] = (f32, f32, f32, f32, f64, f16, bf16, i32, i64, 
     IntType(w, unsigned=True) for w in (8, 32, 64)))
 SIZES: tuple[Dim, ...] = (0, 1, 1, 2, 3, 4, 5, 7, 13, 16, 17, 33, 64, 70, sym("B"), sym("B"), sym("N"))
 NUMBERS = {"B": (1, 2, 3, 7, 20, 0), "N": (1, 5, 37, 0)}
-"""What a symbol may stand for; 0 is drawn rarely."""
+"""Values that a symbol may take; 0 is drawn rarely."""
 MOST_ELEMENTS = 1200
 MOST_STEPS = 20_000
 """Limits of a tensor and of a product, for the interpreter's sake."""
@@ -415,7 +415,7 @@ def generate(seed: int) -> Program:
 
 
 def program(seed: int, generator: Generator) -> Program:
-    """What a generator makes, with arguments."""
+    """The program that a generator produces, with arguments."""
     made = generator.make()
     verify(made)
     rng = np.random.default_rng(seed)

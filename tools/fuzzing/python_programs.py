@@ -59,7 +59,7 @@ LOSS = """
 def loss(*xs):
     return sum((T.sin(y).sum() for y in f(*xs)), T.zeros(()))
 """
-"""What is differentiated. It stands beside `f`, since the recorder leaves the code of mlc itself alone."""
+"""The function to differentiate. It stands beside `f`, since the recorder leaves the code of mlc itself alone."""
 SPECIAL = (0.0, -0.0, 1.0, 2.5, -0.5, float("inf"), -float("inf"), float("nan"), 1e-310, 1e300)
 
 
@@ -288,7 +288,7 @@ def examine(program: PythonProgram) -> Failure | None:
 
 
 def against_torch(program: PythonProgram, own: ModuleType, plain: list[Array], folder: Path) -> Failure | None:
-    """What differs from PyTorch: values, and of programs on ordinary numbers derivatives."""
+    """Compare with PyTorch: values, and for programs on ordinary numbers derivatives, too."""
     torch: Any = importlib.import_module("torch")
     theirs = program.load(folder, "torch")
     given = [torch.tensor(np.ascontiguousarray(x)).reshape(x.shape) for x in program.arrays]

@@ -68,7 +68,7 @@ def spent() -> float:
 
 
 def tried(fault: Fault, tree: Path, limit: float, fuzz: float, tests: bool) -> dict[str, Any]:
-    """What becomes of one fault."""
+    """Apply one fault, run the checks on it and return the outcome."""
     path = tree / fault.file
     before = path.read_text()
     write_text(path, fault.applied(before))

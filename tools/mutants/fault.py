@@ -1,4 +1,4 @@
-"""What a seeded fault is: one small replacement in one source file, and who is to blame for what comes of it."""
+"""Seeded faults: one small replacement in one source file, and the pass or rule that the checks should blame for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What differs between a record and what the passes make now."""
+"""Comparison of a record with the current output of the passes."""
 
 from __future__ import annotations
 

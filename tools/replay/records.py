@@ -1,4 +1,4 @@
-"""What the passes make of a module for a target, and the folder in which that is kept."""
+"""Records of the output of the passes for a module and a target, and the folder that stores them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLACE = re.compile(r"(?<=tools/replay/__main__\.py):\d+")
 
 @dataclass
 class Observed:
-    """What one module became.
+    """The output observed for one module.
 
     texts    by level, and "code" for LLVM IR or PTX; "refused" for the error of a module that is not for this target
     size     bytes of machine code, or characters of PTX
@@ -102,5 +102,5 @@ class Records:
 
 
 def digest(text: str) -> str:
-    """What stands for a text in a record."""
+    """Digest that represents a text in a record."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""What the recorder makes of statements on tensors, and derivatives and batches of it."""
+"""Statements on tensors as the recorder captures them, and derivatives and batches of these."""
 
 import numpy as np
 

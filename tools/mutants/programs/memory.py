@@ -1,4 +1,4 @@
-"""What may and may not be written over: operands read elsewhere, views, loops that carry, slots of several sizes."""
+"""In-place reuse of buffers: operands read elsewhere, views, loops that carry, slots of several sizes."""
 
 import numpy as np
 

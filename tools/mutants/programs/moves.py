@@ -1,4 +1,4 @@
-"""What only moves elements, in pairs of operations that rewrite rules meet, and its derivatives."""
+"""Data movement in pairs of operations that rewrite rules match, and its derivatives."""
 
 import numpy as np
 

@@ -23,7 +23,7 @@ def outside(x):
 
 
 def twice_read(x):
-    """What is carried is read by a value that the next one is made from."""
+    """The carried value is read by a value that the next one is computed from."""
     def body(i, c):
         t = mlc.softmax(c, 1)
         return t @ t.T
@@ -49,7 +49,7 @@ def swept(x, w):
 
 
 def shifted(x):
-    """What is carried on is a value that the same turn reads, in its own buffer."""
+    """The value carried on is one that the same iteration reads, in its own buffer."""
     return mlc.fori_loop(0, 3, lambda i, c: (mlc.tanh(c[0] @ x) + c[1], c[0]), (x, x + 1))
 
 
