@@ -148,7 +148,7 @@ def _of_function(op: Op, step: Step) -> str | None:
     from mlc.tools import accuracy
     assert isinstance(op, Elementwise)
     name, format = op.name.removeprefix("tensor."), accuracy.FORMATS[to_numpy(op.operands[0].type.dtype).name]
-    bound = _bounds().get(name, {}).get(format.name, 0.5) + (MORE if format.name == "float64" else 0.0)
+    bound = _bounds().get(name, {}).get(format.name, op.ulp) + (MORE if format.name == "float64" else 0.0)
     xs = [x.reshape(-1) for x in next(iter(accuracy.arguments(
         name if name in accuracy.NAMES or len(op.operands) == 1 else "atan2", format, SAMPLES, False)))]
     ends = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 2.0, -3.0, 100.0])
@@ -164,7 +164,7 @@ def _of_function(op: Op, step: Step) -> str | None:
         return None
     want, = Interpreter(inside).run("main", [x.copy() for x in xs])
     return (f"of {', '.join(str(x[i]) for x in xs)} becomes {got[i]} in place of {want[i]}, "
-            f"{errors[i]:.3g} units of the last place off; ACCURACY.md promises {bound:g}")
+            f"{errors[i]:.3g} units of the last place off its true value; {bound:g} are promised")
 
 
 def _flat(op: Op, xs: Sequence[Array]) -> Op:

@@ -47,6 +47,7 @@ class Elementwise(TensorOp):
 
     accepts    the kinds of element type it works on: bool, int, float
     rounding   what is promised of floats; has no default
+    ulp        the largest error of float results, in units of the last place, where ACCURACY.md has no row
     on_floats, on_integers
                the operation of arith or math that is the same of one element, whatever the signedness, where there is
                one; what takes several, tensor_to_loop/scalar.py says
@@ -55,6 +56,7 @@ class Elementwise(TensorOp):
     f: ClassVar[Callable[..., Any]]
     accepts: ClassVar[tuple[str, ...]] = ("int", "float")
     rounding: ClassVar[Rounding]
+    ulp: ClassVar[float] = 0.5
     on_floats: ClassVar[type[Op] | None] = None
     on_integers: ClassVar[type[Op] | None] = None
     iteration = Iteration.POINTWISE
