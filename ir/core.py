@@ -77,6 +77,7 @@ class Op:
     format: ClassVar[str] = ""               # pretty form, see ir/assembly.py; "" derives one from the fields
     enums: ClassVar[dict[str, tuple[str, ...]]] = {}       # attributes that upstream writes as a number
     attr_types: ClassVar[dict[str, str]] = {}              # integer attributes that are not i64 upstream
+    _layout: ClassVar[tuple[tuple[str, str, str], ...]] = ()   # name, kind and shape of each field
     _variadic: ClassVar[bool] = False
     _declares_types: ClassVar[bool] = False
     operand_fields: ClassVar[tuple[Field, ...]] = ()
@@ -107,6 +108,7 @@ class Op:
         cls.operand_fields = tuple(f for f in cls.fields if f.kind == "operand")
         cls.attr_fields = tuple(f for f in cls.fields if f.kind == "attr")
         cls.attr_defaults = {f.name: f.default for f in cls.attr_fields if f.default is not MISSING}
+        cls._layout = tuple((f.name, f.kind, f.shape) for f in cls.fields)
         cls._variadic = any(f.shape != "one" for f in cls.operand_fields)
         cls._declares_types = any(f.kind == "type" for f in cls.fields)
         if name:
@@ -126,20 +128,23 @@ class Op:
         regions: list[Region] = []
         successors: list[Block] = []
         types: tuple[Type, ...] | None = None
-        for field, value in zip(cls.fields, args):
-            kind, single = field.kind, field.shape == "one"
+        for (name, kind, shape), value in zip(cls._layout, args):
             if kind == "attr":
-                attrs[field.name] = value
+                attrs[name] = value
             elif kind == "operand":
-                group = value if field.shape == "many" else () if value is None and not single else (value,)
-                operands += group
-                segments.append(len(group))
+                if shape == "one":
+                    operands.append(value)
+                    segments.append(1)
+                else:
+                    group = value if shape == "many" else () if value is None else (value,)
+                    operands += group
+                    segments.append(len(group))
             elif kind == "type":
-                types = (value,) if single else tuple(value)
+                types = (value,) if shape == "one" else tuple(value)
             elif kind == "region":
-                regions += (value,) if single else value
+                regions += (value,) if shape == "one" else value
             else:
-                successors += (value,) if single else value
+                successors += (value,) if shape == "one" else value
         self._setup(operands, attrs, regions, successors, types, segments if cls._variadic else None,
                     builder.loc or caller_loc())
         if (block := builder.block) is not None:
@@ -198,7 +203,8 @@ class Op:
         self.results: tuple[OpResult, ...] = ()
         if types is not None:
             self.results = tuple([OpResult(t, self, i) for i, t in enumerate(types)])
-        self.check_counts()
+        if segments is not None or len(operands) != len(self.operand_fields):
+            self.check_counts()
         for value in operands:
             if not isinstance(value, Value):
                 raise TypeError(f"{self.name}: operand {value!r} is not an IR value")
@@ -207,7 +213,8 @@ class Op:
             region.parent = self
         inferred = self.inferred()
         if types is None:
-            self.results = tuple([OpResult(t, self, i) for i, t in enumerate(inferred)])
+            self.results = (OpResult(inferred[0], self, 0),) if len(inferred) == 1 else tuple(
+                [OpResult(t, self, i) for i, t in enumerate(inferred)])
         elif types != inferred and not self._declares_types:
             raise IRError(f"{self.name}: result is {_types(types)}, but the operands give {_types(inferred)}",
                           code="MLC0102", loc=loc)
@@ -278,13 +285,15 @@ class Op:
     def walk(self) -> Iterator[Op]:
         """This operation and all inside it, outer before inner, in textual order; safe to erase what is yielded."""
         yield self
-        for region in self.regions:
-            for block in region.blocks:
-                for op in block:
-                    if op.regions:
-                        yield from op.walk()
-                    else:                        # most operations: a generator for each would cost more than the walk
-                        yield op
+        blocks = [iter(block) for region in reversed(self.regions) for block in reversed(region.blocks)]
+        while blocks:                            # a stack: with a generator for each level, each would pass each op on
+            for op in blocks[-1]:
+                yield op
+                if op.regions:
+                    blocks += [iter(block) for region in reversed(op.regions) for block in reversed(region.blocks)]
+                    break
+            else:
+                blocks.pop()
 
     def inside(self, cls: type[O]) -> Iterator[O]:
         """Every operation of class `cls` within this one."""

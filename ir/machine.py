@@ -69,6 +69,7 @@ class Cpu(Machine):
     Software Optimization Guides [AMD], and Agner Fog's instruction tables [Fog].
 
     order             the order of passes that leads to such a machine, as of passes/pipeline.py
+    to_llvm           the pass from the low level to the llvm dialect
     vector_bits       of the widest vector
     vector_registers  how many vectors there are registers for
     fma_in_flight     multiply-adds under way in a core: latency times units
@@ -82,6 +83,7 @@ class Cpu(Machine):
     """
 
     order: ClassVar[str] = "cpu"
+    to_llvm: ClassVar[str] = "scf_to_llvm"
     vector_bits: int = 512
     vector_registers: int = 32             # of AVX-512; 16 of SSE and AVX
     fma_in_flight: int = 8                 # 4 cycles x 2 units, Skylake to Golden Cove and Zen 2 to Zen 4 [Fog]
@@ -103,7 +105,7 @@ class Gpu(Machine):
     """A GPU. The sources are the technical specifications by compute capability in the CUDA C++ Programming Guide
     [CUDA], the PTX ISA [PTX], and NVIDIA's whitepapers on A100 and H100 [A100, H100].
 
-    order               as of a processor
+    order, to_llvm      as of a processor; the model of another vendor's GPU names a pass of its own
     vector_bits         that a thread accesses at once
     multiprocessors     how many there are; the others are of each
     registers           of 32 bits
@@ -119,6 +121,7 @@ class Gpu(Machine):
     """
 
     order: ClassVar[str] = "gpu"
+    to_llvm: ClassVar[str] = "gpu_to_nvvm"
     vector_bits: int = 128                 # ld.global.v4.b32 [PTX]
     multiprocessors: int = 132             # [H100], SXM5
     registers: int = 1 << 16               # 7.5 to 12.0 [CUDA]

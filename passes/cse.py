@@ -34,7 +34,7 @@ def run(module: Op) -> None:
 
 
 def _merge_functions(module: Op) -> None:
-    known: dict[Hashable, Func] = {}
+    alike: dict[Hashable, Func | dict[Hashable, Func]] = {}
     calls: dict[str, list[Op]] = {}
     for op in module.walk():
         for value in op.attrs.values():
@@ -43,15 +43,28 @@ def _merge_functions(module: Op) -> None:
     for function in func.callees_first(module):
         if function.is_public:
             continue
-        attrs = {k: v for k, v in function.attrs.items() if k != "sym_name"}
-        same = known.setdefault((attribute_key(attrs), region_key(function.body)), function)
-        if same is function or not allowed("equal functions", function):
+        same = _equal(function, alike)
+        if same is None or not allowed("equal functions", function):
             continue
         for op in calls.get(function.sym_name, ()):
             for name, value in op.attrs.items():
                 if isinstance(value, Symbol) and value == function.sym_name:
                     op.attrs[name] = same.sym_name
         function.erase()
+
+
+def _equal(function: Func, alike: dict[Hashable, Func | dict[Hashable, Func]]) -> Func | None:
+    """An earlier function that is the same but for its name. Most differ in what is quickly compared: keys of whole
+    bodies are made only where two functions agree in that."""
+    attrs = {k: v for k, v in function.attrs.items() if k != "sym_name"}
+    shape = attribute_key(attrs), tuple([type(op) for op in function.walk()])
+    found = alike.setdefault(shape, function)
+    if found is function:
+        return None
+    if isinstance(found, Func):
+        found = alike[shape] = {region_key(found.body): found}
+    same = found.setdefault(region_key(function.body), function)
+    return same if same is not function else None
 
 
 def _region(region: Region, table: Table, pure: Collection[str]) -> None:

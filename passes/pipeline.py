@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mlc.ir.core import Op
 from mlc.ir.diag import UserError
-from mlc.ir.machine import CPU, Machine, Model
+from mlc.ir.machine import CPU, GPU, Machine, Model
 from mlc.ir.passes import Instruments, Pass, Pipeline, Step, parse_pipeline
 from mlc.ir.types import MemRefType, TensorType
 from mlc.passes import fix_numerics
@@ -45,7 +45,6 @@ FOR_CPU: Rows = (
     ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
     ("low", "cse", "each access computed its own addresses"),
     ("low", "dce", "views and sizes that no access needed"),
-    ("llvm", "scf_to_llvm", "one operation per instruction"),
 )
 FOR_GPU: Rows = (
     ("loop", "distribute", "which thread computes what; needs access maps to see what is contiguous"),
@@ -54,9 +53,17 @@ FOR_GPU: Rows = (
     ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
     ("low", "cse", "each access computed its own addresses"),
     ("low", "dce", "views and sizes that no access needed"),
-    ("llvm", "gpu_to_nvvm", "one operation per instruction, in the kernels"),
 )
-ORDERS: dict[str, Rows] = {"cpu": (*SHARED, *FOR_CPU), "gpu": (*SHARED, *FOR_GPU)}
+
+
+def _rows(machine: Model) -> Rows:
+    """The rows of a machine; the last pass is its vendor's, named by the model."""
+    return (*SHARED, *(FOR_CPU if machine.order == "cpu" else FOR_GPU),
+            ("llvm", machine.to_llvm, "one operation per instruction"))
+
+
+ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
+"""The rows of the default machines, by kind."""
 ORDER = ORDERS["cpu"]
 CHECKS = ("low", "insert_checks", "only for checked code; last of this level, so what is checked is what would run")
 """The row that checked code has besides, before that which leaves the low level."""
@@ -91,7 +98,7 @@ _check_order()
 
 def order(machine: Model = CPU, checked: bool = False) -> Rows:
     """The rows for a kind of machine; for a CPU they may have checks among them."""
-    rows = ORDERS[machine.order]
+    rows = _rows(machine)
     if not checked:
         return rows
     if machine.order != "cpu":
@@ -147,7 +154,7 @@ def stage(module: Op, machine: Model = CPU) -> int:
     """
     used = {op.name for op in module.walk()}
     dialects = {name.split(".")[0] for name in used}
-    rows = ORDERS[machine.order]
+    rows = _rows(machine)
     if dialects <= {"builtin", "llvm"} or {"gpu", "llvm"} <= dialects:
         return len(rows)
     names = [text.split("{")[0] for _, text, _ in rows]
@@ -167,7 +174,7 @@ def _has_values_of(module: Op, type: type) -> bool:
 def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: str = "fma",
               checked: bool = False) -> list[Step]:
     """The passes from where `module` stands down to `level`."""
-    rows, everything = ORDERS[machine.order], steps(level, machine, products, checked)
+    rows, everything = _rows(machine), steps(level, machine, products, checked)
     done = stage(module, machine)
     if done > len(everything):
         raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",

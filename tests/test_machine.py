@@ -86,7 +86,11 @@ def test_ill_formed(kind: type[Cpu | Gpu], text: str) -> None:
 
 def test_a_vendor_is_a_folder_and_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     vendors = (*target.VENDORS, "toy")
-    toy = Target("toy:1", "toy-unknown-unknown", "toy1", (), SMALL_GPU)
+
+    class Toy(Gpu):
+        to_llvm = "dce"
+
+    toy = Target("toy:1", "toy-unknown-unknown", "toy1", (), Toy())
     folder: Any = ModuleType("mlc.backends.toy.targets")
     folder.TARGETS, folder.DEFAULT, folder.DLPACK = {"toy:1": toy}, "toy:1", 99
     monkeypatch.setitem(sys.modules, "mlc.backends.toy", ModuleType("mlc.backends.toy"))
@@ -95,5 +99,6 @@ def test_a_vendor_is_a_folder_and_a_word(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(module, "VENDORS", vendors)
     assert Target.parse("toy:1") is Target.default("toy") is toy and toy.vendor == "toy" and toy.is_gpu
     assert devices.as_device("toy:3") == "toy:3" and devices.is_device("toy") and 99 in devices.Devices.adopted()
+    assert pipeline.order(toy.machine)[-1][1] == "dce"
     with pytest.raises(UserError, match='use "cpu" or "cuda" or "toy"'):
         devices.as_device("mps")
