@@ -104,7 +104,7 @@ def relay(seed: int) -> Program:
 
 def test_no_value_is_overwritten_while_it_is_read() -> None:
     shared = kept = 0
-    for program in (*map(generate, range(60)), *map(relay, range(60))):
+    for program in (*map(generate, range(30)), *map(relay, range(30))):
         arena = Arena()
         run_function(lowered(program, "bufferize"), "main", program.arguments, arena.watch)
         kept += len(arena.owner)

@@ -116,7 +116,7 @@ class Nest:
             [evaluate(d, {"B": 4}) for d in a.type.shape]).astype("f4") for a in main.args]
 
 
-@pytest.mark.parametrize("seed", thinned(range(40), 5))
+@pytest.mark.parametrize("seed", thinned(range(40), 8))
 def test_loops_conditions_and_calls_keep_every_bit(seed: int) -> None:
     nest = Nest(seed)
     verify(nest.module)

@@ -359,7 +359,7 @@ def test_code_is_unmapped_when_nobody_holds_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(code, "_cache", {})
     monkeypatch.setattr(code, "RECENT", 3)
     before = None
-    for i in range(8):                                       # each has a signature of its own, so a wrapper, too
+    for i in range(6):                                       # each has a signature of its own, so a wrapper, too
         f, x = mlc.compile(lambda x, i=i: x * i), np.ones((300, 300 + i), np.float32)
         np.testing.assert_array_equal(f(x).numpy(), x * i)
         gc.collect()

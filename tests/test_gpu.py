@@ -63,7 +63,8 @@ def test_programs(name: str) -> None:
     check(*PROGRAMS[name]())
 
 
-@pytest.mark.parametrize("sample", [s for s in representative(SAMPLES, 1) if s.op != "tensor.pinv"], ids=str)
+@pytest.mark.parametrize("sample", [s for s in representative(SAMPLES, 1) if s.op not in (
+    "tensor.pinv", "tensor.svd")], ids=str)
 def test_operations(sample: Sample) -> None:
     check(sample.build()[0], sample.arguments())
 

@@ -89,7 +89,7 @@ def test_integers_to_floats(source: IntType) -> None:
           dtypes=[source])
 
 
-@pytest.mark.parametrize("dtype", thinned(reversed(INTEGERS), 2), ids=str)
+@pytest.mark.parametrize("dtype", thinned(reversed(INTEGERS), 4), ids=str)
 def test_integer_arithmetic(dtype: IntType) -> None:
     """Division by zero and of the least number by -1, shifts by the width and more, powers below zero."""
     info = np.iinfo(to_numpy(dtype))
