@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 
-class Index(InKernel, name="loop.index"):
+class Index(InKernel, name="loop.index", pure=True):
     """result[p] = map(p), a number computed from the coordinates of the point"""
 
     tiles: tuple[Value, ...]
@@ -40,7 +40,7 @@ class Index(InKernel, name="loop.index"):
         return np.broadcast_to(np.asarray(value, np.int64), state.shape(self.result.type.dims))
 
 
-class InBounds(InKernel, name="loop.in_bounds"):
+class InBounds(InKernel, name="loop.in_bounds", pure=True):
     """result[p] = coordinate dim of p < extent of dim: false for points that stick out of the domain"""
 
     dim: int
@@ -55,7 +55,7 @@ class InBounds(InKernel, name="loop.in_bounds"):
         return self.activation(frame).inside((self.dim,))
 
 
-class Full(InKernel, name="loop.full"):
+class Full(InKernel, name="loop.full", pure=True):
     """result[p] = value"""
 
     value: int | float | bool
@@ -86,7 +86,7 @@ class Full(InKernel, name="loop.full"):
         return super().attr_text(name, value, generic)
 
 
-class Map(InKernel, name="loop.map"):
+class Map(InKernel, name="loop.map", pure=True):
     """result[p] = body(tiles[p]...), scalar by scalar"""
 
     tiles: tuple[Value, ...]
@@ -112,7 +112,7 @@ class Map(InKernel, name="loop.map"):
         return [np.broadcast_to(np.asarray(x, to_numpy(r.type.dtype)), shape) for x, r in zip(out, self.results)]
 
 
-class Combining(InKernel):
+class Combining(InKernel, pure=True):
     """An operation that combines points along a dimension, which is none of the independent ones."""
 
     def verify_op(self) -> None:

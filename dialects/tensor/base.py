@@ -28,7 +28,7 @@ FOLDED_ELEMENTS = 256
 """Folding makes no constant with more elements than this."""
 
 
-class TensorOp(FusionInterface):
+class TensorOp(FusionInterface, pure=True):
     """An operation on tensors with one tensor as its result."""
 
     def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
