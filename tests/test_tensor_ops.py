@@ -17,7 +17,7 @@ from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.base import full, less, rounded
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.orders import dot_in_order, reduce_in_order
-from mlc.dialects.tensor.promotion import promote, promote_scalar
+from mlc.dialects.tensor.promotion import promote
 from mlc.dialects.tensor.source import size
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import IRError, Loc, UserIndexError, UserTypeError
@@ -542,12 +542,6 @@ def test_promotion_is_that_of_torch(a: Any, b: Any) -> None:
             promote(a, b)
     else:
         assert TORCH[promote(a, b)] == want
-
-
-@pytest.mark.parametrize("dtype", TORCH, ids=str)
-def test_promotion_with_numbers_is_that_of_torch(dtype: Any) -> None:
-    for number in (True, 3, 0.5):
-        assert TORCH[promote_scalar(dtype, number)] == torch.result_type(torch.zeros(2, dtype=TORCH[dtype]), number)
 
 
 # -- rewrites ---------------------------------------------------------------------------------------------------------

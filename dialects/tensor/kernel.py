@@ -173,7 +173,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
             op.fail(f'materialize = {place} is neither "scratch" nor one of {results} results', code="MLC0144")
 
     def verify_materialized(self) -> None:
-        """What is materialized is read back at its own points, before its memory holds anything else."""
+        """A materialized value is read back in a later stage, at its own points, before its memory holds another."""
         stages = self.staging()
         points, in_slice = stages.domain.points, stages.domain.in_slice
         reads: dict[Value, set[tuple[int, IndexingMap | None]]] = {v: set() for v in stages.materialized}
