@@ -166,8 +166,10 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
             op.fail("has no stage; write stage = 0 where the kernel has one", code="MLC0144")
         if stage is not None and (type(stage) is not int or not (reduces or place is not None)):
             op.fail(f"stage = {stage} is a number, on a reduction or on what is materialized", code="MLC0144")
-        if place is not None and (reduces or stage is None or not isinstance(op, TensorOp)):
-            op.fail("what is materialized is no reduction, and has the stage in which it is stored", code="MLC0144")
+        if place is not None and (reduces or stage is None or not isinstance(op, TensorOp)
+                                  or op.result.type.shape != self.domain):
+            op.fail("what is materialized is no reduction, and has an element for each point, and a stage",
+                    code="MLC0144")
         results = len(self.body.block.terminator.operands)
         if place is not None and place != "scratch" and not (type(place) is int and 0 <= place < results):
             op.fail(f'materialize = {place} is neither "scratch" nor one of {results} results', code="MLC0144")

@@ -171,7 +171,7 @@ func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
 func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
   %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
   ^bb0(%a: tensor<4x5xf32>):
-    %1 = tensor.reduce_sum %a {axes = [1], stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: what is materialized is no reduction
+    %1 = tensor.reduce_sum %a {axes = [1], stage = 0, materialize = "scratch"} : (tensor<4x5xf32>) -> tensor<4xf32> // error: error[MLC0144]: tensor.reduce_sum: what is materialized is no reduction, and has an element for each point
     %2 = tensor.reshape %1 : tensor<4xf32> to tensor<4x1xf32>
     %3 = tensor.sub %a, %2 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
     tensor.yield %3 : tensor<4x5xf32>
@@ -282,4 +282,18 @@ func.func @f(%x: memref<4xf32>, %y: memref<4xf32>) {
     tensor.yield %a : tensor<4xf32>
   }
   func.return
+}
+// -----
+// a value of another shape than the domain has no place in a buffer with an element for each point
+func.func @f(%x: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %0 = tensor.kernel %x {label = "centre", domain = [4, 5], iterator_types = ["parallel", "reduction"], indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1)>], stages = 2, stores = [1], last_reads = [1], operandSegmentSizes = [1, 0, 0, 0]} : (tensor<4x5xf32>) -> tensor<4x5xf32> {
+  ^bb0(%a: tensor<4x5xf32>):
+    %1 = tensor.reshape %a {stage = 0, materialize = "scratch"} : tensor<4x5xf32> to tensor<1x1x4x5xf32> // error: error[MLC0144]: tensor.reshape: what is materialized is no reduction, and has an element for each point
+    %2 = tensor.reshape %1 : tensor<1x1x4x5xf32> to tensor<4x5xf32>
+    %3 = tensor.reduce_sum %2 {axes = [1], stage = 0} : (tensor<4x5xf32>) -> tensor<4xf32>
+    %4 = tensor.reshape %3 : tensor<4xf32> to tensor<4x1xf32>
+    %5 = tensor.sub %2, %4 : (tensor<4x5xf32>, tensor<4x1xf32>) -> tensor<4x5xf32>
+    tensor.yield %5 : tensor<4x5xf32>
+  }
+  func.return %0 : tensor<4x5xf32>
 }
