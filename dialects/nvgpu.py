@@ -31,7 +31,7 @@ token = TokenType()
 TYPE_READERS["nvgpu.device.async.token"] = lambda parser: token
 
 
-class MmaSync(Op, name="nvgpu.mma.sync"):
+class MmaSync(Op, name="nvgpu.mma.sync", pure=True):
     """result = a x b + c, of matrices that are spread over the threads of a warp
 
     With mmaShape = [16, 8, k], a is 16 x k, b is k x 8. For every element the k products are added up in f64 in

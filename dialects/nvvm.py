@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 AXES = ("x", "y", "z")
 
 
-class SpecialRegister(Op):
+class SpecialRegister(Op, pure=True):
     """A number that the hardware keeps for each thread."""
 
     format = "attr-dict `:` type(result)"
@@ -129,7 +129,7 @@ def _word(text: Any, head: str) -> str:
     return found[1] if found else str(text)
 
 
-class MmaSync(Op, name="nvvm.mma.sync"):
+class MmaSync(Op, name="nvvm.mma.sync", pure=True):
     """result = A x B + C, of matrices that are spread over the threads of a warp
 
     As nvgpu.mma.sync: m16n8k16 of bf16, two to an i32, and of f16, or m16n8k8 of tf32 as i32, with sums in f32.

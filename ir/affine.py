@@ -215,11 +215,6 @@ class AffineMap:
         return frozenset(leaf.position for leaf in self.leaves if isinstance(leaf, AffineDim))
 
     @property
-    def is_permutation(self) -> bool:
-        """Whether the results are the dimensions, each of them once."""
-        return len(self.results) == self.dims and {*self.results} == {*map(dim, range(self.dims))}
-
-    @property
     def is_identity(self) -> bool:
         """Whether the results are the dimensions in their order."""
         return self.results == tuple(map(dim, range(self.dims)))

@@ -64,7 +64,7 @@ class Op:
 
     name: ClassVar[str] = ""
     fields: ClassVar[tuple[Field, ...]] = ()
-    pure: ClassVar[bool] = True              # no effect but its results: may be merged, moved and removed
+    pure: ClassVar[bool]                     # no effect but its results: may be merged, moved and removed; no default
     reads: ClassVar[bool] = False            # not pure, but only reads memory: may be removed where unused
     effects_inside: ClassVar[bool] = False   # not pure, but has only the effects of the operations inside it
     effects_of_callee: ClassVar[bool] = False  # not pure, but has only the effects of the function that it calls
@@ -90,7 +90,7 @@ class Op:
     def __init_subclass__(cls, name: str = "", **traits: Any) -> None:
         super().__init_subclass__()
         for trait, value in traits.items():
-            assert hasattr(Op, trait), f"unknown trait {trait}"
+            assert trait in Op.__annotations__, f"unknown trait {trait}"
             setattr(cls, trait, value)
         own = []
         for field_name, annotation in cls.__annotations__.items():

@@ -7,7 +7,7 @@ import importlib
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -337,12 +337,3 @@ def _value(text: str) -> Any:
         return int(text)
     except ValueError:
         return text
-
-
-def forms_in_order(steps: Sequence[Step]) -> list[str]:
-    """The name of the form after each step, for tables."""
-    out, form = [], "any"
-    for step in steps:
-        form = step.transform.gives.name if step.transform.gives else form
-        out.append(form)
-    return out

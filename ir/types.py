@@ -46,10 +46,6 @@ class ScalarType(Type):
         return isinstance(self, FloatType)
 
     @property
-    def is_int(self) -> bool:
-        return isinstance(self, IntType)
-
-    @property
     def is_bool(self) -> bool:
         return isinstance(self, IntType) and self.width == 1
 

@@ -134,9 +134,6 @@ class Block:
         self.args.append(arg)
         return arg
 
-    def erase_arg(self, index: int) -> None:
-        self.erase_args([index])
-
     def erase_args(self, indices: Collection[int]) -> None:
         """Remove the arguments of these numbers."""
         assert not any(self.args[i].uses for i in indices), "erasing a block argument that is used"

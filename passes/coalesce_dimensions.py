@@ -26,15 +26,16 @@ from mlc.passes.forms import LOOP
 def run(module: Op) -> None:
     """Merge what can be merged in every kernel that has no schedule yet."""
     for kernel in list(module.inside(Kernel)):
-        if kernel.schedule.steps or mergeable(kernel) is None or not allowed("dimensions", kernel):
+        if mergeable(kernel) is None or not allowed("dimensions", kernel):
             continue
         while (d := mergeable(kernel)) is not None:
             kernel = merge(kernel, d)
 
 
 def mergeable(kernel: Kernel) -> int | None:
-    """The last parallel dimension that can be merged with the one after it."""
-    if not all(t == 1 for t in kernel.schedule.tile[: kernel.parallel]):
+    """The last parallel dimension that can be merged with the one after it; None if a schedule has been chosen."""
+    tile, vector = kernel.schedule.tile, kernel.schedule.vector
+    if kernel.schedule != loop.Schedule(tile, vector) or any(t != 1 for t in tile[: kernel.parallel]):
         return None
     return next((d for d in reversed(range(kernel.parallel - 1)) if all(fits(op, kernel, d) for op in kernel.walk())),
                 None)
@@ -72,7 +73,7 @@ def merge(kernel: Kernel, d: int) -> Kernel:
         body = Region(Block())
         mapping: dict[Value, Value] = {}
         copy_ops(kernel.body.block, body.block, kernel, d, views, mapping)
-        tile, vector = kernel.schedule.tile, kernel.schedule.vector
+        tile, vector = kernel.schedule.tile, kernel.schedule.vector       # the others are at their defaults
         domain = (*kernel.domain[:d], kernel.domain[d] * kernel.domain[d + 1], *kernel.domain[d + 2:])
         new = Kernel(kernel.sizes, body, symbols=kernel.symbols, domain=domain, label=kernel.label,
                      iterator_types=kernel.iterator_types[:d] + kernel.iterator_types[d + 1:],

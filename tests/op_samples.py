@@ -151,7 +151,7 @@ def _contract() -> list[Sample]:
         out.append(Sample((t(x), t(y)), lambda x, y, b=batch, c=contract: tensor.DotGeneral(x, y, b, c)))
     for d in (*INTS, *FLOATS):
         out.append(Sample((t(f"2x3x{d}"), t(f"3x5x{d}")), lambda x, y: tensor.DotGeneral(x, y, (), ((1, 0),))))
-    for order in ("chain", "lanes<4>"):
+    for order in ("chain", "blocks<4>"):
         out += [Sample((t(f"2x7x{d}"), t(f"7x3x{d}")), lambda x, y, order=order: tensor.DotGeneral(
             x, y, (), ((1, 0),), order)) for d in FLOATS]
     return out

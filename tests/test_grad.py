@@ -389,7 +389,7 @@ def test_a_second_derivative_through_calls_and_sizes() -> None:
 
 
 # -- composites, and operations without a rule -------------------------------------------------------------------------
-class Cube(Op, name="test_grad.cube"):
+class Cube(Op, name="test_grad.cube", pure=True):
     """result = x * x * x, a composite without a rule of its own."""
 
     x: Value
@@ -405,7 +405,7 @@ class Cube(Op, name="test_grad.cube"):
         return Square(self.x).result * self.x
 
 
-class Square(Op, name="test_grad.square"):
+class Square(Op, name="test_grad.square", pure=True):
     """result = x * x, a composite inside another."""
 
     x: Value
@@ -428,7 +428,7 @@ class Own(Cube, name="test_grad.own"):
         return [cts[0] * self.x * self.x * 30]
 
 
-class Opaque(Op, name="test_grad.opaque"):
+class Opaque(Op, name="test_grad.opaque", pure=True):
     """result = x, without a rule."""
 
     x: Value

@@ -111,3 +111,10 @@ def test_stacked_numbers_are_float32() -> None:
     assert mlc.stack([2.0, 2.0]).dtype is mlc.float32 and mlc.stack([2, 2]).dtype is mlc.int64
     assert mlc.compile(lambda x: mlc.stack([x, x]))(2.0).dtype is mlc.float32
     assert mlc.stack([2.0, mlc.tensor(1.0, dtype="float16")]).dtype is mlc.float16
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "int64", "uint8", "float16", "bfloat16", "float32", "float64"])
+def test_a_number_raises_the_kind_and_never_the_width(name: str) -> None:
+    for number in (True, 3, 0.5):
+        want = torch.result_type(torch.zeros(2, dtype=getattr(torch, name)), number)
+        assert (mlc.zeros(2, dtype=getattr(mlc, name)) * number).dtype == getattr(mlc, str(want).removeprefix("torch."))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
+import pkgutil
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlc import dialects
 from mlc.dialects import autodiff, func, tensor
 from mlc.dialects.builtin import Module
 from mlc.dialects.tensor.base import full
@@ -98,6 +101,13 @@ def test_every_fact_is_stated(name: str) -> None:
     assert [fact for fact in facts if not hasattr(cls, fact)] == [], f"{name} has to say so, see dialects/tensor/traits"
     is_composite = hasattr(cls, "decompose")
     assert is_composite == (cls.iteration is Iteration.COMPOSITE)  # type: ignore[attr-defined]
+
+
+def test_every_operation_says_whether_it_is_pure() -> None:
+    """Of every dialect: what is removed or merged although it has an effect would be lost without a word."""
+    for module in pkgutil.walk_packages(dialects.__path__, "mlc.dialects."):
+        importlib.import_module(module.name)
+    assert [name for name, cls in REGISTRY.items() if not hasattr(cls, "pure")] == []
 
 
 def test_table_of_facets(capsys: pytest.CaptureFixture[str]) -> None:

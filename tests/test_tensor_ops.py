@@ -17,7 +17,7 @@ from mlc.dialects.func import Return, function
 from mlc.dialects.tensor.base import full, less, rounded
 from mlc.dialects.tensor.map import map_elements
 from mlc.dialects.tensor.orders import dot_in_order, reduce_in_order
-from mlc.dialects.tensor.promotion import promote, promote_scalar
+from mlc.dialects.tensor.promotion import promote
 from mlc.dialects.tensor.source import size
 from mlc.ir.core import Op, Value, at_end
 from mlc.ir.diag import IRError, Loc, UserIndexError, UserTypeError
@@ -375,16 +375,20 @@ def test_orders_are_as_defined(order: str, count: int, length: int) -> None:
             got = reduce_in_order(x, (1,), order, combine, identity)
             for row, value in zip(x, got):
                 assert difference(value, lanes_by_hand(row, count, combine, identity), "bits") is None
-        y = rng.standard_normal((1, 3, length)).astype(dtype)
-        got = dot_in_order(x[None], y, order)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 33])
+def test_a_product_is_a_chain(length: int) -> None:
+    rng = np.random.default_rng(length)
+    for dtype in (np.float32, np.float64):
+        x, y = (rng.standard_normal((1, n, length)).astype(dtype) for n in (2, 3))
+        got = dot_in_order(x, y, "chain")
         for m in range(2):
             for n in range(3):
-                lane: list[Any] = [dtype(0)] * count
+                total: Any = dtype(0)
                 for k in range(length):
-                    lane[k % count] = fma(x[m, k], y[0, n, k], lane[k % count])[()]
-                while len(lane) > 1:
-                    lane = [lane[i] + lane[i + len(lane) // 2] for i in range(len(lane) // 2)]
-                assert difference(got[0, m, n], dtype(lane[0]), "bits") is None
+                    total = fma(x[0, m, k], y[0, n, k], total)[()]
+                assert difference(got[0, m, n], dtype(total), "bits") is None
 
 
 def runs_by_hand(x: Array, run: int, level: int, combine: Callable[[Any, Any], Any], identity: float) -> Any:
@@ -538,12 +542,6 @@ def test_promotion_is_that_of_torch(a: Any, b: Any) -> None:
             promote(a, b)
     else:
         assert TORCH[promote(a, b)] == want
-
-
-@pytest.mark.parametrize("dtype", TORCH, ids=str)
-def test_promotion_with_numbers_is_that_of_torch(dtype: Any) -> None:
-    for number in (True, 3, 0.5):
-        assert TORCH[promote_scalar(dtype, number)] == torch.result_type(torch.zeros(2, dtype=TORCH[dtype]), number)
 
 
 # -- rewrites ---------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Cast(Op):
+class Cast(Op, pure=True):
     """An element-wise change of type; the classes say which types they join."""
 
     x: Value

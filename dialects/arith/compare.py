@@ -81,7 +81,7 @@ class CmpI(_Compare, name="arith.cmpi"):
         return store(INT_PREDICATES[self.predicate](a, b), self.result.type)
 
 
-class Select(Op, name="arith.select"):
+class Select(Op, name="arith.select", pure=True):
     """result = condition ? true_value : false_value, element by element where the condition is a vector"""
 
     condition: Value

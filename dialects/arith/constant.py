@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
-class Constant(Op, name="arith.constant"):
+class Constant(Op, name="arith.constant", pure=True):
     """result = value
 
     The value is a number, or an array for a vector; an array of one element fills the whole vector.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     pass
 
 
-class Elementwise(Op):
+class Elementwise(Op, pure=True):
     """Operands and result of one type; the meaning `f` of the elements is numpy's."""
 
     f: ClassVar[Callable[..., Any]]

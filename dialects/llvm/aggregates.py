@@ -20,7 +20,7 @@ NULL = Pointer(NOWHERE, 0)
 """The null pointer: address 0, where nothing may be read."""
 
 
-class InsertElement(Op, name="llvm.insertelement"):
+class InsertElement(Op, name="llvm.insertelement", pure=True):
     """result = vector, with value in lane `position`"""
 
     vector: Value
@@ -57,7 +57,7 @@ class InsertElement(Op, name="llvm.insertelement"):
         return InsertElement.make(operands, extra, None)
 
 
-class ExtractElement(Op, name="llvm.extractelement"):
+class ExtractElement(Op, name="llvm.extractelement", pure=True):
     """result = lane `position` of vector"""
 
     vector: Value
@@ -92,7 +92,7 @@ def _lane(op: Op, array: Any, position: Any) -> int:
     return int(position)
 
 
-class ShuffleVector(Op, name="llvm.shufflevector"):
+class ShuffleVector(Op, name="llvm.shufflevector", pure=True):
     """result[l] = (v1 ++ v2)[mask[l]], undefined where mask[l] is -1"""
 
     v1: Value
@@ -123,7 +123,7 @@ class ShuffleVector(Op, name="llvm.shufflevector"):
         return ShuffleVector.make(parser.resolve_all([a, b], [type, type]), {"mask": mask, **extra}, None)
 
 
-class ExtractValue(Op, name="llvm.extractvalue"):
+class ExtractValue(Op, name="llvm.extractvalue", pure=True):
     """result = the member of a struct at `position`"""
 
     container: Value
@@ -139,7 +139,7 @@ class ExtractValue(Op, name="llvm.extractvalue"):
         return x
 
 
-class InsertValue(Op, name="llvm.insertvalue"):
+class InsertValue(Op, name="llvm.insertvalue", pure=True):
     """result = a struct, with `value` as the member at `position`"""
 
     container: Value
@@ -199,7 +199,7 @@ def undefined(type: Type) -> Any:
     return raw.reshape(type.shape) if isinstance(type, VectorType) else raw[0]
 
 
-class _Source(Op):
+class _Source(Op, pure=True):
     """A value that needs no operands."""
 
     type: ResultType

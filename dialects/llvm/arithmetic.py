@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
-class Constant(Op, name="llvm.mlir.constant"):
+class Constant(Op, name="llvm.mlir.constant", pure=True):
     """result = value
 
     The value is a number, or an array for a vector; an array of one element fills the whole vector.
@@ -178,7 +178,7 @@ class Select(arith.Select, name="llvm.select"):
         return Select.make(parser.resolve_all(refs, [condition, type, type]), extra, None)
 
 
-class Freeze(Op, name="llvm.freeze"):
+class Freeze(Op, name="llvm.freeze", pure=True):
     """result = x, and some fixed value where x is undefined"""
 
     x: Value
@@ -228,7 +228,7 @@ class FPToUI(arith.FPToUI, name="llvm.fptoui"):
     """result = trunc(x), unsigned; undefined where it does not fit"""
 
 
-class Bitcast(Op, name="llvm.bitcast"):
+class Bitcast(Op, name="llvm.bitcast", pure=True):
     """result = the same bits read as another type; a vector may be cut into elements of another width"""
 
     x: Value

@@ -117,7 +117,7 @@ class UMin(arith.MinUI, Intrinsic, name="llvm.intr.umin"):
     format = _BINARY
 
 
-class Reduce(Op):
+class Reduce(Op, pure=True):
     """result = the lanes of a vector joined by `kind`, of `vector.reduction`'s kinds"""
 
     vector: Value

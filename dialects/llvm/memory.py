@@ -177,7 +177,7 @@ class Alloca(Op, name="llvm.alloca", pure=False):
         return parser.build(Alloca, parser.resolve_all([count], inputs), {"elem_type": type, **extra}, results)
 
 
-class GetElementPtr(Op, name="llvm.getelementptr"):
+class GetElementPtr(Op, name="llvm.getelementptr", pure=True):
     """result = base + the bytes from the start of an array of elem_type to the element that the indices name
 
     The first index counts values of elem_type, the following go into it. A vector of indices or of addresses gives
@@ -252,7 +252,7 @@ def element_address(base: Value, index: Value | int, type: Type) -> Value:
     return GetElementPtr(base, dynamic, result, type, (index if isinstance(index, int) else DYNAMIC,)).result
 
 
-class AddrSpaceCast(Op, name="llvm.addrspacecast"):
+class AddrSpaceCast(Op, name="llvm.addrspacecast", pure=True):
     """result = the same place, as an address in another address space"""
 
     arg: Value
@@ -269,7 +269,7 @@ class AddrSpaceCast(Op, name="llvm.addrspacecast"):
         return x
 
 
-class PtrToInt(Op, name="llvm.ptrtoint"):
+class PtrToInt(Op, name="llvm.ptrtoint", pure=True):
     """result = the address as an integer"""
 
     x: Value
@@ -285,7 +285,7 @@ class PtrToInt(Op, name="llvm.ptrtoint"):
         return bits.astype(to_numpy(element(self.result.type)))
 
 
-class IntToPtr(Op, name="llvm.inttoptr"):
+class IntToPtr(Op, name="llvm.inttoptr", pure=True):
     """result = the integer as an address"""
 
     x: Value
@@ -479,7 +479,7 @@ class Global(Op, name="llvm.mlir.global", pure=False):
         return parser.build(Global, [], {**attrs, "global_type": parser.type(), **extra}, [], [Region()])
 
 
-class AddressOf(Op, name="llvm.mlir.addressof"):
+class AddressOf(Op, name="llvm.mlir.addressof", pure=True):
     """result = the address of a global"""
 
     global_name: Symbol

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 
-class Index(InKernel, name="loop.index"):
+class Index(InKernel, name="loop.index", pure=True):
     """result[p] = map(p), a number computed from the coordinates of the point"""
 
     tiles: tuple[Value, ...]
@@ -40,7 +40,7 @@ class Index(InKernel, name="loop.index"):
         return np.broadcast_to(np.asarray(value, np.int64), state.shape(self.result.type.dims))
 
 
-class InBounds(InKernel, name="loop.in_bounds"):
+class InBounds(InKernel, name="loop.in_bounds", pure=True):
     """result[p] = coordinate dim of p < extent of dim: false for points that stick out of the domain"""
 
     dim: int
@@ -55,7 +55,7 @@ class InBounds(InKernel, name="loop.in_bounds"):
         return self.activation(frame).inside((self.dim,))
 
 
-class Full(InKernel, name="loop.full"):
+class Full(InKernel, name="loop.full", pure=True):
     """result[p] = value"""
 
     value: int | float | bool
@@ -86,7 +86,7 @@ class Full(InKernel, name="loop.full"):
         return super().attr_text(name, value, generic)
 
 
-class Map(InKernel, name="loop.map"):
+class Map(InKernel, name="loop.map", pure=True):
     """result[p] = body(tiles[p]...), scalar by scalar"""
 
     tiles: tuple[Value, ...]
@@ -112,7 +112,16 @@ class Map(InKernel, name="loop.map"):
         return [np.broadcast_to(np.asarray(x, to_numpy(r.type.dtype)), shape) for x, r in zip(out, self.results)]
 
 
-class Reduce(InKernel, name="loop.reduce"):
+class Combining(InKernel, pure=True):
+    """An operation that combines points along a dimension, which is none of the independent ones."""
+
+    def verify_op(self) -> None:
+        super().verify_op()
+        if self.attrs["dim"] < self.enclosing(Kernel).parallel:
+            self.fail(f"combines along d{self.attrs['dim']}, which is a parallel dimension", code="MLC0151")
+
+
+class Reduce(Combining, name="loop.reduce"):
     """result[p] = x combined over the block of dimension dim, as a tree: halves are combined until one is left
 
     With n lanes: lane[i] = combine(lane[i], lane[i + n/2]) for i < n/2, then the same with n/2. n is a power of two.
@@ -142,7 +151,7 @@ class Reduce(InKernel, name="loop.reduce"):
         return x
 
 
-class Fold(InKernel, name="loop.fold"):
+class Fold(Combining, name="loop.fold"):
     """result[p] = acc[p] combined with x at each point of the block of dimension dim, in ascending order"""
 
     acc: Value
@@ -167,7 +176,7 @@ class Fold(InKernel, name="loop.fold"):
         return acc
 
 
-class Scan(InKernel, name="loop.scan"):
+class Scan(Combining, name="loop.scan"):
     """result[p] = acc[p] combined with x at each point of the block of dimension dim up to p, in ascending order"""
 
     acc: Value
@@ -194,7 +203,7 @@ class Scan(InKernel, name="loop.scan"):
         return np.concatenate(steps, axis=self.dim)
 
 
-class Contract(InKernel, name="loop.contract"):
+class Contract(Combining, name="loop.contract"):
     """result[p] = acc[p] + sum over the block of dimension dim, ascending, of lhs * rhs: one fused multiply-add each"""
 
     acc: Value
@@ -225,7 +234,7 @@ class Contract(InKernel, name="loop.contract"):
         return acc
 
 
-class Mma(InKernel, name="loop.mma"):
+class Mma(Combining, name="loop.mma"):
     """result[p] = acc[p] + sum over the block of dimension dim, ascending and in f64, of lhs * rhs, rounded to f32 once
 
     The factors are bf16 or f16, or f32 of which 10 bits after the point count, so that f64 holds every product. Tensor

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlc.dialects.combining import KINDS, CombiningKind
-from mlc.dialects.loop.schedule import Schedule
+from mlc.dialects.loop.schedule import MAX_TILE, Schedule
 from mlc.dialects.loop.types import ScratchType, TileType
 from mlc.dialects.tensor.orders import LEVELS
 from mlc.ir import sizes
@@ -275,15 +275,18 @@ class For(InKernel, name="loop.for", pure=False):
     def verify_op(self) -> None:
         super().verify_op()
         kernel, outer = self.enclosing(Kernel), self.outer()
-        if len(kernel.schedule.tile) != len(kernel.domain):
+        if len(kernel.schedule.tile) != len(kernel.domain) or any(t < 1 for t in kernel.schedule.tile):
             return                                       # the kernel says so
         around = outer.step if isinstance(outer, For) else kernel.schedule.tile[self.dim] if outer is not None else 0
         if self.stages < 0 or (self.stages and (self.run or not self.is_ranged)):
             self.fail(f"{self.stages} stages are for blocks that loops go through", code="MLC0152")
-        if self.size < 0 or around % self.step:
-            self.fail(f"blocks of {self.size} do not divide the block of {around} around them", code="MLC0152")
-        if self.size and any(self.dim in v.type.dims for v in self.operands):
-            self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.size}", code="MLC0152")
+        if not 0 <= self.size <= MAX_TILE or around % self.step:
+            self.fail(f"blocks of {self.size} do not divide the block of {around} around them, or have more than "
+                      f"{MAX_TILE} points", code="MLC0152")
+        if (self.size or outer is not None) and any(self.dim in v.type.dims for v in self.operands):
+            self.fail(f"carries tiles along d{self.dim}: their size is the kernel's, not {self.step}", code="MLC0152")
+        if self.dim < kernel.parallel and self.operands:
+            self.fail(f"carries tiles along d{self.dim}, which is a parallel dimension", code="MLC0152")
         vector = kernel.schedule.vector
         if self.vector and (self.operands or any(
                 vector in v.type.dims for op in self.inside(InKernel) for v in (*op.operands, *op.results)

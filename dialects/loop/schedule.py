@@ -12,6 +12,9 @@ from mlc.ir.attributes import DialectAttribute
 from mlc.ir.machine import WARP
 from mlc.ir.sizes import Dim
 
+MAX_TILE = 1 << 16
+"""Points of a tile along one dimension: much of the code for a tile is written out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Schedule(DialectAttribute):
@@ -62,8 +65,8 @@ class Schedule(DialectAttribute):
         """Inconsistencies with a domain of `rank` dimensions, the leading `parallel` of which are parallel."""
         if len(self.tile) != rank:
             yield f"tile = {list(self.tile)} has {len(self.tile)} sizes, the domain has {rank} dimensions"
-        if any(t < 1 for t in self.tile):
-            yield f"tile = {list(self.tile)}: tile sizes are positive"
+        if not all(1 <= t <= MAX_TILE for t in self.tile):
+            yield f"tile = {list(self.tile)}: tile sizes are positive, and at most {MAX_TILE}"
         if not -1 <= self.vector < rank:
             yield f"vector = {self.vector} names a dimension of {rank}, or is -1"
         if self.lanes < 0:

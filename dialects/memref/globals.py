@@ -68,7 +68,7 @@ class Global(Op, name="memref.global", pure=False):
         return parser.build(Global, [], attrs | extra, [])
 
 
-class GetGlobal(Op, name="memref.get_global"):
+class GetGlobal(Op, name="memref.get_global", pure=True):
     """result = the memory of a global; its name is the attribute `name`"""
 
     type: ResultType

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mlc.ir.printer import Printer
 
 
-class Dim(Op, name="memref.dim"):
+class Dim(Op, name="memref.dim", pure=True):
     """result = the size of dimension `axis` of a memref"""
 
     source: Value
@@ -37,7 +37,7 @@ class Dim(Op, name="memref.dim"):
         return int(x.shape[axis])
 
 
-class Address(Op, name="memref.extract_aligned_pointer_as_index"):
+class Address(Op, name="memref.extract_aligned_pointer_as_index", pure=True):
     """result = the address of the first element of a memref"""
 
     source: Value
@@ -52,7 +52,7 @@ class Address(Op, name="memref.extract_aligned_pointer_as_index"):
         return int(x.__array_interface__["data"][0])
 
 
-class View(Op, name="memref.view"):
+class View(Op, name="memref.view", pure=True):
     """result = the bytes of a buffer from `byte_shift` on, as contiguous memory of another type"""
 
     source: Value
@@ -80,7 +80,7 @@ class View(Op, name="memref.view"):
         return source[shift: shift + size].view(to_numpy(type.dtype)).reshape(shape)
 
 
-class Cast(Op, name="memref.cast"):
+class Cast(Op, name="memref.cast", pure=True):
     """result = the same memory, with other sizes and strides known to its type"""
 
     source: Value
@@ -104,7 +104,7 @@ class Cast(Op, name="memref.cast"):
         return x
 
 
-class Windowed(Op):
+class Windowed(Op, pure=True):
     """Operations that give offsets, sizes and strides; DYNAMIC in a static list stands for the next operand."""
 
     source: Value

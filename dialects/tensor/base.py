@@ -28,7 +28,7 @@ FOLDED_ELEMENTS = 256
 """Folding makes no constant with more elements than this."""
 
 
-class TensorOp(FusionInterface):
+class TensorOp(FusionInterface, pure=True):
     """An operation on tensors with one tensor as its result."""
 
     def refuse(self, message: str, code: str, hint: str | None = None, symbols: Iterable[str] = ()) -> NoReturn:
@@ -44,6 +44,12 @@ class TensorOp(FusionInterface):
     def iteration_domain(self) -> IterationDomain:
         """The points that a kernel of this operation alone visits."""
         return IterationDomain(self.results[0].type.shape)
+
+    def iterator_types(self) -> tuple[str, ...]:
+        """The iterator type of each dimension of the domain, of an operation with loops of its own."""
+        domain = self.iteration_domain()
+        return tuple(self.iteration.iterator_type if d in domain.reduced else "parallel"
+                     for d in range(len(domain.shape)))
 
     def home(self, domain: IterationDomain) -> tuple[Dim, ...] | None:
         """The map of the result of an operation with a loop of its own; others are computed where they are read."""

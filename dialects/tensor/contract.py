@@ -75,9 +75,8 @@ class DotGeneral(TensorOp, name="tensor.dot_general"):
             if lhs.dtype != f32 or not isinstance(terms, int) or terms % block[0]:
                 self.refuse(f"{self.order} adds whole blocks of f32: not {terms} terms of {lhs.dtype}", "MLC0116")
         elif self.order is not None and terms_in_block(self.order) is None:
-            if run_length(self.order):
-                self.refuse(f"a product of matrices is not added in runs: {self.order}", "MLC0116")
-            lanes(self.order)
+            if lanes(self.order) > 1 or run_length(self.order):
+                self.refuse(f"a product of matrices is added in a chain or in blocks, not in {self.order}", "MLC0116")
         return lhs.with_shape([*(lhs.shape[i] for i, _ in self.batch), *(lhs.shape[i] for i in self.free(0)),
                                *(rhs.shape[j] for j in self.free(1))])
 

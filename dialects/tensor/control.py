@@ -89,7 +89,7 @@ class FromScalar(HostOp, TypedOp, TensorOp, name="tensor.from_scalar"):
         return cast(operands[0], self.dtype)
 
 
-class Extent(HostOp, name="tensor.extent"):
+class Extent(HostOp, name="tensor.extent", pure=True):
     """result = value, a size as an index
 
         %r = tensor.extent "2*B + 1" : index

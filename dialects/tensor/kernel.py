@@ -10,8 +10,9 @@ import numpy as np
 
 from mlc.dialects.tensor.base import TensorOp, shape_text
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, single
+from mlc.dialects.tensor.reduce import reduction_orders
 from mlc.dialects.tensor.stages import Stages
-from mlc.dialects.tensor.traits import HostOp, Iteration
+from mlc.dialects.tensor.traits import HostOp, Iteration, checked_operand
 from mlc.ir.affine import AffineMap, dim
 from mlc.ir.core import Op, Region, ResultType, Value
 from mlc.ir.sizes import Dim
@@ -80,6 +81,7 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
     stores: tuple[int, ...] = ()
     last_reads: tuple[int, ...] = ()
     symbols: tuple[str, ...] = ()
+    site: int = 0                               # after bufferization: the number of its first error site
     unfused: tuple[str, ...] = ()
 
     def verify_op(self) -> None:
@@ -92,10 +94,25 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
         if len(self.indexing_maps) != len(self.ins) + len(yielded):
             self.fail(f"{len(self.indexing_maps)} indexing maps for {len(self.ins)} operands and {len(yielded)} "
                       "results", code="MLC0143")
+        self.verify_loops()
         for i, (v, map) in enumerate(zip(yielded, self.result_maps)):
             self.verify_result_map(i, v.type.shape, map)
         self.verify_stages()
+        self.verify_materialized()
         self.verify_reads()
+        self.verify_buffers()
+
+    def verify_loops(self) -> None:
+        """The domain and the iterator types are those of the operations with loops of their own."""
+        own = [op for op in self.body.block if isinstance(op, TensorOp) and op.iteration.has_own_loops]
+        for op in own:
+            shape, types = op.iteration_domain().shape, op.iterator_types()
+            if (shape, types) != (self.domain, self.iterator_types):
+                op.fail(f"goes through the domain {shape_text(shape)} as {', '.join(types)}, its kernel through "
+                        f"{shape_text(self.domain)} as {', '.join(self.iterator_types)}", code="MLC0143")
+        if not own and {*self.iterator_types} - {"parallel"}:
+            self.fail("without an operation that reduces, scans or scatters all dimensions are parallel",
+                      code="MLC0143")
 
     def verify_result_map(self, i: int, shape: Sequence[Dim], map: tuple[Dim, ...]) -> None:
         """Every element of a result is computed at one point of the domain, or of a slice, that lies in it."""
@@ -115,31 +132,84 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
 
     def verify_stages(self) -> None:
         """Nothing is used before the stage in which it is known."""
-        if self.stores and (len(self.stores), len(self.last_reads)) != (len(self.result_maps), len(self.ins)):
+        if (self.stores or self.last_reads) and (
+                len(self.stores), len(self.last_reads)) != (len(self.result_maps), len(self.ins)):
             self.fail("`stores` has a stage for each result, and `last_reads` one for each operand", code="MLC0144")
         known: dict[Value, int] = dict.fromkeys(self.body.block.args, 0)
         for op in self.body.block:
+            self.verify_stage(op)
             first = max((known[v] for v in op.operands), default=0)
             stage = op.attrs.get("stage")
-            if stage is None and isinstance(op, TensorOp) and op.iteration is Iteration.REDUCE:
-                op.fail("has no stage; write stage = 0 where the kernel has one", code="MLC0144")
             if stage is not None and not first <= stage < self.stages:
                 op.fail(f"is of stage {stage}, but what it reads is known in stage {first} of {self.stages}",
                         code="MLC0144")
             known.update(dict.fromkeys(op.results, first if stage is None or "materialize" in op.attrs else stage + 1))
-        for i, (v, stage) in enumerate(zip(self.body.block.terminator.operands, self.stores)):
+        stages = self.staging()
+        reducing = {op.attrs["stage"] for op in stages.reduces}
+        if self.stages < 1 or any(stage not in reducing for stage in range(self.stages - 1)):
+            self.fail(f"stages = {self.stages}: there is one, and another after each that reduces", code="MLC0144")
+        for i, (v, map, stage) in enumerate(zip(stages.outputs, stages.maps, stages.stores)):
             if not known[v] <= stage <= self.stages:
                 self.fail(f"result {i} is stored in stage {stage}, but is known in stage {known[v]} of {self.stages}",
                           code="MLC0144")
+            if stage == self.stages and not stages.domain.is_of_slice(map):
+                self.fail(f"result {i} has an element for each point, and after the last stage there is none",
+                          code="MLC0144")
+        if len(orders := reduction_orders(stages.reduces)) > 1:
+            self.fail(f"reduces in several orders: {', '.join(sorted(orders))}", code="MLC0144")
+
+    def verify_stage(self, op: Op) -> None:
+        """`stage` stands on reductions and on what is materialized."""
+        stage, place = op.attrs.get("stage"), op.attrs.get("materialize")
+        reduces = isinstance(op, TensorOp) and op.iteration is Iteration.REDUCE
+        if reduces and stage is None:
+            op.fail("has no stage; write stage = 0 where the kernel has one", code="MLC0144")
+        if stage is not None and (type(stage) is not int or not (reduces or place is not None)):
+            op.fail(f"stage = {stage} is a number, on a reduction or on what is materialized", code="MLC0144")
+        if place is not None and (reduces or stage is None or not isinstance(op, TensorOp)
+                                  or op.result.type.shape != self.domain):
+            op.fail("what is materialized is no reduction, and has an element for each point, and a stage",
+                    code="MLC0144")
+        results = len(self.body.block.terminator.operands)
+        if place is not None and place != "scratch" and not (type(place) is int and 0 <= place < results):
+            op.fail(f'materialize = {place} is neither "scratch" nor one of {results} results', code="MLC0144")
+
+    def verify_materialized(self) -> None:
+        """A materialized value is read back in a later stage, at its own points, before its memory holds another."""
+        stages = self.staging()
+        points, in_slice = stages.domain.points, stages.domain.in_slice
+        reads: dict[Value, set[tuple[int, IndexingMap | None]]] = {v: set() for v in stages.materialized}
+        for stage in range(stages.count + 1):
+            for v, at in stages.evaluated(stage):
+                if v in reads:
+                    reads[v].add((stage, at))
+        taken: set[int] = set()
+        for v, (stored, place) in stages.materialized.items():
+            last, maps, problem = max((s for s, _ in reads[v]), default=0), {at for _, at in reads[v]}, ""
+            if last <= stored or not maps <= {points, in_slice if place is not None else points}:
+                problem = "is not read in a later stage, or at other points than its own"
+            elif place is None:
+                problem = "is a truth value, of which there is no scratch buffer" if v.type.dtype == i1 else ""
+            elif stages.maps[place] != points or stages.outputs[place].type != v.type:
+                problem = f"is not of the type of result {place}, or that has no element for each point"
+            elif stages.outputs[place] is v:
+                problem = "" if stages.stores[place] == stored else f"is stored in stage {stages.stores[place]}"
+            elif stages.stores[place] < last or place in taken:
+                problem = f"is read in stage {last}, when the buffer of result {place} holds something else"
+            else:
+                taken.add(place)
+            if problem:
+                assert v.op is not None
+                v.op.fail(f"cannot be materialized in stage {stored}: it {problem}", code="MLC0144")
 
     def verify_reads(self) -> None:
         """The maps and last reads of operands are those that the body has if its results are computed by their maps."""
         stages = self.staging()
         for stage in range(stages.count + 1):
             for v, at in stages.evaluated(stage):
-                if isinstance(v.op, TensorOp) and (home := v.op.home(stages.domain)) and at not in (None, home):
-                    v.op.fail(f"is read at {_map_text(at or ())}, but the kernel computes it at {_map_text(home)}",
-                              code="MLC0143")
+                if isinstance(v.op, TensorOp) and (home := v.op.home(stages.domain)) is not None and at != home:
+                    where = "any place" if at is None else _map_text(at)
+                    v.op.fail(f"is read at {where}, but the kernel computes it at {_map_text(home)}", code="MLC0143")
         last_reads = self.last_reads or (0,) * len(self.ins)
         for i, (reads, stated, last) in enumerate(zip(stages.reads().values(), self.indexing_maps, last_reads)):
             if (map := single({at for _, at in reads}, stages.domain)) != stated:
@@ -147,9 +217,21 @@ class Kernel(HostOp, name="tensor.kernel", isolated=True, pure=False):
             if (read := max((stage for stage, _ in reads), default=0)) != last:
                 self.fail(f"operand {i} is read for the last time in stage {read}, not {last}", code="MLC0144")
 
+    def verify_buffers(self) -> None:
+        """A result shares its buffer only with operands that it may overwrite; sizes and errors have their operands."""
+        if len(self.sizes) != len(self.symbols):
+            self.fail(f"{len(self.sizes)} sizes for the symbols {list(self.symbols)}", code="MLC0153")
+        if self.outs and self.checked and self.errors is None:
+            self.fail(f"{self.checked[0].name} checks an operand, and there is no error record", code="MLC0153")
+        for j, out in enumerate(self.outs):
+            if out in self.outs[:j] or any(v is out and not self.may_overwrite(i, j) for i, v in enumerate(self.ins)):
+                self.fail(f"result {j} is written over another result, or over an operand that is read elsewhere or "
+                          "later", code="MLC0153")
+
     @property
-    def is_bufferized(self) -> bool:
-        return not self.results
+    def checked(self) -> list[Any]:
+        """The operations of the body that check an operand when they run, each of which is an error site."""
+        return [op for op in self.body.block if checked_operand(op) is not None]
 
     def iteration_domain(self) -> IterationDomain:
         """The domain, with the dimensions along which the kernel reduces or scans."""

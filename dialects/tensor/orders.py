@@ -17,8 +17,9 @@
                 cores work, but for the last bits: they align the products of a block to the largest, and cut off what
                 is below.
 
-A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. In a product of
-matrices a step is fma(a, b, lane), rounded once. The 16-bit floats accumulate in f32 and are rounded at the end.
+A sum starts from +0.0, so that it is never -0.0 unless an operand's own rounding makes it so. A product of matrices
+has no lanes; a step of its chains is fma(a, b, total), rounded once. The 16-bit floats accumulate in f32 and are
+rounded at the end.
 """
 
 from __future__ import annotations
@@ -133,15 +134,10 @@ def dot_in_order(lhs: Array, rhs: Array, order: str) -> Array:
         for k in range(0, lhs.shape[-1], block[0]):
             total = mma(total, lhs[:, :, None, k: k + block[0]], rhs[:, None, :, k: k + block[0]])
         return total
-    count = lanes(order)
-    length = lhs.shape[-1]
-    shape = [lhs.shape[0], lhs.shape[1], rhs.shape[1], count]
-    chains = np.zeros(shape, lhs.dtype)
-    for k in range(0, length, count):
-        width = min(count, length - k)          # a missing element leaves its lane as it is: fma(0, 0, lane) == lane
-        a, b = lhs[:, :, None, k: k + width], rhs[:, None, :, k: k + width]
-        chains[..., :width] = fma(a, b, chains[..., :width])
-    return _tree(chains, np.add)
+    total = np.zeros([lhs.shape[0], lhs.shape[1], rhs.shape[1]], lhs.dtype)
+    for k in range(lhs.shape[-1]):
+        total = np.asarray(fma(lhs[:, :, None, k], rhs[:, None, :, k], total))
+    return total
 
 
 def _tree(chains: Array, combine: Callable[..., Any]) -> Array:

@@ -9,12 +9,8 @@ is infinite. PyTorch keeps it in float32 in some operations.
 
 from __future__ import annotations
 
-from mlc.dialects.tensor.base import kind
 from mlc.ir.diag import UserTypeError
 from mlc.ir.types import ScalarType, bf16, f16, f32, f64, i1, i8, i16, i32, i64, ui8, ui16, ui32, ui64
-
-DEFAULT_INT, DEFAULT_FLOAT = i64, f32
-"""The types of a Python int and a Python float where no tensor decides."""
 
 _COLUMNS = (i1, i8, i16, i32, i64, ui8, f16, bf16, f32, f64)
 _ROWS: tuple[tuple[ScalarType, ...], ...] = (
@@ -44,12 +40,3 @@ def promote(a: ScalarType, b: ScalarType) -> ScalarType:
     if (found := PROMOTIONS.get((a, b))) is None:
         raise UserTypeError(f"{a} and {b} elements have no common type", code="MLC0341", hint="cast one of them first")
     return found
-
-
-def promote_scalar(dtype: ScalarType, number: bool | int | float) -> ScalarType:
-    """The element type of a result of elements `dtype` and a Python number, as torch.result_type."""
-    if isinstance(number, float) and kind(dtype) != "float":
-        return DEFAULT_FLOAT
-    if isinstance(number, int) and not isinstance(number, bool) and kind(dtype) == "bool":
-        return DEFAULT_INT
-    return dtype

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ from mlc.dialects.tensor.base import (
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain
 from mlc.dialects.tensor.orders import lanes, reduce_in_order
 from mlc.dialects.tensor.traits import Cost, Iteration
-from mlc.ir.core import Value
+from mlc.ir.core import Op, Value
 from mlc.ir.rewrite import rewrite
 from mlc.ir.sizes import Dim, product
 from mlc.ir.types import FloatType, TensorType, f64, to_numpy
@@ -106,6 +106,11 @@ class Reduce(TensorOp):
     def fold(self) -> Value | Array | None:
         arrays = self.constants() if self.is_order_independent else None
         return None if arrays is None else np.asarray(self.ref(*arrays))
+
+
+def reduction_orders(ops: Iterable[Op]) -> set[str]:
+    """The orders of the reductions among `ops`; one that is exact takes any."""
+    return {op.order or "chain" for op in ops if isinstance(op, Reduce) and not op.is_order_independent}
 
 
 class _ReduceArithmetic(Reduce):

@@ -62,6 +62,9 @@ class Scattering(TensorOp):
         """How an update is combined with what is there; None if it replaces it."""
         return None if self.kind == "set" else CombiningKind.of(self.kind, self.x.type.dtype)
 
+    def iterator_types(self) -> tuple[str, ...]:
+        return tuple(self.iteration.iterator_type if d == self.axis else "parallel" for d in range(self.x.type.rank))
+
     def home(self, domain: IterationDomain) -> tuple[Dim, ...]:
         return domain.points
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # -- masks and lanes --------------------------------------------------------------------------------------------------
-class CreateMask(Op, name="vector.create_mask"):
+class CreateMask(Op, name="vector.create_mask", pure=True):
     """result[i] = all(i < sizes)"""
 
     sizes: tuple[Value, ...]
@@ -49,7 +49,7 @@ class CreateMask(Op, name="vector.create_mask"):
         return out
 
 
-class Step(Op, name="vector.step"):
+class Step(Op, name="vector.step", pure=True):
     """result[l] = l"""
 
     type: ResultType
@@ -75,7 +75,7 @@ def join_lanes(kind: str, lanes: list[Any], dtype: ScalarType) -> Any:
     return store(np.asarray(reduce(join.f, lanes)).astype(to_numpy(dtype)), dtype)
 
 
-class Reduction(Op, name="vector.reduction"):
+class Reduction(Op, name="vector.reduction", pure=True):
     """result = the lanes of a vector, and `acc` if there is one, joined by the operation `kind`"""
 
     kind: str

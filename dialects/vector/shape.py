@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
-class Broadcast(Op, name="vector.broadcast"):
+class Broadcast(Op, name="vector.broadcast", pure=True):
     """result[..., i] = source[i]: a scalar or a vector repeated along new leading dimensions"""
 
     source: Value
@@ -46,7 +46,7 @@ class Broadcast(Op, name="vector.broadcast"):
         return np.broadcast_to(np.asarray(x, to_numpy(self.result.type.dtype)), self.result.type.shape)
 
 
-class FromElements(Op, name="vector.from_elements"):
+class FromElements(Op, name="vector.from_elements", pure=True):
     """result = [elements...]: a vector of these scalars, in row-major order"""
 
     elements: tuple[Value, ...]
@@ -76,7 +76,7 @@ class FromElements(Op, name="vector.from_elements"):
         p.append(f" {p.values(self.elements)}{' ' + extra if extra else ''} : {p.type(self.result.type)}")
 
 
-class _Positioned(Op):
+class _Positioned(Op, pure=True):
     """An operation on a place in a vector; DYNAMIC in the static list stands for the next operand."""
 
     if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Insert(_Positioned, name="vector.insert"):
                            {"static_position": static, **extra}, None)
 
 
-class Shuffle(Op, name="vector.shuffle"):
+class Shuffle(Op, name="vector.shuffle", pure=True):
     """result[l] = (v1 ++ v2)[mask[l]]"""
 
     v1: Value
@@ -204,7 +204,7 @@ class Shuffle(Op, name="vector.shuffle"):
         return np.concatenate([a, b])[list(self.mask)]
 
 
-class Transpose(Op, name="vector.transpose"):
+class Transpose(Op, name="vector.transpose", pure=True):
     """result[i_permutation] = vector[i]"""
 
     vector: Value
@@ -221,7 +221,7 @@ class Transpose(Op, name="vector.transpose"):
         return np.transpose(x, self.permutation)
 
 
-class Bitcast(Op, name="vector.bitcast"):
+class Bitcast(Op, name="vector.bitcast", pure=True):
     """result = the same bits, the last dimension cut into elements of another width"""
 
     source: Value

@@ -343,8 +343,8 @@ class Bufferizer:
             body.parent = None
         numbers, symbols = self.kernel_sizes()
         attrs = substitute_attr(op.attrs, self.renamed) if self.renamed else op.attrs
-        new = Kernel(ins, outs, numbers, self.errors if found else None, body, (), **{**attrs, "symbols": symbols})
-        new.attrs["site"] = self.sites.first[op]
+        Kernel(ins, outs, numbers, self.errors if found else None, body, (),
+               **{**attrs, "symbols": symbols, "site": self.sites.first[op]})
 
     def copy(self, type: TensorType, source: Value, target: Value) -> None:
         """Copy a tensor from one buffer to another, at the insertion point."""

@@ -60,8 +60,7 @@ def sites_of(step: Kernel | tn.FailIf) -> list[str]:
     if isinstance(step, tn.FailIf):
         return [f"{step.loc}: {ASSERTION}{step.message}"]
     return [f"{op.loc}: an index of {op.name.removeprefix('tensor.')} is out of range for axis {op.axis} of size "
-            f"{op.x.type.shape[op.axis]}" for op in step.body.block if isinstance(
-                op, tn.Take | tn.TakeAlong | tn.Scatter | tn.ScatterAlong)]
+            f"{op.x.type.shape[op.axis]}" for op in step.checked]
 
 
 def work_of(block: Block, of_call: Callable[[func.Call], Dim | None]) -> Dim | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlc.dialects import tensor as tn
 from mlc.dialects.tensor.iteration import IndexingMap, IterationDomain, operand_maps
-from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.reduce import Reduce, reduction_orders
 from mlc.dialects.tensor.traits import FusionInterface, Iteration, is_free, is_host, is_pointwise, is_view
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Value
@@ -39,7 +39,7 @@ class Group:
     @property
     def orders(self) -> set[str]:
         """The orders of its reductions; one that is exact takes any."""
-        return {op.order or "chain" for op in self.ops if isinstance(op, Reduce) and not op.is_order_independent}
+        return reduction_orders(self.ops)
 
     @property
     def label(self) -> str:

@@ -6,7 +6,6 @@ from typing import Any
 
 from mlc.dialects.tensor.iteration import IterationDomain, single
 from mlc.dialects.tensor.kernel import Kernel, Yield, copy_contract
-from mlc.dialects.tensor.scatter import Scattering
 from mlc.dialects.tensor.traits import FusionInterface, is_free
 from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
@@ -90,13 +89,12 @@ def contract(body: Block, machine: Machine) -> dict[str, Any]:
     outputs = body.terminator.operands
     inner: Any = next((op for op in body if isinstance(op, FusionInterface) and op.iteration.has_own_loops), None)
     domain: IterationDomain = inner.iteration_domain() if inner is not None else IterationDomain(outputs[0].type.shape)
-    along = (inner.axis,) if isinstance(inner, Scattering) else domain.reduced
-    iterators = [inner.iteration.iterator_type if d in along else "parallel" for d in range(len(domain.shape))]
+    iterators = inner.iterator_types() if inner is not None else ("parallel",) * len(domain.shape)
     maps = tuple(domain.result_map(v.type.shape) for v in outputs)
     stages = plan(body, domain, maps, machine)
     reads = stages.reads()
     last = tuple(max((stage for stage, _ in found), default=0) for found in reads.values())
-    attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": tuple(iterators),
+    attrs: dict[str, Any] = {"domain": domain.shape, "iterator_types": iterators,
                              "indexing_maps": (
                                  *(single({at for _, at in found}, domain) for found in reads.values()),
                                  *(AffineMap.get(len(domain.shape), map) for map in maps))}

@@ -22,8 +22,6 @@ from mlc.passes.tensor_to_loop import windows
 from mlc.passes.tensor_to_loop.scalar import cast_scalar, scalar
 
 Index = tuple[Dim, ...]
-INDEXED = (tn.Take, tn.TakeAlong, tn.Scatter, tn.ScatterAlong)
-"""Operations with indices that may be out of range."""
 
 
 class KernelBuilder:
@@ -41,8 +39,7 @@ class KernelBuilder:
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
         self.flat: dict[Value, Value] = {}
-        self.sites = {op: kernel.attrs.get("site", 0) + i for i, op in enumerate(
-            op for op in self.body if isinstance(op, INDEXED))}
+        self.sites = {op: kernel.site + i for i, op in enumerate(kernel.checked)}
 
     def build(self) -> None:
         kernel, rank = self.kernel, len(self.shape)

@@ -10,7 +10,7 @@ from mlc.dialects.loop import ScratchType, TileType
 from mlc.dialects.tensor.iteration import IndexingMap, delinear
 from mlc.dialects.tensor.kernel import Kernel
 from mlc.dialects.tensor.orders import lanes, run_length
-from mlc.dialects.tensor.reduce import Reduce
+from mlc.dialects.tensor.reduce import Reduce, reduction_orders
 from mlc.ir import sizes
 from mlc.ir.core import Block, Region, Value, at_end, before, builder
 from mlc.ir.sizes import AffineDim, Dim, Leaf
@@ -153,7 +153,4 @@ class RowBuilder(KernelBuilder):
 
 def order_of(reduces: Sequence[Reduce]) -> str:
     """The order in which a kernel goes through its rows: that of its sums; what is exact takes any."""
-    orders = {op.attrs.get("order") or "chain" for op in reduces if not op.is_order_independent}
-    if not orders:
-        orders = {op.default_order() for op in reduces}
-    return min(orders, key=lanes)
+    return min(reduction_orders(reduces) or {op.default_order() for op in reduces}, key=lanes)

@@ -87,7 +87,7 @@ func.func @picks(%x: tensor<4xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
   func.return %0, %1 : tensor<2xf32>, tensor<2xf32>
 }
 // CHECK: func.func private @pick
-// CHECK: tensor.kernel {{.*}}site = 0
+// CHECK: tensor.kernel {{.*}}(d0)>], operandSegmentSizes
 // CHECK: func.func @picks
 // CHECK-SAME: error_sites = [{{.*}}, {{.*}}]
 // CHECK: tensor.kernel {{.*}}site = 1

@@ -391,3 +391,44 @@ func.func @f() {
   }
   func.return
 }
+// -----
+// a block of no points is the kernel's error, also where a loop goes through it
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [0]>} { // error: error[MLC0150]: loop.kernel: schedule: tile = [0]: tile sizes are positive
+    loop.for {dim = 0} {
+      loop.yield
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f() {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1000000000]>} { // error: error[MLC0150]: loop.kernel: schedule: tile = [1000000000]: tile sizes are positive, and at most 65536
+    loop.end
+  }
+  func.return
+}
+// -----
+// parallel points are independent: how many of them a block has is no matter of what they compute
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
+    %1 = loop.for %0 {dim = 0} : !loop.tile<f32> { // error: error[MLC0152]: loop.for: carries tiles along d0, which is a parallel dimension
+    ^bb0(%a: !loop.tile<f32>):
+      loop.yield %a : (!loop.tile<f32>) -> ()
+    }
+    loop.end
+  }
+  func.return
+}
+// -----
+func.func @f(%x: memref<4xf32>) {
+  loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
+    %0 = loop.full {value = 0.0 : f32} : () -> !loop.tile<f32>
+    %1 = loop.load %x {map = affine_map<(d0) -> (d0)>, operandSegmentSizes = [1, 0, 0]} : (memref<4xf32>) -> !loop.tile<d0xf32>
+    %2 = loop.fold %0, %1 {dim = 0, kind = "add"} : (!loop.tile<f32>, !loop.tile<d0xf32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.fold: combines along d0, which is a parallel dimension
+    loop.end
+  }
+  func.return
+}

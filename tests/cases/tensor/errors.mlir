@@ -56,3 +56,9 @@ func.func @f(%x: tensor<7xf32>, %y: tensor<Nxf32>) -> tensor<Nxf32> {
   %0 = func.call @windows(%x) : (tensor<7xf32>) -> tensor<Nx10xf32>  // error: error[MLC0120]: func.call @windows: @windows returns tensor<(N - 9)x10xf32>, which would be tensor<-2x10xf32> here
   func.return %y : tensor<Nxf32>
 }
+// -----
+// code for a product adds in one chain, or in blocks that are chains
+func.func @f(%x: tensor<2x4xf32>, %y: tensor<4x3xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.dot_general %x, %y {batch = [], contract = [[1, 0]], order = "lanes<4>"} : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32> // error: error[MLC0116]: tensor.dot_general: a product of matrices is added in a chain or in blocks, not in lanes<4>
+  func.return %0 : tensor<2x3xf32>
+}
