@@ -52,6 +52,8 @@ REDUCED = ("T.sum({x}, {d})", "T.mean({x}, {d})", "T.amax({x}, {d})", "T.amin({x
            "T.logsumexp({x}, {d})", "T.var({x}, {d}, correction=0)", "{x}.max({d})[0]", "{x}.min({d}).values",
            "T.norm({x}, dim={d})", "T.nansum({x}, {d})", "{x}.select({d}, 0)", "T.median({x}, {d})[0]",
            "T.std(T.cumsum({x}, {d}), {d}, correction=0)", "T.unbind({x}, {d})[-1]")
+LIMITS = ("nn.functional.hardswish", "nn.functional.silu")
+"""Functions that give their limit at -inf, where PyTorch has NaN."""
 TOLERANCE = 1e-6
 """Relative to an element and to the largest of its array."""
 LOSS = """
@@ -104,7 +106,7 @@ class PythonProgram:
 def functions() -> list[str]:
     """The public functions of tensors, as `T.` has them."""
     names = [name.removeprefix("mlc.") for name in odd_calls.public_functions() if name.startswith("mlc.")]
-    return sorted(n for n in names if n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n)
+    return sorted({n for n in names if n.startswith(("nn.functional.", "linalg.", "fft.")) or "." not in n} - {*LIMITS})
 
 
 class Writer:
