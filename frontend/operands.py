@@ -198,6 +198,13 @@ def need(n: Dim, message: str) -> None:
         T.ConstrainSize(n, message)
 
 
+def fail_unless(holds: Operand, message: str) -> None:
+    """UserAssertionError, when the compiled function runs, if an element is False."""
+    bad = emit(T.LogicalNot, tracer(holds))
+    bad = emit(T.ReduceAny, bad, tuple(range(bad.ndim)))
+    T.FailIf(T.Item(current().local(bad)).result, message)
+
+
 def shape_of(x: Any) -> tuple[Dim, ...]:
     """The sizes in a shape argument: an integer, or a sequence of them."""
     return tuple(size(d) for d in x) if isinstance(x, tuple | list) else (size(x),)

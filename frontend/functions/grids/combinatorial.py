@@ -12,7 +12,7 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import sliced, stack
-from mlc.frontend.operands import axis, broadcast_to, count_of, full, plain_int, reshape, tracer
+from mlc.frontend.operands import axis, broadcast_to, count_of, full, integer, plain_int, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -182,7 +182,7 @@ def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
 def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates that positions in the flattened tensor of a shape stand for.
 
-    Positions are not checked against the shape; PyTorch refuses those beyond it.
+    As in PyTorch, positions are not checked against the shape: those beyond it wrap around in the first dimension.
 
     Args:
         indices: Tensor of integers.
@@ -192,15 +192,18 @@ def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
         Tuple of a tensor for each dimension, of the shape of `indices`.
 
     Raises:
-        UserError: a size is no integer (MLC0355).
+        UserError: positions are no integers (MLC0354), or a size is no integer (MLC0355) or not positive (MLC0358).
 
     Example:
         >>> mlc.unravel_index(mlc.tensor([5, 2]), (2, 3))
         (tensor([1, 0], dtype=mlc.int64), tensor([2, 2], dtype=mlc.int64))
     """
-    rest: Tensor = tracer(indices)
+    rest: Tensor = integer(indices, "indices")
     out: list[Tensor] = []
-    for n in reversed([plain_int(d, "shape") for d in shape]):
+    counts = [plain_int(d, "shape") for d in shape]
+    if any(n < 1 for n in counts):
+        raise UserError(f"shape {counts} has no elements", code="MLC0358")
+    for n in reversed(counts):
         out.append(rest % n)
         rest = rest // n
     return tuple(reversed(out))

@@ -9,7 +9,7 @@ from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import ValuesAndIndices, float_only
 from mlc.frontend.functions.sort.order import _like, _line, _one, _order, sort
-from mlc.frontend.operands import broadcast_to, cast, full, need, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, fail_unless, full, need, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -108,11 +108,13 @@ def _quantile(input: Operand, q: Operand, dim: int | None, keepdim: bool, how: s
     if part.ndim > 1:
         raise UserError(f"q has {part.ndim} dimensions, expected at most 1", code="MLC0364")
     need(x.shape[at] - 1, "the quantile of no elements is not defined")
+    fail_unless(E.logical_and(part >= 0, part <= 1), "quantile: q is not in [0, 1]")
+    part = tracer(E.minimum(part, 1.0))                  # or a position beyond the elements would be the error
     values = tracer(sort(x, at).values)
     nans = R.sum(E.isnan(x), at, keepdim=True)
     last = cast(tracer(_count(x, at) - 1 - (nans if ignore else 0)), x.type.dtype)
     column = reshape(part, [*part.shape, *[1] * x.ndim])
-    place = tracer(E.maximum(column * last, 0.0))                  # [q, ..., 1, ...]
+    place = tracer(E.maximum(column * last, 0.0))        # [q, ..., 1, ...]; last is -1 where all elements are NaN
     low, high = _between(place, how)
     flat = []
     for bound in (low, high):
@@ -146,7 +148,7 @@ def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool =
     """The value below which the part q of the elements lies.
 
     It stands at place q * (n - 1) in order, and between two elements is interpolated (definition 7 of Hyndman and Fan
-    1996). NaN if there is one. A part below 0 counts as 0.
+    1996). NaN if there is one.
 
     Args:
         input: Tensor of floats.
@@ -160,7 +162,8 @@ def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool =
 
     Raises:
         UserError: `interpolation` is another string (MLC0360), elements are no floats (MLC0359), there are none
-            (MLC0363), `q` has more dimensions (MLC0364) or is above 1 (MLC0340), or `dim` is out of range (MLC0356).
+            (MLC0363), `q` has more dimensions (MLC0364), or `dim` is out of range (MLC0356).
+        UserAssertionError: an element of `q` is not in [0, 1] (MLC0612).
 
     Example:
         >>> mlc.quantile(mlc.tensor([1.0, 2.0, 3.0, 4.0]), mlc.tensor([0.5, 0.9]))
@@ -185,7 +188,8 @@ def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: boo
         Tensor of the dtype of `input`; a 1-D `q` gives a first dimension.
 
     Raises:
-        UserError: as `quantile` (MLC0340, MLC0356, MLC0359, MLC0360, MLC0363, MLC0364).
+        UserError: as `quantile` (MLC0356, MLC0359, MLC0360, MLC0363, MLC0364).
+        UserAssertionError: an element of `q` is not in [0, 1] (MLC0612).
 
     Example:
         >>> mlc.nanquantile(mlc.tensor([1.0, float("nan"), 3.0]), 0.5)
