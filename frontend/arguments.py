@@ -165,12 +165,18 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
 def coded(f: Callable[P, R], name: str = "") -> Callable[P, R]:
     """f, which refuses arguments that fit no parameter with a code: for public functions that record nothing."""
     name = name or f.__name__
+    first = next(iter(f.__annotations__.values()), "")
+    transforms = first.startswith("Callable") and "|" not in first
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
+        if transforms and args and not callable(args[0]):  # which would fail as late as the result is called
+            check_arguments(f, name, args, keywords)
         try:
             return f(*args, **keywords)
-        except Error:
+        except Error as error:
+            if not error.loc.file:
+                error.loc = user_loc()
             raise
         except FAILURES as error:
             renamed = with_one_name(parameters_of(f), keywords)

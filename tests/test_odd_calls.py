@@ -92,6 +92,9 @@ ANY: Any = mlc
     (lambda x: ANY.optim.SGD(0.1).update({"x": x}, x, {"x": x}), "MLC0421", "state is a tensor, expected a dict"),
     (lambda x: ANY.optim.SGD(0.1).update(m := ANY.nn.Linear(2, 2), m, {}), "MLC0421", "state is Linear"),
     (lambda x: ANY.nn.Sigmoid(1), "MLC0321", "Sigmoid"),
+    (lambda x: ANY.grad(3), "MLC0421", "grad: f is int 3, expected a function"),
+    (lambda x: ANY.manual_seed("a"), "MLC0355", "seed is str 'a', expected an integer"),
+    (lambda x: ANY.set_num_threads(0), "MLC0379", "the number of threads is 0"),
     (lambda x: ANY.cond(x.sum() > 0, 1, 2, x), "MLC0421", "true_fn is int 1, expected a function"),
 ])
 def test_messages(f: Any, code: str, text: str) -> None:
