@@ -14,9 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.promotion import promote
-from mlc.frontend.axes import axes as axes
-from mlc.frontend.axes import axis as axis
-from mlc.frontend.axes import plain_int as plain_int
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, as_tracer, current, emit

@@ -7,8 +7,9 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.window import window_count
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.shape import permute, sliced
-from mlc.frontend.operands import axis, factors, need, number, plain_int, reshape, tracer
+from mlc.frontend.operands import factors, need, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

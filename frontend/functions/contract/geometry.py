@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.contract.products import _inner, dot_general
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, full, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer

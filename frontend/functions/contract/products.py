@@ -6,9 +6,10 @@ from typing import Any
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, plain_int, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, factors, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape import cat, flip, narrow, sliced
-from mlc.frontend.operands import axis, cast, floating, full, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

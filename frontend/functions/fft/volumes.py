@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend.axes import axis
 from mlc.frontend.functions.fft.lines import _complex, _dft, _points, _real, _resized, irfft, rfft
 from mlc.frontend.functions.shape import roll
-from mlc.frontend.operands import axis, tracer
+from mlc.frontend.operands import tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import sliced, stack
-from mlc.frontend.operands import axis, broadcast_to, count_of, full, integer, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state

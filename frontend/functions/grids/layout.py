@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.grids.combinatorial import _list
 from mlc.frontend.functions.shape import cat, coordinates, flip, movedim, transpose
-from mlc.frontend.operands import axis, broadcast_to, full, plain_int, reshape, together, tracer
+from mlc.frontend.operands import broadcast_to, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, _list
 from mlc.frontend.functions.shape import cat, sliced
-from mlc.frontend.operands import axis, plain_int, reshape, tracer
+from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer

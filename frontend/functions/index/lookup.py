@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index.picking import known_integers
 from mlc.frontend.functions.shape import sliced
-from mlc.frontend.operands import cast, integer, need, number, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, integer, need, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
@@ -14,7 +15,7 @@ from mlc.frontend.functions.linalg.factorizations import svdvals
 from mlc.frontend.functions.linalg.matrices import _matrix, _square
 from mlc.frontend.functions.linalg.solving import inv
 from mlc.frontend.functions.shape import movedim
-from mlc.frontend.operands import axis, cast, floating, full, reshape, tracer
+from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import contract
 from mlc.frontend.functions.linalg.matrices import _eye, _known, _square
 from mlc.frontend.functions.linalg.solving import inv
-from mlc.frontend.operands import broadcast_to, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_to, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

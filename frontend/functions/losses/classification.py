@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.losses.regression import _same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, floating, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

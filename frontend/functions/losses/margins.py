@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.losses.classification import _classes
 from mlc.frontend.functions.losses.regression import _same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, need, plain_int, reshape, together, tracer
+from mlc.frontend.operands import cast, floating, integer, need, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
-from mlc.frontend.operands import cast, floating, number, plain_int, reshape, rounded_once, tracer
+from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

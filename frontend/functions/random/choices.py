@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.dtypes import as_ir, float32, int64
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.random.distributions import _float, _gumbel, _unit
 from mlc.frontend.functions.random.keys import Shape, _bits, _like, _words
-from mlc.frontend.operands import axis, broadcast_shapes, cast, floating, plain_int, shape_of, size, tracer
+from mlc.frontend.operands import broadcast_shapes, cast, floating, shape_of, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -9,11 +9,12 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.random import threefry_values
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import stack
-from mlc.frontend.operands import cast, plain_int, shape_of, tracer
+from mlc.frontend.operands import cast, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes, axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.sums import _not_empty, _reduce, kept
-from mlc.frontend.operands import axes, axis, cast, is_tensor, reshape, tracer
+from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

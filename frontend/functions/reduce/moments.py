@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
 from mlc.frontend.functions.reduce.sums import _reduce, float_only, kept, nansum, sum
-from mlc.frontend.operands import axes, cast, floating, reshape, rounded_once, tracer
+from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import axes, boolean, cast, kind, need, reshape, tracer
+from mlc.frontend.operands import boolean, cast, kind, need, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

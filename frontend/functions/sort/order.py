@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.reduce import ValuesAndIndices
 from mlc.frontend.functions.shape import narrow
-from mlc.frontend.operands import axis, plain_int, reshape, tracer
+from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

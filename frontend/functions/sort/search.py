@@ -6,10 +6,11 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import float_only
-from mlc.frontend.operands import cast, fail_unless, full, plain_int, reshape, together, tracer
+from mlc.frontend.operands import cast, fail_unless, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit

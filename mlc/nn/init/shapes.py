@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import MAX_ELEMENTS, plain_int
+from mlc.frontend.operands import MAX_ELEMENTS
 from mlc.frontend.tensor import DTypeLike, Tensor
 from mlc.ir.diag import UserError
 
