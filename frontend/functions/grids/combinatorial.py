@@ -24,7 +24,7 @@ MOST_PIECES = 1 << 20
 """Tensors that a function gives at most."""
 
 
-def _list(tensors: Sequence[Any]) -> list[Tracer]:
+def operand_list(tensors: Sequence[Any]) -> list[Tracer]:
     """Operands given one by one or as one list."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     return [tracer(x) for x in given]
@@ -50,7 +50,7 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
                 [2, 2]], dtype=mlc.int64), tensor([[3, 4],
                 [3, 4]], dtype=mlc.int64))
     """
-    xs = _list(tensors)
+    xs = operand_list(tensors)
     if indexing not in ("ij", "xy"):
         raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"')
     if any(x.ndim > 1 for x in xs):
@@ -84,7 +84,7 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
                 [2, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    xs = _list(tensors)
+    xs = operand_list(tensors)
     if len(xs) == 1:
         return xs[0]
     return stack([reshape(tracer(g), [sizes.product(tracer(g).shape)]) for g in meshgrid(*xs)], -1)
