@@ -232,15 +232,16 @@ class Recorded:
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
-                 donated: Sequence[int] = (), reached: Any = None) -> Recorded:
+                 donated: Sequence[int] = (), reached: Any = None, name: str = "") -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
     names    of the leaves that are arrays
     lifts    whether arrays that the function reaches by itself become arguments rather than constants
     donated  numbers of the arrays whose memory the results may take
     reached  what the function reaches by itself, which it may not change
+    name     of the function in messages, if not its own
     """
-    loc = user_loc()
+    loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
     trace.function.loc = loc
     own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
@@ -249,12 +250,12 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
               for x, slot in zip(arguments.leaves, arguments.slots)]
     args, keywords = arguments.structure.unflatten(leaves)
-    check_call(f, name_of(f), args, keywords)
+    check_call(f, name, args, keywords)
     buffers = Buffers(args, keywords)
     around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
     around += [reached] if reached is not None else []
     with trace.recording():
-        with unchanged(around, name_of(f), loc):
+        with unchanged(around, name, loc):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
         results: list[Tracer] = []
         outputs: list[tuple[str, Any]] = []

@@ -104,7 +104,7 @@ class Compiled(CompiledFunction):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if state.trace is not None:                        # within another function that is recorded
-            return recorded_call(self.signature.name, self.signature.f, *self.signature.bound, *args, **keywords)
+            return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
         call = self.signature.bind(args, keywords)
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 

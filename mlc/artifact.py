@@ -111,8 +111,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
         pieces["weights"] = to_bytes(weights)
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
-    name = type(signature.bound[0]).__name__ if signature.bound else signature.name
-    head = {"name": name, "weights": list(weights), "signatures": signatures}
+    head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
     try:
         write_whole(path, seal(MAGIC, head, pieces))
     except (OSError, ValueError) as error:

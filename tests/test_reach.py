@@ -178,6 +178,18 @@ def test_a_closure_and_code_for_states_that_come_back() -> None:
     assert f.report().startswith("function: 2 specialisations")
 
 
+def test_a_module_goes_by_the_name_of_its_class() -> None:
+    class Careless(mlc.nn.Module):
+        def forward(self, x: Any) -> Any:
+            self.seen = x
+            return x
+
+    f = mlc.compile(Careless())
+    with pytest.raises(mlc.UserError, match=r"MLC0615.*Careless changes self"):
+        f(mlc.ones(2))
+    assert f.report().startswith("Careless: 0 specialisations")
+
+
 def test_variables_are_looked_at_on_the_fast_path() -> None:
     f: Any = mlc.compile(lambda x: helper(x) * NUMBER)
     f(X)
