@@ -93,6 +93,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Mapping[str, Module]": ("modules by name", lambda x: isinstance(x, Mapping)),
     "Iterable[tuple[str, Module]]": ("pairs of a name and a module", lambda x: isinstance(x, list | tuple) and all(
         isinstance(p, tuple) and len(p) == 2 for p in x)),
+    "Parameters": ("names or positions of parameters", lambda x: isinstance(x, Iterable) or _integer(x)),
     "Optimizer": ("an optimiser", lambda x: hasattr(x, "update") and hasattr(x, "init")),
 }
 """By annotation: what is expected, and whether a value is that. Other annotations take anything."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -272,6 +272,10 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
                                         "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
                                         hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
+                    elif isinstance(x, Iterator | Awaitable):
+                        raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every "
+                                            "call, and used up after the first", code="MLC0616", loc=loc,
+                                            hint="return a list or a tuple; `yield` and `async def` do not compile")
                     else:
                         outputs.append(("value", x))
                 returned = {r.value for r in results}

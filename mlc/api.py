@@ -19,6 +19,7 @@ from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import RunAsPython, Specialization
 from mlc.execution import execute, wrap
 from mlc.frontend import compiler as frontend
+from mlc.frontend.arguments import coded
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
@@ -174,6 +175,7 @@ def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             matmul_precision: str | None = None, fallback: bool = False,
             dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+@coded
 def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,
