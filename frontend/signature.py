@@ -63,6 +63,9 @@ class Spec(tree.Leaf):
         return f"spec({self.type})"
 
 
+SIZES = 'use a number, a symbol such as "B", or an expression such as "2*B"'
+
+
 @coded
 def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     """Specification of an array argument, for `mlc.compile`, `mlc.lower` and annotations.
@@ -88,12 +91,11 @@ def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     for d in shape:
         known: Any = d
         if isinstance(known, bool) or not isinstance(known, int | str | Size) or (isinstance(known, int) and known < 0):
-            raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(),
-                                hint='use a number, a symbol such as "B", or an expression such as "2*B"')
+            raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(), hint=SIZES)
         try:
             dims.append(parse_size(d) if isinstance(d, str) else d)
         except IRError as error:
-            raise UserError(error.message, code="MLC0371", loc=user_loc()) from None
+            raise UserError(error.message, code="MLC0371", loc=user_loc(), hint=SIZES) from None
     return Spec(TensorType(tuple(dims), as_dtype(dtype).ir))
 
 
