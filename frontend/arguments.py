@@ -93,6 +93,7 @@ KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Mapping[str, Module]": ("modules by name", lambda x: isinstance(x, Mapping)),
     "Iterable[tuple[str, Module]]": ("pairs of a name and a module", lambda x: isinstance(x, list | tuple) and all(
         isinstance(p, tuple) and len(p) == 2 for p in x)),
+    "Parameters": ("names or positions of parameters", lambda x: isinstance(x, Iterable) or _integer(x)),
     "Optimizer": ("an optimiser", lambda x: hasattr(x, "update") and hasattr(x, "init")),
 }
 """By annotation: what is expected, and whether a value is that. Other annotations take anything."""
@@ -165,12 +166,18 @@ def as_coded(error: BaseException, f: Callable[..., Any], name: str, args: Itera
 def coded(f: Callable[P, R], name: str = "") -> Callable[P, R]:
     """f, which refuses arguments that fit no parameter with a code: for public functions that record nothing."""
     name = name or f.__name__
+    first = next(iter(f.__annotations__.values()), "")
+    transforms = first.startswith("Callable") and "|" not in first
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
+        if transforms and args and not callable(args[0]):  # which would fail as late as the result is called
+            check_arguments(f, name, args, keywords)
         try:
             return f(*args, **keywords)
-        except Error:
+        except Error as error:
+            if not error.loc.file:
+                error.loc = user_loc()
             raise
         except FAILURES as error:
             renamed = with_one_name(parameters_of(f), keywords)

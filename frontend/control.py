@@ -22,7 +22,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Tensor, wrap
-from mlc.frontend.trace import Tracer, as_user_error, captured, current, emit, state
+from mlc.frontend.trace import Tracer, as_user_error, captured, current, describe, emit, state
 from mlc.ir.core import Value, located
 from mlc.ir.diag import Error, UserError, UserTypeError
 from mlc.ir.sizes import Dim, Size
@@ -181,8 +181,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
             given = structure.unflatten([row(t, Tracer(at, current()), n) for t in rows])
         pair = body(x[0], given)
         if not (isinstance(pair, tuple) and len(pair) == 2):
-            raise UserTypeError(f"mlc.scan: the function gives {type(pair).__name__}, not (carry, y)", code="MLC0604",
-                                loc=site.loc)
+            raise UserTypeError(f"mlc.scan: the function returned {describe(pair)}, expected (carry, y)",
+                                code="MLC0604", loc=site.loc)
         ys, kind = tree.flatten(pair[1])
         found[:] = [kind]
         try:

@@ -14,9 +14,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.promotion import promote
-from mlc.frontend.axes import axes as axes
-from mlc.frontend.axes import axis as axis
-from mlc.frontend.axes import plain_int as plain_int
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, as_tracer, current, emit
@@ -196,6 +194,13 @@ def need(n: Dim, message: str) -> None:
         T.FailIf(T.Item(current().local(negative)).result, message)
     else:
         T.ConstrainSize(n, message)
+
+
+def fail_unless(holds: Operand, message: str) -> None:
+    """UserAssertionError, when the compiled function runs, if an element is False."""
+    bad = emit(T.LogicalNot, tracer(holds))
+    bad = emit(T.ReduceAny, bad, tuple(range(bad.ndim)))
+    T.FailIf(T.Item(current().local(bad)).result, message)
 
 
 def shape_of(x: Any) -> tuple[Dim, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,6 +63,9 @@ class Spec(tree.Leaf):
         return f"spec({self.type})"
 
 
+SIZES = 'use a number, a symbol such as "B", or an expression such as "2*B"'
+
+
 @coded
 def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     """Specification of an array argument, for `mlc.compile`, `mlc.lower` and annotations.
@@ -88,12 +91,11 @@ def spec(*shape: int | str | Size, dtype: DTypeLike = "float32") -> Spec:
     for d in shape:
         known: Any = d
         if isinstance(known, bool) or not isinstance(known, int | str | Size) or (isinstance(known, int) and known < 0):
-            raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(),
-                                hint='use a number, a symbol such as "B", or an expression such as "2*B"')
+            raise UserTypeError(f"{d!r} is no size", code="MLC0371", loc=user_loc(), hint=SIZES)
         try:
             dims.append(parse_size(d) if isinstance(d, str) else d)
         except IRError as error:
-            raise UserError(error.message, code="MLC0371", loc=user_loc()) from None
+            raise UserError(error.message, code="MLC0371", loc=user_loc(), hint=SIZES) from None
     return Spec(TensorType(tuple(dims), as_dtype(dtype).ir))
 
 
@@ -232,15 +234,16 @@ class Recorded:
 
 
 def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[str] = (), lifts: bool = False,
-                 donated: Sequence[int] = (), reached: Any = None) -> Recorded:
+                 donated: Sequence[int] = (), reached: Any = None, name: str = "") -> Recorded:
     """Record f(*args, **keywords), where `arguments` holds the leaves of (args, keywords).
 
     names    of the leaves that are arrays
     lifts    whether arrays that the function reaches by itself become arguments rather than constants
     donated  numbers of the arrays whose memory the results may take
     reached  what the function reaches by itself, which it may not change
+    name     of the function in messages, if not its own
     """
-    loc = user_loc()
+    loc, name = user_loc(), name or name_of(f)
     trace = Trace("main", lifts=lifts)
     trace.function.loc = loc
     own = [trace.arg(type, _identifier(names[i]) if i < len(names) else "", weak, loc)
@@ -249,12 +252,12 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
     leaves = [next(pending) if slot else (x.value if isinstance(x, tree.Static) else x)
               for x, slot in zip(arguments.leaves, arguments.slots)]
     args, keywords = arguments.structure.unflatten(leaves)
-    check_call(f, name_of(f), args, keywords)
+    check_call(f, name, args, keywords)
     buffers = Buffers(args, keywords)
     around = [Reached(dict(roots([*parameters(f)], args, keywords)), buffers=False)]
     around += [reached] if reached is not None else []
     with trace.recording():
-        with unchanged(around, name_of(f), loc):
+        with unchanged(around, name, loc):
             out, structure = tree.flatten(captured(f)(*args, **keywords))
         results: list[Tracer] = []
         outputs: list[tuple[str, Any]] = []
@@ -271,6 +274,10 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                         raise UserError(f"the size {x} is part of the result, and known only when the compiled "
                                         "function runs", code="MLC0408", loc=loc, symbols=sizes.symbols(x),
                                         hint="return it as a tensor, or give the sizes as numbers (dynamic=False)")
+                    elif isinstance(x, Iterator | Awaitable):
+                        raise UserTypeError(f"{name} returns a {type(x).__name__}, which would be the same in every "
+                                            "call, and used up after the first", code="MLC0616", loc=loc,
+                                            hint="return a list or a tuple; `yield` and `async def` do not compile")
                     else:
                         outputs.append(("value", x))
                 returned = {r.value for r in results}

@@ -19,6 +19,7 @@ from mlc.dialects.builtin import Module
 from mlc.dispatch_cache import RunAsPython, Specialization
 from mlc.execution import execute, wrap
 from mlc.frontend import compiler as frontend
+from mlc.frontend.arguments import coded
 from mlc.frontend.batching import hessian, jacfwd, jacrev, vmap
 from mlc.frontend.control import cond, fori_loop, scan, while_loop
 from mlc.frontend.derivatives import grad, value_and_grad, vjp
@@ -104,7 +105,7 @@ class Compiled(CompiledFunction):
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if state.trace is not None:                        # within another function that is recorded
-            return recorded_call(self.signature.name, self.signature.f, *self.signature.bound, *args, **keywords)
+            return recorded_call(name_of(self.signature.f), self.signature.f, *self.signature.bound, *args, **keywords)
         call = self.signature.bind(args, keywords)
         return self._beside_python(call) if self.check or Checks.every_call else self.run(call)
 
@@ -174,6 +175,7 @@ def compile(f: None = None, donate: Parameters = (), *, static: Parameters = (),
             matmul_precision: str | None = None, fallback: bool = False,
             dynamic: bool | None = None,
             check: bool = False, checked: bool = False) -> Callable[[Callable[..., Any]], Compiled]: ...
+@coded
 def compile(f: Callable[..., Any] | None = None, donate: Parameters = (), *, static: Parameters = (),
             args: Sequence[Any] | None = None, target: str | None = None, graph: bool = False,
             matmul_precision: str | None = None, fallback: bool = False, dynamic: bool | None = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import VENDORS, part_of
 from mlc.code import place_named
 from mlc.frontend import tree
+from mlc.frontend.arguments import coded
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import CPU, Held
 from mlc.frontend.location import user_loc
@@ -48,6 +50,7 @@ _PLAIN = (type(None), bool, int, float, str)
 
 
 # -- saving -----------------------------------------------------------------------------------------------------------
+@coded
 def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets: Sequence[str] = (),
          **keywords: Any) -> None:
     """Write a compiled function and the weights of its module to a file, as a whole or not at all.
@@ -111,8 +114,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
         pieces["weights"] = to_bytes(weights)
     except Unreadable as error:
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
-    name = type(signature.bound[0]).__name__ if signature.bound else signature.name
-    head = {"name": name, "weights": list(weights), "signatures": signatures}
+    head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
     try:
         write_whole(path, seal(MAGIC, head, pieces))
     except (OSError, ValueError) as error:
@@ -170,6 +172,7 @@ def _plain(x: Any, what: str) -> Any:
 
 
 # -- loading ----------------------------------------------------------------------------------------------------------
+@coded
 def load(path: str | Path) -> Any:
     """Load a function that `mlc.save` wrote, or a module that `mlc compile -o NAME.so` wrote; the file is checked.
 
@@ -189,6 +192,7 @@ def load(path: str | Path) -> Any:
         >>> mlc.load(path)(mlc.ones(4, 2)).shape
         (4, 3)
     """
+    path = os.fspath(path)                                 # and not the number of an open file
     if extension.is_module(path):
         return extension.load(path)
     name, signatures, weights = _open(path)

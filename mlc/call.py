@@ -52,8 +52,8 @@ class Signature:
 
     @property
     def name(self) -> str:
-        """Name of the function in messages."""
-        return name_of(self.f)
+        """Name of the function in messages; of a module, that of its class."""
+        return type(self.bound[0]).__name__ if self.bound else name_of(self.f)
 
     def _parameters(self, given: Parameters, names: Sequence[str], what: str) -> frozenset[str]:
         """The names of parameters, which may be given by position."""
@@ -230,4 +230,4 @@ def record(call: Call, reached: Reached | None = None) -> Recorded:
     reached  what it reaches by itself, which it may not change; looked up without one
     """
     return record_entry(call.signature.f, call, call.paths(), donated=call.donated(),
-                        reached=reached or Reached({"": call.signature.f}))
+                        reached=reached or Reached({"": call.signature.f}), name=call.signature.name)

@@ -70,6 +70,9 @@ class CompiledFunction:
         if matmul_precision not in PRECISIONS:
             raise UserError(f"matmul_precision is {matmul_precision!r}", code="MLC0380", loc=user_loc(),
                             hint='one of "ieee", "tf32" and None')
+        if dynamic not in (None, True, False):
+            raise UserError(f"dynamic is {dynamic!r}", code="MLC0380", loc=user_loc(),
+                            hint="one of True, False and None")
         device, machine = target_named(target)
         self.placement = Placement(device, machine, graph, matmul_precision, checked)
         self.signature = Signature(f, donate, static, args, device)

@@ -157,7 +157,7 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         given = compiled.signature
         compiled = Compiled(given.bound[0] if given.bound else given.f, given.donate, given.static, args)
     signature = compiled.signature
-    what = name or (type(signature.bound[0]).__name__.lower() if signature.bound else signature.name)
+    what = name or (signature.name.lower() if signature.bound else signature.name)
     if not what.isascii():
         raise UserError(f"{what} is no name for a function of C", code="MLC0574", loc=user_loc(),
                         hint="use ASCII letters, digits and _")

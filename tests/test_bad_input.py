@@ -135,7 +135,7 @@ def test_mistakes_in_programs_are_no_defects_of_mlc(run: Run) -> None:
 # -- what is compiled for what ----------------------------------------------------------------------------------------
 class Scaled(nn.Module):
     def __init__(self, by: Any) -> None:
-        self.weight = nn.Parameter(mlc.ones(2, dtype="int32"))
+        self.weight = nn.Parameter(mlc.ones(2, dtype="int32"), requires_grad=False)
         self.by = by
 
     def forward(self) -> Any:

@@ -519,6 +519,12 @@ def test_a_formula_within_the_tolerance_is_held_to_what_is_promised(monkeypatch:
     assert found[1].line == 2
 
 
+def test_numbers_that_differ_are_told_apart() -> None:
+    assert expansions.told_apart(0.25, 0.5) == ("0.25", "0.5")
+    assert expansions.told_apart(1.0, 1 + 2.0**-52) == ("1", "1.0000000000000002")
+    assert expansions.told_apart(float("nan"), 1.0) == ("nan", "1")
+
+
 def test_what_operations_become_is_what_they_mean() -> None:
     """All composites and elementary functions, in each float type that one of their samples has."""
     classes = [c for c in REGISTRY.values() if c.name.startswith("tensor.") and (

@@ -102,6 +102,8 @@ def test_without_a_command(run: Run) -> None:
     ("opt model.mlir -o missing/out.mlir", 2, "MLC0393.*missing/out.mlir"),
     ("opt model.mlir -o .", 2, "MLC0393"),
     ("opt model.mlir --dump-dir model.py", 2, "MLC039"),
+    ("accuracy expp", 2, "MLC0410.*no elementary function"),
+    ("accuracy floordiv", 2, "MLC0410.*in steps, each of which is rounded.*within 0.5 units"),
     ("ops tensor.epx", 2, "MLC0395.*did you mean tensor.exp"),
     ("ops exp", 2, r"MLC0395.*did you mean \w+.exp"),
     ("passes canonicalise", 2, "MLC0330.*did you mean canonicalize"),
@@ -312,6 +314,10 @@ def test_ops(run: Run) -> None:
     _, out, _ = run("ops", "tensor.reduce_sum")
     assert "axes: tuple[int, ...]" in out and "traits: pure" in out and "vjp" in out and "rule sum_of_zeros" in out
     assert {line.split(".")[0] for line in run("ops", "arith")[1].splitlines()[1:]} == {"arith"}
+    for name, rule in (("silu", "Silu.partial"), ("mul", "Mul.partials")):
+        place = re.search(rf"vjp \({rule}, (dialects/tensor/\w+.py):(\d+)\)", run("ops", f"tensor.{name}")[1])
+        assert place and f"def {rule.split('.')[1]}(" in (
+            Path(__file__).parents[1] / place[1]).read_text(encoding="utf-8").splitlines()[int(place[2]) - 1]
 
 
 @pytest.mark.parametrize("width", [80, 120])

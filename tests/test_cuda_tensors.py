@@ -177,7 +177,7 @@ def test_what_may_not_be_written_to_is_not_donated(device: FakeDevice, writable:
         def __dlpack__(self, stream: Any = None, max_version: Any = None) -> Any:
             assert stream == device.stream and max_version == (1, 0)
             capsule = theirs.__dlpack__(max_version=max_version)
-            record = dlpack._Versioned.from_address(dlpack._pointer(capsule, dlpack.VERSIONED))
+            record = dlpack.DLManagedTensorVersioned.from_address(dlpack.capsule_pointer(capsule, dlpack.VERSIONED))
             record.flags |= 0 if writable else dlpack.READ_ONLY
             return capsule
 

@@ -129,6 +129,31 @@ def test_import_faults_are_found(folder: str, source: str, sound: bool) -> None:
     assert (not import_faults(folder, ast.parse(source))) is sound
 
 
+def private_imports(module: ast.Module) -> list[str]:
+    """Names with a leading underscore that are taken from another module, one line each."""
+    imports = [node for node in ast.walk(module) if isinstance(node, ast.ImportFrom) and layer(node.module or "")]
+    modules = {alias.asname or alias.name for node in imports for alias in node.names if alias.name.islower()}
+    names = [(node.lineno, alias.name) for node in imports for alias in node.names]
+    names += [(node.lineno, node.attr) for node in ast.walk(module) if isinstance(node, ast.Attribute)
+              and isinstance(node.value, ast.Name) and node.value.id in modules]
+    return [f"{line}: {name}" for line, name in names if re.match(r"_[^_]", name)]
+
+
+def test_private_names_stay_in_their_module() -> None:
+    faults = [f"{name(path)}:{fault}" for path in sources() if path.relative_to(ROOT).parts[0] in MAY_IMPORT
+              for fault in private_imports(tree(path))]
+    assert not faults, "\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("source, sound", [
+    ("from mlc.ir.core import Op", True), ("from numpy import _core", True), ("from mlc.ir.core import _Op", False),
+    ("from mlc.ir import core\ncore._op()", False), ("from mlc.ir import core\nself._op()", True),
+    ("from mlc.ir import core\ncore.__name__", True),
+])
+def test_private_imports_are_found(source: str, sound: bool) -> None:
+    assert (not private_imports(ast.parse(source))) is sound
+
+
 def module_of(path: Path) -> str:
     """The dotted name that a file is imported by."""
     parts = path.relative_to(ROOT).with_suffix("").parts

@@ -322,3 +322,36 @@ def test_promotion(a: str, b: str) -> None:
     close(x[0] * y, p[0] * q)
     for number in (2, 1.5):
         close(x * number, p * number)
+
+
+FEW = np.array([1.0, 2.0, 3.0], np.float32)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, mlc.compile, lambda f: mlc.compile(f, dynamic=True)], ids=[
+    "eager", "compiled", "dynamic"])
+@pytest.mark.parametrize(("f", "args", "code"), [
+    (mlc.quantile, (FEW, 1.5), "MLC0612"), (mlc.quantile, (FEW, -0.1), "MLC0612"),
+    (mlc.quantile, (FEW, math.nan), "MLC0612"), (mlc.nanquantile, (FEW, np.array([0.5, 2.0], np.float32)), "MLC0612"),
+    (mlc.histc, (np.array([1.0, math.nan]),), "MLC0612"), (mlc.histc, (np.array([1.0, math.inf]),), "MLC0612"),
+    (lambda x: mlc.histc(x, 3, 0, math.inf), (FEW,), "MLC0360"),
+    (lambda i, w: mlc.nn.functional.embedding(i, w, padding_idx=5), (np.array([0]), np.ones((3, 2))), "MLC0356"),
+    (lambda i, w: mlc.nn.functional.embedding_bag(i, w, padding_idx=-4), (np.array([[0]]), np.ones((3, 2))), "MLC0356"),
+    (lambda i: mlc.unravel_index(i, (3, -4)), (np.array([1]),), "MLC0358"),
+    (lambda i: mlc.unravel_index(i, (3, 4)), (FEW,), "MLC0354"),
+])
+def test_values_that_pytorch_refuses_too(f: Any, args: Any, code: str, run: Any) -> None:
+    with pytest.raises(mlc.UserError, match=code):
+        run(f)(*args)
+
+
+def test_integers_divided_by_zero_are_zero() -> None:
+    """As documented; PyTorch raises an error."""
+    x = np.array([1, -3])
+    for found in (mlc.floor_divide(x, 0), mlc.remainder(x, 0), mlc.fmod(x, 0), mlc.div(x, 0, rounding_mode="trunc")):
+        assert found.tolist() == [0, 0]
+
+
+def test_positions_beyond_a_shape_wrap_around() -> None:
+    at = np.array([12, -1])
+    for ours, theirs in zip(mlc.unravel_index(at, (3, 4)), torch.unravel_index(torch.from_numpy(at), (3, 4))):
+        assert ours.tolist() == theirs.tolist()

@@ -178,6 +178,18 @@ def test_a_closure_and_code_for_states_that_come_back() -> None:
     assert f.report().startswith("function: 2 specialisations")
 
 
+def test_a_module_goes_by_the_name_of_its_class() -> None:
+    class Careless(mlc.nn.Module):
+        def forward(self, x: Any) -> Any:
+            self.seen = x
+            return x
+
+    f = mlc.compile(Careless())
+    with pytest.raises(mlc.UserError, match=r"MLC0615.*Careless changes self"):
+        f(mlc.ones(2))
+    assert f.report().startswith("Careless: 0 specialisations")
+
+
 def test_variables_are_looked_at_on_the_fast_path() -> None:
     f: Any = mlc.compile(lambda x: helper(x) * NUMBER)
     f(X)
@@ -303,3 +315,18 @@ def test_what_is_of_no_module() -> None:
     a.k, b.k = 2.0, 3.0
     f = mlc.compile(lambda x, o: x * o.k + mlc.compile(lambda x: x * a.k)(x))
     assert [f(X, o).tolist() for o in (a, b)] == [(X * 4).tolist(), (X * 5).tolist()]
+
+
+async def later(x: Any) -> Any:
+    return x
+
+
+def one_by_one(x: Any) -> Any:
+    yield x
+
+
+@pytest.mark.parametrize("f", [lambda x: map(abs, [x]), one_by_one, later], ids=["map", "yield", "async"])
+@pytest.mark.filterwarnings("ignore:coroutine")
+def test_what_is_used_up_after_the_first_call_is_no_result(f: Any) -> None:
+    with pytest.raises(TypeError, match=r"MLC0616.* returns a (map|generator|coroutine)"):
+        mlc.compile(f)(X)

@@ -24,7 +24,7 @@ import mlc
 from mlc.dialects import tensor
 from mlc.dialects.tensor.binary import Binary
 from mlc.dialects.tensor.elementwise import Elementwise, Rounding, Unary
-from mlc.ir.core import REGISTRY
+from mlc.ir.core import REGISTRY, Op
 from mlc.tools import files, report
 from mlc.tools.passes import table
 
@@ -93,6 +93,11 @@ def parser() -> argparse.ArgumentParser:
 def main(options: argparse.Namespace) -> int:
     for name in options.name:
         if name not in NAMES:
+            cls = REGISTRY.get(f"tensor.{name}", Op)
+            if issubclass(cls, Elementwise) and cls.rounding is Rounding.STEPS:
+                raise report.usage_error(f"{name} is computed in steps, each of which is rounded: its class promises "
+                                         f"results within {cls.ulp:g} units of the last place (`ulp`)",
+                                         "mlc accuracy measures functions that are rounded as a whole", "MLC0410")
             raise report.usage_error(f"there is no elementary function {name!r}", "one of " + ", ".join(NAMES),
                                      "MLC0410")
     formats = [FORMATS[options.type]] if options.type else [*FORMATS.values()]

@@ -162,9 +162,16 @@ def _of_function(op: Op, step: Step) -> str | None:
     i = int(np.argmax(errors))
     if errors[i] <= bound + 0.005:
         return None
-    want, = Interpreter(inside).run("main", [x.copy() for x in xs])
-    return (f"of {', '.join(str(x[i]) for x in xs)} becomes {got[i]} in place of {want[i]}, "
-            f"{errors[i]:.3g} units of the last place off its true value; {bound:g} are promised")
+    true = np.asarray(type(op).f(*(x[i:i + 1].astype(np.float64) for x in xs)))
+    found, wanted = told_apart(float(got[i]), float(true[0]))
+    return (f"of {', '.join(str(x[i]) for x in xs)} becomes {found} in place of {wanted}, "
+            f"{errors[i]:.3g} units of the last place off; {bound:g} are promised")
+
+
+def told_apart(a: float, b: float) -> tuple[str, str]:
+    """Two numbers, with as many digits as it takes to see that they differ."""
+    texts = ((f"{a:.{n}g}", f"{b:.{n}g}") for n in range(6, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(a), repr(b)))
 
 
 def _flat(op: Op, xs: Sequence[Array]) -> Op:

@@ -103,5 +103,11 @@ def _fact_text(fact: object) -> str:
 
 
 def _origin(cls: type[Op], facet: str) -> str:
-    """The class of the family that gives a facet."""
-    return next(b.__name__ for b in cls.__mro__ if facet in b.__dict__)
+    """The class that gives a facet; the place of `partial` where a family's vjp asks for that of the operation."""
+    base = next(b for b in cls.__mro__ if facet in b.__dict__)
+    for rule in ("partial", "partials") if facet == "vjp" and base is not cls else ():
+        if (owner := next((b for b in cls.__mro__ if rule in b.__dict__), base)) is not base:
+            code = owner.__dict__[rule].__code__
+            file = owner.__module__.removeprefix("mlc.").replace(".", "/")
+            return f"{owner.__name__}.{rule}, {file}.py:{code.co_firstlineno}"
+    return base.__name__

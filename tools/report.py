@@ -16,7 +16,7 @@ from mlc.ir.diag import UNKNOWN, Error, InternalError, Loc, UserError
 from mlc.tools.exit_status import DEFECT, OK, USAGE, WRONG_INPUT
 
 USAGE_CODES = frozenset({"MLC0201", "MLC0330", "MLC0331", "MLC0332", "MLC0333", "MLC0334", "MLC0335",
-                         "MLC0388", "MLC0399", "MLC0501", "MLC0502", "MLC0680",
+                         "MLC0388", "MLC0399", "MLC0410", "MLC0411", "MLC0501", "MLC0502", "MLC0680",
                          *(f"MLC039{n}" for n in range(8))})
 """Errors about options, files and the machine rather than about what the files say: exit status 2."""
 

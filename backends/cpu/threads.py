@@ -17,6 +17,7 @@ from mlc.backends.cpu.pool import CODE, MAX_THREADS
 from mlc.backends.load import Library
 from mlc.ir.abi import HOOK
 from mlc.ir.diag import UserError
+from mlc.ir.insertion import caller_loc
 from mlc.ir.weak import WeakList
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def _default() -> int:
 
 def _checked(count: object, what: str) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_THREADS:
-        raise UserError(f"{what} is {count!r}, expected an integer from 1 to {MAX_THREADS}", code="MLC0379")
+        raise UserError(f"{what} is {count!r}, expected an integer from 1 to {MAX_THREADS}", code="MLC0379",
+                        loc=caller_loc())
     return count
 
 

@@ -28,31 +28,31 @@ LEGACY, NO_ORDER = 1, -1
 """Streams by convention: that of None, and that of a consumer who orders nothing."""
 
 
-class _Tensor(ctypes.Structure):
+class DLTensor(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
                 ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
                 ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
                 ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
-class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+class DLManagedTensor(ctypes.Structure):
+    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
-class _Versioned(ctypes.Structure):
+class DLManagedTensorVersioned(ctypes.Structure):
     _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor)]
+                ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", DLTensor)]
 
 
-_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-_rename = ctypes.pythonapi.PyCapsule_SetName
-_rename.restype, _rename.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
-_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
+capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer.restype, capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+rename_capsule = ctypes.pythonapi.PyCapsule_SetName
+rename_capsule.restype, rename_capsule.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.c_char_p]
+capsule_is_named = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi))
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi))
@@ -60,7 +60,7 @@ NAME, USED = b"dltensor", b"used_dltensor"          # kept alive: capsules refer
 VERSIONED, USED_VERSIONED = b"dltensor_versioned", b"used_dltensor_versioned"
 VERSION, READ_ONLY = (1, 0), 1
 
-_exported: dict[int, tuple[DeviceArray, _Managed, Any]] = {}
+_exported: dict[int, tuple[DeviceArray, DLManagedTensor, Any]] = {}
 """Exported arrays by the address of their record: the array, and memory that the record points to."""
 
 
@@ -86,8 +86,8 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
     if array.storage.block is not None:
         array.storage.block.shared = True
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
-    record = _Managed()
-    record.tensor = _Tensor(array.address or None, CUDA, array.place.device.ordinal, array.ndim, code, bits, 1,
+    record = DLManagedTensor()
+    record.tensor = DLTensor(array.address or None, CUDA, array.place.device.ordinal, array.ndim, code, bits, 1,
                             ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
     record.deleter = ctypes.cast(_forget, ctypes.c_void_p)
     at = ctypes.addressof(record)
@@ -95,7 +95,7 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
     return _new(at, NAME, ctypes.cast(_destroy, ctypes.c_void_p))
 
 
-@_Deleter  # type: ignore[untyped-decorator]
+@Deleter  # type: ignore[untyped-decorator]
 def _forget(at: int) -> None:
     """Deleter, called by the consumer of a capsule when it is done with it."""
     _exported.pop(at, None)
@@ -104,5 +104,5 @@ def _forget(at: int) -> None:
 @_Destructor  # type: ignore[untyped-decorator]
 def _destroy(capsule: int) -> None:
     """Destructor of a capsule: drops the exported array if no consumer has taken it."""
-    if _is_named(capsule, NAME):
+    if capsule_is_named(capsule, NAME):
         _exported.pop(_pointer_of(capsule, NAME), None)

@@ -17,13 +17,13 @@ from mlc.backends.cuda.dlpack import (
     USED_VERSIONED,
     VERSION,
     VERSIONED,
-    _Deleter,
-    _is_named,
-    _Managed,
-    _pointer,
-    _rename,
-    _Tensor,
-    _Versioned,
+    Deleter,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+    DLTensor,
+    capsule_is_named,
+    capsule_pointer,
+    rename_capsule,
 )
 from mlc.backends.cuda.memory import DeviceArray, Place, Storage
 from mlc.ir.diag import BackendError, UserTypeError
@@ -38,11 +38,11 @@ def adopt(x: Any, place: Place) -> DeviceArray:
         x = x.detach()
     try:
         capsule = _asked(x, place.device.stream)
-        versioned = bool(_is_named(id(capsule), VERSIONED))
-        at = _pointer(capsule, VERSIONED if versioned else NAME)
+        versioned = bool(capsule_is_named(id(capsule), VERSIONED))
+        at = capsule_pointer(capsule, VERSIONED if versioned else NAME)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
         raise UserTypeError(f"a {name} cannot be shared: {error}", code="MLC0346") from None
-    record = (_Versioned if versioned else _Managed).from_address(at)
+    record = (DLManagedTensorVersioned if versioned else DLManagedTensor).from_address(at)
     if versioned and record.major > VERSION[0]:
         raise UserTypeError(f"a {name} cannot be shared: it speaks version {record.major} of DLPack", code="MLC0346")
     tensor = record.tensor
@@ -51,7 +51,7 @@ def adopt(x: Any, place: Place) -> DeviceArray:
     if tensor.strides and not _is_contiguous(shape, [tensor.strides[i] for i in range(tensor.ndim)]):
         raise UserTypeError(f"a {name} that does not lie in row-major order cannot be shared", code="MLC0346",
                             hint="x.contiguous()")
-    _rename(capsule, USED_VERSIONED if versioned else USED)
+    rename_capsule(capsule, USED_VERSIONED if versioned else USED)
     address = (tensor.data or 0) + tensor.byte_offset
     storage = Borrowed(address, record, place)
     storage.writable = not (versioned and record.flags & READ_ONLY)
@@ -67,7 +67,7 @@ def _asked(x: Any, stream: int) -> Any:
         return x.__dlpack__(stream=stream)
 
 
-def _dtype(tensor: _Tensor, name: str) -> np.dtype[Any]:
+def _dtype(tensor: DLTensor, name: str) -> np.dtype[Any]:
     wanted = tensor.code, tensor.bits
     if tensor.lanes == 1 and wanted == BFLOAT:
         return to_numpy(bf16)
@@ -101,4 +101,4 @@ class Borrowed(Storage):
         except BackendError:
             return                                         # the device does no more; the owner will find out, too
         if self._record.deleter:
-            _Deleter(self._record.deleter)(ctypes.addressof(self._record))
+            Deleter(self._record.deleter)(ctypes.addressof(self._record))

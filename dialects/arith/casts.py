@@ -8,7 +8,7 @@ import numpy as np
 
 from mlc.dialects.arith.constant import Constant, constant_value
 from mlc.dialects.arith.elementwise import one_bit
-from mlc.dialects.arith.representation import _UNSIGNED, store, unsigned
+from mlc.dialects.arith.representation import UNSIGNED, store, unsigned
 from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.types import (
     FloatType,
@@ -140,7 +140,7 @@ class FPToUI(Cast, name="arith.fptoui"):
     source, target = (FloatType,), (IntType,)
 
     def ref(self, x: Any) -> Any:
-        wide: Any = np.asarray(x).astype(_UNSIGNED[element(self.result.type).width])
+        wide: Any = np.asarray(x).astype(UNSIGNED[element(self.result.type).width])
         return store(wide.view(to_numpy(element(self.result.type))), self.result.type)
 
 

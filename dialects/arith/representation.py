@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     pass
 
 
-_UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+UNSIGNED = {1: np.bool_, 8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
 
 
 def store(value: Any, type: Type) -> Any:
@@ -65,4 +65,4 @@ def wide_to_odd(x: Any) -> Any:
 
 def unsigned(x: Any, type: Type) -> Any:
     """The same bits read as an unsigned integer."""
-    return np.asarray(x, to_numpy(element(type))).view(_UNSIGNED[element(type).width])
+    return np.asarray(x, to_numpy(element(type))).view(UNSIGNED[element(type).width])

@@ -252,7 +252,7 @@ def _segments(args: Sequence[Any], size: int) -> list[Traces]:
     return [Traces(start, end, cell, size) for start, end, cell in found]
 
 
-def _positions(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int = 1) -> tuple[Array, Any]:
+def positions_in(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int = 1) -> tuple[Array, Any]:
     """The array that a memref stands for, and the index into it of every active thread, all within it."""
     here = threads.mask
     private = isinstance(memory, Shared)
@@ -268,20 +268,20 @@ def _positions(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], la
     return array, (*rows, *at)
 
 
-def _addresses(array: Array, at: tuple[Array, ...], count: int) -> Array:
+def addresses_of(array: Array, at: tuple[Array, ...], count: int) -> Array:
     total = np.full(count, _start(array), np.int64)
     for i, stride in zip(at, array.strides):
         total = total + i * stride
     return total
 
 
-def _move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int, value: Any = None,
+def move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: int, value: Any = None,
           alignment: int = 1) -> Any:
     """Read (value None) or write `lanes` neighbouring elements, one if 0, per active thread."""
-    array, at = _positions(op, threads, memory, indices, max(1, lanes))
+    array, at = positions_in(op, threads, memory, indices, max(1, lanes))
     here = np.nonzero(threads.mask)[0]
     if not (isinstance(memory, Shared) and memory.private):
-        addresses = _addresses(array, at, here.size)
+        addresses = addresses_of(array, at, here.size)
         if (addresses % alignment).any():
             raise IRError(f"{op.name}: an address is no multiple of {alignment}", code="MLC0163", loc=op.loc)
         threads.trace(op, addresses, array.itemsize * max(1, lanes), value is not None)
@@ -298,32 +298,32 @@ def _move(op: Op, threads: Threads, memory: Any, indices: Sequence[Any], lanes: 
 
 @rule(memref.Load)
 def _load(op: memref.Load, threads: Threads) -> Any:
-    return _move(op, threads, threads[op.memref], threads.all(op.indices), 0)
+    return move(op, threads, threads[op.memref], threads.all(op.indices), 0)
 
 
 @rule(memref.Store)
 def _store(op: memref.Store, threads: Threads) -> Any:
-    return _move(op, threads, threads[op.memref], threads.all(op.indices), 0, threads[op.value])
+    return move(op, threads, threads[op.memref], threads.all(op.indices), 0, threads[op.value])
 
 
 @rule(vector.Load)
 def _load_vector(op: vector.Load, threads: Threads) -> Any:
     lanes = op.result.type.shape[0]
-    return _move(op, threads, threads[op.base], threads.all(op.indices), lanes, alignment=op.alignment or 1)
+    return move(op, threads, threads[op.base], threads.all(op.indices), lanes, alignment=op.alignment or 1)
 
 
 @rule(vector.Store)
 def _store_vector(op: vector.Store, threads: Threads) -> Any:
     lanes = op.value.type.shape[0]
-    return _move(op, threads, threads[op.base], threads.all(op.indices), lanes, threads[op.value], op.alignment or 1)
+    return move(op, threads, threads[op.base], threads.all(op.indices), lanes, threads[op.value], op.alignment or 1)
 
 
 @rule(memref.AtomicRMW)
 def _atomic(op: memref.AtomicRMW, threads: Threads) -> Any:
     """One thread after the other, in any order: here in ascending order."""
-    array, at = _positions(op, threads, threads[op.memref], threads.all(op.indices))
+    array, at = positions_in(op, threads, threads[op.memref], threads.all(op.indices))
     here = np.nonzero(threads.mask)[0]
-    threads.trace(op, _addresses(array, at, here.size), array.itemsize, write=True, atomic=True)
+    threads.trace(op, addresses_of(array, at, here.size), array.itemsize, write=True, atomic=True)
     values, out = threads.each(threads[op.value]), np.zeros(threads.mask.size, array.dtype)
     for n, thread_ in enumerate(here):
         place = tuple(int(i[n]) for i in at)

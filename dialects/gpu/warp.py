@@ -174,7 +174,7 @@ def _mma(op: nvgpu.MmaSync, threads: Threads) -> Any:
 @simt.rule(nvgpu.LdMatrix)
 def _ldmatrix(op: nvgpu.LdMatrix, threads: Threads) -> Any:
     dtype = to_numpy(op.memory.type.dtype)
-    found = tiles(op, threads, op.numTiles, op.transpose, lambda: simt._move(
+    found = tiles(op, threads, op.numTiles, op.transpose, lambda: simt.move(
         op, threads, threads[op.memory], threads.all(op.indices), 16 // dtype.itemsize, alignment=16).view(np.uint16))
     return found.view(dtype)
 
@@ -182,9 +182,9 @@ def _ldmatrix(op: nvgpu.LdMatrix, threads: Threads) -> Any:
 @simt.rule(nvgpu.DeviceAsyncCopy)
 def _copy(op: nvgpu.DeviceAsyncCopy, threads: Threads) -> Any:
     count, here = op.dstElements, np.nonzero(threads.mask)[0]
-    values = simt._move(op, threads, threads[op.src], threads.all(op.src_at), count, alignment=op.bytes)[here]
-    array, at = simt._positions(op, threads, threads[op.dst], threads.all(op.dst_at), count)
-    addresses = simt._addresses(array, at, here.size)
+    values = simt.move(op, threads, threads[op.src], threads.all(op.src_at), count, alignment=op.bytes)[here]
+    array, at = simt.positions_in(op, threads, threads[op.dst], threads.all(op.dst_at), count)
+    addresses = simt.addresses_of(array, at, here.size)
     if (addresses % op.bytes).any():
         raise IRError(f"{op.name}: an address is no multiple of {op.bytes}", code="MLC0163", loc=op.loc)
     at = (*(i[:, None] for i in at[:-1]), at[-1][:, None] + np.arange(count))

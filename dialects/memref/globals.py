@@ -131,9 +131,9 @@ def fill_shape(op: Op, shape: Sequence[int | None], sizes: Sequence[int]) -> tup
     return out
 
 
-def _may_equal(a: int | None, b: int | None) -> bool:
+def may_equal(a: int | None, b: int | None) -> bool:
     return a is None or b is None or a == b
 
 
-def _times(a: int | None, b: int | None) -> int | None:
+def times(a: int | None, b: int | None) -> int | None:
     return 0 if a == 0 or b == 0 else None if a is None or b is None else a * b

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlc.dialects.memref.globals import _may_equal, _times, fill_shape
+from mlc.dialects.memref.globals import fill_shape, may_equal, times
 from mlc.dialects.memref.layout import DYNAMIC, Array, Mixed, strides_of
 from mlc.ir.core import Op, ResultType, Value
 from mlc.ir.types import MemRefType, Type, i8, index, to_numpy
@@ -91,15 +91,15 @@ class Cast(Op, name="memref.cast", pure=True):
         source, type = self.source.type, self.results[0].type
         if (not isinstance(source, MemRefType) or not isinstance(type, MemRefType) or source.rank != type.rank
                 or source.dtype != type.dtype
-                or not all(_may_equal(a, b) for a, b in zip(source.shape, type.shape))
-                or not all(_may_equal(a, b) for a, b in zip(strides_of(source), strides_of(type)))
-                or not _may_equal(source.offset, type.offset)):
+                or not all(may_equal(a, b) for a, b in zip(source.shape, type.shape))
+                or not all(may_equal(a, b) for a, b in zip(strides_of(source), strides_of(type)))
+                or not may_equal(source.offset, type.offset)):
             self.fail(f"cannot cast {source} to {type}", code="MLC0162")
         return type  # type: ignore[no-any-return]
 
     def ref(self, x: Any) -> Any:
         for n, expected in zip(x.shape, self.result.type.shape):
-            if not _may_equal(n, expected):
+            if not may_equal(n, expected):
                 self.fail(f"a memref of sizes {list(x.shape)} is no {self.result.type}", code="MLC0163")
         return x
 
@@ -248,10 +248,10 @@ def subview_type(source: MemRefType, offsets: Sequence[int], sizes: Sequence[int
     """The type of a window into `source`; DYNAMIC marks unknown numbers."""
     known: Callable[[int], int | None] = lambda n: None if n == DYNAMIC else n
     base = strides_of(source)
-    steps = tuple(_times(a, known(b)) for a, b in zip(base, strides))
+    steps = tuple(times(a, known(b)) for a, b in zip(base, strides))
     offset = source.offset
     for o, step in zip(offsets, base):
-        part = _times(known(o), step)
+        part = times(known(o), step)
         offset = None if offset is None or part is None else offset + part
     return MemRefType(tuple(known(n) for n in sizes), source.dtype, steps, offset)
 

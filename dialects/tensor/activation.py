@@ -31,7 +31,7 @@ class _Activation(Composite):
         return cast(self.emit(widened(self.x)), self.x.type.dtype)
 
 
-class _SmoothActivation(_Activation):
+class SmoothActivation(_Activation):
     def slope(self, x: Value) -> Value:
         raise NotImplementedError
 
@@ -75,7 +75,7 @@ class Elu(_Activation, name="tensor.elu"):
         return select(positive, x, low * self.alpha)
 
 
-class Gelu(_SmoothActivation, name="tensor.gelu"):
+class Gelu(SmoothActivation, name="tensor.gelu"):
     """result[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2; or by tanh(sqrt(2/pi) * (x + 0.044715 x^3))
 
         %r = tensor.gelu %x {approximate = "tanh"} : tensor<3xf32>
@@ -133,7 +133,7 @@ class Silu(Transcendental, name="tensor.silu"):
         return cast(widened(ct) * (s * (x * (1 - s) + 1)), self.x.type.dtype)
 
 
-class Softplus(_SmoothActivation, name="tensor.softplus"):
+class Softplus(SmoothActivation, name="tensor.softplus"):
     """result[i] = log(1 + e^x[i])
 
         %r = tensor.softplus %x : tensor<3xf32>
@@ -149,7 +149,7 @@ class Softplus(_SmoothActivation, name="tensor.softplus"):
         return tensor.Sigmoid(x).result
 
 
-class LogSigmoid(_SmoothActivation, name="tensor.log_sigmoid"):
+class LogSigmoid(SmoothActivation, name="tensor.log_sigmoid"):
     """result[i] = -log(1 + e^-x[i])
 
         %r = tensor.log_sigmoid %x : tensor<3xf32>

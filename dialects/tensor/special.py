@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor
-from mlc.dialects.tensor.activation import _SmoothActivation
+from mlc.dialects.tensor.activation import SmoothActivation
 from mlc.dialects.tensor.base import Array, compare, full, select
 from mlc.dialects.tensor.composite import exp, widened
 from mlc.ir.core import Value
@@ -48,7 +48,7 @@ The first is a polynomial in w, the others in sqrt(w). Giles, "Approximating the
 """
 
 
-class ErfInv(_SmoothActivation, name="tensor.erfinv"):
+class ErfInv(SmoothActivation, name="tensor.erfinv"):
     """result[i] = the y with erf(y) = x[i]; NaN outside [-1, 1]
 
         %r = tensor.erfinv %x : tensor<3xf32>

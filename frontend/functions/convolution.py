@@ -7,8 +7,9 @@ from typing import Any
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.window import window_count
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.shape import permute, sliced
-from mlc.frontend.operands import axis, factors, need, number, plain_int, reshape, tracer
+from mlc.frontend.operands import factors, need, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -89,9 +90,12 @@ def _check(w: Tracer, spatial: int, groups: Any, channels: Dim, taken: Dim) -> N
         raise UserError(f"groups = {groups}, expected at least 1", code="MLC0360")
     if w.ndim != spatial + 2:
         raise UserError(f"the weight has {w.ndim} dimensions, expected {spatial + 2}", code="MLC0364")
-    if channels != taken or w.shape[0] % groups != 0:
-        raise UserError(f"the input has {channels} channels, a weight of shape {list(w.shape)} in {groups} groups does "
-                        "not fit", code="MLC0367", symbols=sizes.symbols(channels, taken, *w.shape[:1]))
+    if channels != taken:
+        raise UserError(f"the input has {channels} channels, and a weight of shape {list(w.shape)} in {groups} groups "
+                        f"takes {taken}", code="MLC0367", symbols=sizes.symbols(channels, taken))
+    if w.shape[0] % groups != 0:
+        raise UserError(f"a weight of shape {list(w.shape)} is not divided into {groups} groups", code="MLC0367",
+                        symbols=sizes.symbols(*w.shape[:1]))
 
 
 def _with_bias(x: Tracer, bias: Operand) -> Tensor:

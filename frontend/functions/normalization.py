@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
@@ -18,7 +19,6 @@ from mlc.frontend.operands import (
     factors,
     floating,
     parameter,
-    plain_int,
     reshape,
     rounded_once,
     tracer,

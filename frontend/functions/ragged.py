@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, boolean, broadcast_shapes, broadcast_to, cast, reshape, tracer
+from mlc.frontend.operands import boolean, broadcast_shapes, broadcast_to, cast, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, current, emit

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from mlc.frontend.functions.shape import permute
-from mlc.frontend.operands import broadcast_to, cast, floating, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, floating, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.cumulative import latest
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce import ValuesAndIndices
 from mlc.frontend.functions.shape import cat, sliced
-from mlc.frontend.operands import axis, cast, floating, number, plain_int, tracer
+from mlc.frontend.operands import cast, floating, number, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

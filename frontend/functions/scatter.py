@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mlc.dialects import tensor as T
 from mlc.dialects.combining import CombiningKind
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index import from_the_front, known_integers
-from mlc.frontend.operands import axis, broadcast_to, cast, count_of, full, integer, kind, reshape, tracer
+from mlc.frontend.operands import broadcast_to, cast, count_of, full, integer, kind, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -7,12 +7,12 @@ from typing import Any
 
 from mlc.frontend.functions import pooling as P
 from mlc.frontend.tensor import Operand, Tensor
-from mlc.nn.pooling import _Pool
+from mlc.nn.pooling import Pool
 
 Ints = int | Sequence[int]
 
 
-class _AdaptiveAvgPool(_Pool):
+class _AdaptiveAvgPool(Pool):
     def __init__(self, output_size: Any) -> None:
         self.output_size = output_size
 
@@ -21,7 +21,7 @@ class _AdaptiveAvgPool(_Pool):
         return pool(x, self.output_size)
 
 
-class _AdaptiveMaxPool(_Pool):
+class _AdaptiveMaxPool(Pool):
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
         self.output_size, self.return_indices = output_size, return_indices
 

@@ -43,6 +43,12 @@ class _Tracking(Module):
             raise UserError(f"{type(self).__name__} takes {' or '.join(map(str, self.ranks))} dimensions, found "
                             f"{len(x.shape)}", code="MLC0364", loc=user_loc())
 
+    def check_channels(self, channels: Dim) -> None:
+        held = next((p for p in (self.weight, self.running_mean) if p is not None), None)
+        if held is not None and held.shape[0] != channels:
+            raise UserError(f"{type(self).__name__} has {held.shape[0]} channels, the input {channels}", code="MLC0367",
+                            loc=user_loc(), symbols=sizes.symbols(channels))
+
     def check_count(self, count: Dim) -> None:
         """The variance is not that of one value; of a size with symbols, the compiled function checks it."""
         message = f"{type(self).__name__} in training needs more than one value for each channel"
@@ -68,6 +74,7 @@ class _BatchNorm(_Tracking):
     def forward(self, x: Operand) -> Tensor:
         x = create.asarray(x)
         self.check(x)
+        self.check_channels(x.shape[1])
         of_batch = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
             axes = tuple(a for a in range(len(x.shape)) if a != 1)
@@ -109,8 +116,8 @@ class BatchNorm1d(_BatchNorm):
         dtype: Floating-point dtype of parameters and statistics.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
-            (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
+            value for each channel (MLC0363).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -153,8 +160,8 @@ class BatchNorm2d(_BatchNorm):
         dtype: Floating-point dtype of parameters and statistics.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
-            (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
+            value for each channel (MLC0363).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -197,8 +204,8 @@ class BatchNorm3d(_BatchNorm):
         dtype: Floating-point dtype of parameters and statistics.
 
     Raises:
-        UserError: The input has another number of dimensions (MLC0364), or in training a single value for each channel
-            (MLC0363).
+        UserError: The input has another number of dimensions (MLC0364) or channels (MLC0367), or in training a single
+            value for each channel (MLC0363).
         UserTypeError: The input is not of floats (MLC0359), or its dtype does not go with that of the parameters
             (MLC0420).
 
@@ -226,6 +233,7 @@ class _InstanceNorm(_Tracking):
         return self._normalized(x)
 
     def _normalized(self, x: Tensor) -> Tensor:
+        self.check_channels(x.shape[1])
         of_image = self.training or self.running_mean is None
         if self.training and self.running_mean is not None:
             axes = tuple(range(2, len(x.shape)))

@@ -192,7 +192,16 @@ class Module(tree.AttributeTree):
             if any(not x.trains for x in tree.leaves(value) if isinstance(x, Parameter)):
                 self._frozen = (*(n for n in self._frozen if n != name), name)
             value = tree.map(lambda x: x.tensor if isinstance(x, Parameter) else x, value)
+        if isinstance(value, Tensor) and name in self._parameters and name not in self._frozen:
+            self._check_trained(name, value)
         object.__setattr__(self, name, value)
+
+    def _check_trained(self, name: str, value: Tensor) -> None:
+        if not value.dtype.is_floating_point:
+            raise UserTypeError(f"{type(self).__name__}.{name} is a parameter of {value.dtype.name}, and only floats "
+                                "can be trained", code="MLC0359", loc=user_loc(),
+                                hint="use a float dtype; register_buffer is for state of integers, and "
+                                     "nn.Parameter(x, requires_grad=False) for constants")
 
     def register_parameter(self, name: str, param: Tensor | None) -> None:
         """Make an attribute that is a parameter.

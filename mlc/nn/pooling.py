@@ -12,13 +12,13 @@ from mlc.nn.module import Module
 Ints = int | Sequence[int]
 
 
-class _Pool(Module):
+class Pool(Module):
     """Settings of windows over the last `spatial` dimensions."""
 
     spatial: ClassVar[int]
 
 
-class _MaxPool(_Pool):
+class _MaxPool(Pool):
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
                  return_indices: bool = False, ceil_mode: bool = False) -> None:
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
@@ -29,7 +29,7 @@ class _MaxPool(_Pool):
         return pool(x, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices)
 
 
-class _AvgPool(_Pool):
+class _AvgPool(Pool):
     def __init__(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True, divisor_override: int | None = None) -> None:
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
@@ -42,7 +42,7 @@ class _AvgPool(_Pool):
                     self.divisor_override)
 
 
-class _LPPool(_Pool):
+class _LPPool(Pool):
     def __init__(self, norm_type: float, kernel_size: Ints, stride: Ints | None = None,
                  ceil_mode: bool = False) -> None:
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
@@ -52,7 +52,7 @@ class _LPPool(_Pool):
         return pool(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
 
-class AvgPool1d(_Pool):
+class AvgPool1d(Pool):
     """Average pooling: the mean of each window over 1 dimension.
 
     Padding counts as 0. The input is of floats.

@@ -185,6 +185,37 @@ def test_batch_norm_needs_a_batch() -> None:
         nn.BatchNorm2d(3)(mlc.ones(2, 3))
 
 
+@pytest.mark.parametrize(("layer", "shape"), [
+    (nn.BatchNorm1d(3), (4, 2)), (nn.BatchNorm2d(3).eval(), (4, 2, 5, 5)),
+    (nn.InstanceNorm1d(3, affine=True), (2, 5)), (nn.InstanceNorm1d(3, track_running_stats=True), (4, 2, 5))])
+def test_channels_that_a_normalization_does_not_have(layer: Any, shape: tuple[int, ...]) -> None:
+    with pytest.raises(mlc.UserError, match=rf"MLC0367.*{type(layer).__name__} has 3 channels, the input 2"):
+        layer(mlc.ones(*shape))
+    with pytest.raises((RuntimeError, ValueError)):
+        getattr(torch.nn, type(layer).__name__)(3, affine=True)(torch.ones(*shape))
+
+
+def test_channels_alone_are_a_number_for_batches_of_any_size() -> None:
+    f = mlc.compile(nn.BatchNorm1d(3), dynamic=True)
+    f(mlc.ones(4, 3))
+    assert "tensor<(x_0)x3xf32>" in f.signatures[0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: nn.Linear(2, 3, dtype="int32"), lambda: nn.BatchNorm1d(3, dtype="bool"), lambda: nn.PReLU(dtype="int8"),
+    lambda: setattr(nn.Linear(2, 3), "bias", mlc.arange(3)),
+    lambda: setattr(nn.Module(), "x", nn.Parameter(mlc.arange(3)))])
+def test_only_floats_are_trained(make: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match=r"MLC0359.* is a parameter of"):
+        make()
+
+
+def test_constants_may_be_integers() -> None:
+    layer = nn.Module()
+    layer.x = nn.Parameter(mlc.arange(3), requires_grad=False)
+    assert layer.x.tolist() == [0, 1, 2]
+
+
 def test_every_layer_has_a_case() -> None:
     covered = {case.name for case in CASES}
     elsewhere = {"Module", "ModuleDict", "ModuleList", "Parameter", "ParameterList", "Sequential", "AlphaDropout",

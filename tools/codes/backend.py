@@ -225,16 +225,17 @@ MLC0662 A derivative is not what differences of the function give, in float64 at
 example text:
     error[MLC0662]: pass grad: the vjp of tensor.cos gives operand 0 0.84 along a direction in which differences give
     -0.84
-fix: report it, with the file that was left. A function that shall have another derivative says so by custom_vjp.
+fix: `mlc ops NAME` says where the rule is. If it is one of mlc's, report it, with the file that was left. A function
+that is to have another derivative gets it by custom_vjp.
 
 MLC0663 What decompose or fix_numerics makes of an operation is not what it means.
 Each is tried by itself, on numbers of all sizes: a composite has to agree with its meaning within rounding, an
 elementary function with the true value as closely as dialects/tensor/ACCURACY.md says.
 example text:
     error[MLC0663]: pass decompose: tensor.softmax becomes what gives nan in place of 0.0 at [0, 1]
-    error[MLC0663]: pass fix_numerics: tensor.tanh of 0.25 becomes 0.2449188 in place of 0.24491866, 10 units of the
-    last place off; ACCURACY.md promises 0.87
-fix: report it, with the file that was left.
+    error[MLC0663]: pass fix_numerics: tensor.tanh of 0.25 becomes 0.2449188 in place of 0.2449187, 10 units of the
+    last place off; 0.87 are promised
+fix: `mlc ops NAME` says where the operation is defined. If it is one of mlc's, report it, with the file that was left.
 
 MLC0670 A derivative differs from what differences of the function give.
 example python:

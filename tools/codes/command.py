@@ -119,7 +119,7 @@ example text:
     error[MLC0454]: the file asks for the pass mine.swap, which would be imported and run
 fix: --allow-pass mine.swap, if that is your own pass; or name the pipeline with -p.
 
-MLC0410 There is no such elementary function.
+MLC0410 There is no such elementary function, or none whose accuracy is measured.
 example shell:
     mlc accuracy expp
 fix: mlc accuracy without a name measures all of them.

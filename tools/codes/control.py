@@ -156,7 +156,7 @@ example python:
     mlc.compile(Counter())(mlc.ones(3))
 fix: return the new value, or make it a buffer of a module that is passed: register_buffer.
 
-MLC0616 A function that is compiled asks for the time, for a random number or for input.
+MLC0616 A function that is compiled asks for the time, for a random number or for input, or returns an iterator.
 It is recorded once, and every call would get what that moment gave.
 example python:
     import time

@@ -40,7 +40,8 @@ example mlir:
       %z = arith.addf %x, %x : f32
       func.return %y : f32
     }
-fix: move the definition up, or yield the value from the region.
+fix: move the definition up, or yield the value from the region. In a pass: was the operation built within
+`with before(op)`? Otherwise it may stand after those that use it.
 
 MLC0104 A block does not end in a terminator, or in the middle of it there is one, or nothing leads to it.
 Every block but that of a module ends in the operation that says where control goes.

@@ -231,7 +231,8 @@ def fault(call: Call, recorded: bool) -> str:
     except InternalError as error:
         return f"InternalError: {error.message}"
     except Error as error:
-        return "" if error.code else f"{type(error).__name__}: {error.message}"
+        lacks = "" if error.code and error.loc.file else "a place" if error.code else "a code"
+        return lacks and f"without {lacks}: {type(error).__name__}: {error.message}"
     except AttributeError as error:                        # what every object says of a name that it does not have
         return "" if "mlc.Tensor" in str(error) else f"AttributeError: {error}"
     except BaseException as error:

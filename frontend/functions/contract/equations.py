@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.contract.products import _inner, dot_general
+from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
 from mlc.frontend.operands import broadcast_to, factors, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -107,7 +107,7 @@ def _diagonal(x: Tracer, letters: list[str]) -> tuple[Tracer, list[str]]:
         while letters.count(c) > 1:
             i = letters.index(c)
             j = letters.index(c, i + 1)
-            _inner(x.shape[i], x.shape[j])
+            check_inner_sizes(x.shape[i], x.shape[j])
             x = tracer(R.sum(E.where(coordinates(x, i) == coordinates(x, j), x, 0), j, dtype=x.dtype))
             letters = letters[:j] + letters[j + 1:]
     return x, letters

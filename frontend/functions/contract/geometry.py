@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.contract.products import _inner, dot_general
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, full, reshape, together, tracer
+from mlc.frontend.functions.contract.products import check_inner_sizes, dot_general
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -73,7 +74,7 @@ def cdist(x1: Operand, x2: Operand, p: float = 2.0) -> Tensor:
     a, b = together(x1, x2)
     if a.ndim < 2 or b.ndim < 2:
         raise UserError("cdist takes matrices of points", code="MLC0364")
-    _inner(a.shape[-1], b.shape[-1])
+    check_inner_sizes(a.shape[-1], b.shape[-1])
     if a.shape[-1] == 0:
         shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2])
         return full(0, a, shape)

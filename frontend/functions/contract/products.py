@@ -6,9 +6,10 @@ from typing import Any
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, factors, plain_int, reshape, together, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, factors, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -23,13 +24,13 @@ def dot_general(a: Tracer, b: Tracer, batch: Pairs, contract: Pairs) -> Tracer:
     return typed(Tracer, emit(T.DotGeneral, a, b, batch, contract))
 
 
-def _need(*wanted: tuple[Tracer, int]) -> None:
+def check_ranks(*wanted: tuple[Tracer, int]) -> None:
     for i, (x, rank) in enumerate(wanted):
         if x.ndim != rank:
             raise UserError(f"operand {i} has {x.ndim} dimensions, expected {rank}", code="MLC0364")
 
 
-def _inner(a: Any, b: Any) -> None:
+def check_inner_sizes(a: Any, b: Any) -> None:
     if a != b:
         raise UserError(f"inner sizes differ: {a} and {b}", code="MLC0367", symbols=sizes.symbols(a, b))
 
@@ -59,7 +60,7 @@ def matmul(input: Operand, other: Operand) -> Tensor:
     a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         raise UserError("0-d tensors have no matrix product", code="MLC0364", hint="use *")
-    _inner(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
+    check_inner_sizes(a.shape[-1], b.shape[-2 if b.ndim > 1 else 0])
     if a.ndim <= 2 and b.ndim <= 2:
         return dot_general(a, b, (), ((a.ndim - 1, 0),))
     if b.ndim <= 2:                                        # one matrix for all: fold the batch into the rows
@@ -95,7 +96,7 @@ def mm(input: Operand, mat2: Operand) -> Tensor:
         tensor([[11.]], dtype=mlc.float32)
     """
     a, b = factors(input, mat2)
-    _need((a, 2), (b, 2))
+    check_ranks((a, 2), (b, 2))
     return matmul(a, b)
 
 
@@ -121,7 +122,7 @@ def bmm(input: Operand, mat2: Operand) -> Tensor:
                 [[3.]]], dtype=mlc.float32)
     """
     a, b = factors(input, mat2)
-    _need((a, 3), (b, 3))
+    check_ranks((a, 3), (b, 3))
     if a.shape[0] != b.shape[0]:
         raise UserError(f"batch sizes differ: {a.shape[0]} and {b.shape[0]}", code="MLC0367",
                         symbols=sizes.symbols(a.shape[0], b.shape[0]))
@@ -148,7 +149,7 @@ def mv(input: Operand, vec: Operand) -> Tensor:
         tensor([3., 7.], dtype=mlc.float32)
     """
     a, b = factors(input, vec)
-    _need((a, 2), (b, 1))
+    check_ranks((a, 2), (b, 1))
     return matmul(a, b)
 
 
@@ -172,7 +173,7 @@ def dot(input: Operand, tensor: Operand) -> Tensor:
         tensor(11., dtype=mlc.float32)
     """
     a, b = factors(input, tensor)
-    _need((a, 1), (b, 1))
+    check_ranks((a, 1), (b, 1))
     return matmul(a, b)
 
 
@@ -221,7 +222,7 @@ def inner(input: Operand, other: Operand) -> Tensor:
     a, b = factors(input, other)
     if not a.ndim or not b.ndim:
         return E.mul(a, b)
-    _inner(a.shape[-1], b.shape[-1])
+    check_inner_sizes(a.shape[-1], b.shape[-1])
     return dot_general(a, b, (), ((a.ndim - 1, b.ndim - 1),))
 
 
@@ -245,7 +246,7 @@ def outer(input: Operand, vec2: Operand) -> Tensor:
                 [6., 8.]], dtype=mlc.float32)
     """
     a, b = together(input, vec2)
-    _need((a, 1), (b, 1))
+    check_ranks((a, 1), (b, 1))
     return E.mul(reshape(a, [a.shape[0], 1]), b)
 
 
@@ -290,7 +291,7 @@ def tensordot(a: Operand, b: Operand, dims: Any = 2) -> Tensor:
             y = tracer(R.sum(y, j, keepdim=True, dtype=y.dtype))
         elif y.shape[j] == 1 != x.shape[i]:
             x = tracer(R.sum(x, i, keepdim=True, dtype=x.dtype))
-        _inner(x.shape[i], y.shape[j])
+        check_inner_sizes(x.shape[i], y.shape[j])
     return dot_general(x, y, (), tuple(zip(left, right)))
 
 
@@ -338,6 +339,6 @@ def trace(input: Operand) -> Tensor:
         tensor(5., dtype=mlc.float32)
     """
     x = tracer(input)
-    _need((x, 2))
+    check_ranks((x, 2))
     from mlc.frontend.functions.shape import coordinates
     return R.sum(E.where(coordinates(x, 0) == coordinates(x, 1), x, 0 if not R.is_float(x) else 0.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.contract.products import _inner, _need, bmm, dot_general, mm, mv, outer
+from mlc.frontend.functions.contract.products import bmm, check_inner_sizes, check_ranks, dot_general, mm, mv, outer
 from mlc.frontend.operands import broadcast_shapes, factors, together
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -163,7 +163,7 @@ def addbmm(input: Operand, batch1: Operand, batch2: Operand, *, beta: float = 1,
         tensor([[4.]], dtype=mlc.float32)
     """
     a, b = factors(batch1, batch2)
-    _need((a, 3), (b, 3))
+    check_ranks((a, 3), (b, 3))
     for i, j in ((0, 0), (2, 1)):
-        _inner(a.shape[i], b.shape[j])
+        check_inner_sizes(a.shape[i], b.shape[j])
     return _weighted(input, dot_general(a, b, (), ((0, 0), (2, 1))), beta, alpha)

@@ -18,7 +18,7 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import ScalarType, to_numpy
 
 
-def _sizes(size: tuple[Any, ...]) -> tuple[Dim, ...]:
+def shape_from(size: tuple[Any, ...]) -> tuple[Dim, ...]:
     """`zeros(2, 3)` and `zeros((2, 3))` mean the same."""
     shape = shape_of(size[0] if len(size) == 1 and isinstance(size[0], tuple | list) else size)
     for d in shape:
@@ -65,7 +65,7 @@ def zeros(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
         tensor([[0., 0., 0.],
                 [0., 0., 0.]], dtype=mlc.float32)
     """
-    return _filled(_sizes(size), 0, as_ir(dtype))
+    return _filled(shape_from(size), 0, as_ir(dtype))
 
 
 @creation
@@ -88,7 +88,7 @@ def ones(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
         tensor([[1., 1., 1.],
                 [1., 1., 1.]], dtype=mlc.float32)
     """
-    return _filled(_sizes(size), 1, as_ir(dtype))
+    return _filled(shape_from(size), 1, as_ir(dtype))
 
 
 @creation
@@ -113,7 +113,7 @@ def empty(*size: Any, dtype: DTypeLike = float32, device: Any = None) -> Tensor:
         tensor([[0., 0., 0.],
                 [0., 0., 0.]], dtype=mlc.float32)
     """
-    return _filled(_sizes(size), 0, as_ir(dtype))
+    return _filled(shape_from(size), 0, as_ir(dtype))
 
 
 @creation
@@ -138,7 +138,7 @@ def full(size: Sequence[Dim], fill_value: Operand, *, dtype: DTypeLike = None, d
         tensor([[7, 7],
                 [7, 7]], dtype=mlc.int64)
     """
-    shape = _sizes((tuple(size),))
+    shape = shape_from((tuple(size),))
     if isinstance(fill_value, Tensor):
         if isinstance(fill_value, Tracer):
             return broadcast_to(cast(fill_value, fill_value.type.dtype if dtype is None else as_ir(dtype)), shape)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_dtype, as_ir, float32, int64
-from mlc.frontend.functions.create.filled import _sizes
+from mlc.frontend.functions.create.filled import shape_from
 from mlc.frontend.functions.create.public import creation
-from mlc.frontend.operands import cast, count_of, plain_int, size, tracer
+from mlc.frontend.operands import cast, count_of, size, tracer
 from mlc.frontend.tensor import Array, DTypeLike, Number, Tensor, wrap
 from mlc.frontend.trace import Tracer, current, emit, state
 from mlc.ir.diag import UserError, UserTypeError
@@ -124,7 +125,7 @@ def eye(n: int, m: int | None = None, *, dtype: DTypeLike = float32, device: Any
         tensor([[1., 0., 0.],
                 [0., 1., 0.]], dtype=mlc.float32)
     """
-    rows, columns = _sizes((n, n if m is None else m))
+    rows, columns = shape_from((n, n if m is None else m))
     return _known(np.eye(count_of(rows, "n"), count_of(columns, "m"), dtype=to_numpy(as_ir(dtype))))
 
 

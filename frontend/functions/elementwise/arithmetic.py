@@ -227,7 +227,8 @@ def div(input: Operand, other: Operand, *, rounding_mode: str | None = None) -> 
             zero.
 
     Returns:
-        Tensor of the broadcast shape and the promoted dtype; without rounding, integers become float32.
+        Tensor of the broadcast shape and the promoted dtype; without rounding, integers become float32. With it,
+        integers divided by 0 give 0, where PyTorch raises an error.
 
     Raises:
         UserError: `rounding_mode` is another string (MLC0360).

@@ -6,9 +6,10 @@ import builtins
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions.elementwise.apply import unary
 from mlc.frontend.functions.elementwise.selection import where
-from mlc.frontend.operands import floating, plain_int, tracer
+from mlc.frontend.operands import floating, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.ir.diag import UserTypeError

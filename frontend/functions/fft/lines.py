@@ -6,9 +6,10 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape import cat, flip, narrow, sliced
-from mlc.frontend.operands import axis, cast, floating, full, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -19,14 +20,14 @@ from mlc.ir.types import f32, f64
 NORMS = ("forward", "backward", "ortho")
 
 
-def _real(input: Operand) -> Tracer:
+def real_operand(input: Operand) -> Tracer:
     """float32 or float64."""
     x = floating(input)
     return x if x.type.dtype in (f32, f64) else cast(x, f32)
 
 
-def _complex(input: Operand) -> Tracer:
-    x = _real(input)
+def complex_operand(input: Operand) -> Tracer:
+    x = real_operand(input)
     if not x.ndim or x.shape[-1] != 2:
         raise UserError(f"a {x.type} is no complex tensor, whose last dimension has size 2", code="MLC0364",
                         symbols=sizes.symbols(*x.shape[-1:]),
@@ -40,7 +41,7 @@ def _with_zero(x: Tracer) -> Tracer:
     return tracer(cat([real, full(0, x, real.shape)], -1))
 
 
-def _points(x: Tracer, n: Any, at: int) -> int:
+def point_count(x: Tracer, n: Any, at: int) -> int:
     count = x.shape[at] if n is None else plain_int(n, "n")
     if not isinstance(count, int):
         raise UserError(f"a transform of {count} points needs a number that is known", code="MLC0365",
@@ -50,7 +51,7 @@ def _points(x: Tracer, n: Any, at: int) -> int:
     return count
 
 
-def _resized(x: Tracer, n: int, at: int) -> Tracer:
+def resized(x: Tracer, n: int, at: int) -> Tracer:
     """Cut, or followed by zeros, to n elements along an axis."""
     size = x.shape[at]
     if size == n:
@@ -71,7 +72,7 @@ def _scale(n: int, norm: str | None, inverse: bool) -> float:
     return 1 / math.sqrt(n) if norm == "ortho" else 1 / n if (norm == "backward") == inverse else 1.0
 
 
-def _dft(x: Tracer, at: int, norm: str | None, inverse: bool) -> Tracer:
+def dft(x: Tracer, at: int, norm: str | None, inverse: bool) -> Tracer:
     n = x.shape[at]
     scale = _scale(n, norm, inverse)
     out = emit(T.Dft, x, at, inverse)
@@ -79,9 +80,9 @@ def _dft(x: Tracer, at: int, norm: str | None, inverse: bool) -> Tracer:
 
 
 def _one(input: Operand, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
-    x = _complex(input)
+    x = complex_operand(input)
     at = axis(dim, x.ndim - 1)
-    return _dft(_resized(x, _points(x, n, at), at), at, norm, inverse)
+    return dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
 
 
 @operation(name="fft.fft")
@@ -166,16 +167,16 @@ def rfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
                 [-2.,  2.],
                 [-2.,  0.]], dtype=mlc.float32)
     """
-    x = _real(input)
+    x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)
-    count = _points(x, n, at)
-    x = _resized(x, count, at)
-    return narrow(_dft(_with_zero(x), at, norm, False), at, 0, count // 2 + 1)
+    count = point_count(x, n, at)
+    x = resized(x, count, at)
+    return narrow(dft(_with_zero(x), at, norm, False), at, 0, count // 2 + 1)
 
 
 def _hermitian(x: Tracer, n: int, at: int) -> Tracer:
     """All n elements of a transform of real numbers, from the first n // 2 + 1."""
-    half = _resized(x, n // 2 + 1, at)
+    half = resized(x, n // 2 + 1, at)
     rest = tracer(flip(narrow(half, at, 1, n - n // 2 - 1), (at,)))
     real, imaginary = (sliced(rest, rest.ndim - 1, i, i + 1) for i in range(2))
     return tracer(cat([half, cat([real, E.neg(imaginary)], -1)], at))
@@ -188,8 +189,8 @@ def _real_part(x: Tracer) -> Tracer:
 def _double(x: Tracer, n: int | None, at: int) -> int:
     """The number of points of a real result."""
     if n is not None:
-        return _points(x, n, at)
-    return _points(x, 2 * (_points(x, None, at) - 1), at)
+        return point_count(x, n, at)
+    return point_count(x, 2 * (point_count(x, None, at) - 1), at)
 
 
 @operation(name="fft.irfft")
@@ -214,10 +215,10 @@ def irfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
         >>> mlc.fft.irfft(mlc.fft.rfft(mlc.tensor([1.0, 2.0, 3.0, 4.0])))
         tensor([1., 2., 3., 4.], dtype=mlc.float32)
     """
-    x = _complex(input)
+    x = complex_operand(input)
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
-    return _real_part(_dft(_hermitian(x, count, at), at, norm, True))
+    return _real_part(dft(_hermitian(x, count, at), at, norm, True))
 
 
 @operation(name="fft.hfft")
@@ -242,10 +243,10 @@ def hfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None =
         >>> mlc.fft.hfft(mlc.tensor([[1.0, 0.0], [2.0, 0.0], [3.0, 0.0]]))
         tensor([ 8., -2.,  0., -2.], dtype=mlc.float32)
     """
-    x = _complex(input)
+    x = complex_operand(input)
     at = axis(dim, x.ndim - 1)
     count = _double(x, n, at)
-    return _real_part(_dft(_hermitian(x, count, at), at, norm, False))
+    return _real_part(dft(_hermitian(x, count, at), at, norm, False))
 
 
 @operation(name="fft.ihfft")
@@ -272,7 +273,7 @@ def ihfft(input: Operand, n: int | None = None, dim: int = -1, norm: str | None 
                 [-0.5, -0.5],
                 [-0.5,  0. ]], dtype=mlc.float32)
     """
-    x = _real(input)
+    x = real_operand(input)
     at = axis(dim, x.ndim, scalar=False)
-    count = _points(x, n, at)
-    return narrow(_dft(_with_zero(_resized(x, count, at)), at, norm, True), at, 0, count // 2 + 1)
+    count = point_count(x, n, at)
+    return narrow(dft(_with_zero(resized(x, count, at)), at, norm, True), at, 0, count // 2 + 1)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions.create import creation
-from mlc.frontend.operands import count_of, plain_int, tracer
+from mlc.frontend.operands import count_of, tracer
 from mlc.frontend.tensor import DTypeLike, Tensor, wrap
 from mlc.frontend.trace import state
 from mlc.ir.diag import UserError

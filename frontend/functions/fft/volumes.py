@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.functions.fft.lines import _complex, _dft, _points, _real, _resized, irfft, rfft
+from mlc.frontend.axes import axis
+from mlc.frontend.functions.fft.lines import complex_operand, dft, irfft, point_count, real_operand, resized, rfft
 from mlc.frontend.functions.shape import roll
-from mlc.frontend.operands import axis, tracer
+from mlc.frontend.operands import tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -27,10 +28,10 @@ def _several(x: Tracer, rank: int, s: Any, dim: Any) -> tuple[list[int], list[An
 
 
 def _all(input: Operand, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
-    x = _complex(input)
+    x = complex_operand(input)
     over, counts = _several(x, x.ndim - 1, s, dim)
     for at, n in zip(over, counts):
-        x = _dft(_resized(x, _points(x, n, at), at), at, norm, inverse)
+        x = dft(resized(x, point_count(x, n, at), at), at, norm, inverse)
     return x
 
 
@@ -181,7 +182,7 @@ def rfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, norm
                 [[0., 0.],
                  [0., 0.]]], dtype=mlc.float32)
     """
-    x = _real(input)
+    x = real_operand(input)
     over, counts = _several(x, x.ndim, s, dim)
     if not over:
         raise UserError("a transform of real numbers needs at least one dimension", code="MLC0364")
@@ -214,7 +215,7 @@ def irfftn(input: Operand, s: Sequence[int] | None = None, dim: Dims = None, nor
         tensor([[1., 1.],
                 [1., 1.]], dtype=mlc.float32)
     """
-    x = _complex(input)
+    x = complex_operand(input)
     over, counts = _several(x, x.ndim - 1, s, dim)
     if not over:
         raise UserError("a transform to real numbers needs at least one dimension", code="MLC0364")
@@ -282,7 +283,7 @@ def _shifted(input: Operand, dim: Dims, forward: bool) -> Tensor:
     x = tracer(input)
     over = list(range(x.ndim)) if dim is None else [
         axis(d, x.ndim, scalar=False) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
-    by = [(d if isinstance(d, int) else _points(x, None, a)) // 2 for a, d in enumerate(x.shape)]
+    by = [(d if isinstance(d, int) else point_count(x, None, a)) // 2 for a, d in enumerate(x.shape)]
     return roll(x, [by[a] if forward else -by[a] for a in over], over) if over else x
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import sliced, stack
-from mlc.frontend.operands import axis, broadcast_to, count_of, full, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_to, count_of, full, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -23,7 +24,7 @@ MOST_PIECES = 1 << 20
 """Tensors that a function gives at most."""
 
 
-def _list(tensors: Sequence[Any]) -> list[Tracer]:
+def operand_list(tensors: Sequence[Any]) -> list[Tracer]:
     """Operands given one by one or as one list."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     return [tracer(x) for x in given]
@@ -49,7 +50,7 @@ def meshgrid(*tensors: Operand, indexing: str = "ij") -> tuple[Tensor, ...]:
                 [2, 2]], dtype=mlc.int64), tensor([[3, 4],
                 [3, 4]], dtype=mlc.int64))
     """
-    xs = _list(tensors)
+    xs = operand_list(tensors)
     if indexing not in ("ij", "xy"):
         raise UserError(f"indexing = {indexing!r}", code="MLC0360", hint='use "ij" or "xy"')
     if any(x.ndim > 1 for x in xs):
@@ -83,7 +84,7 @@ def cartesian_prod(*tensors: Operand) -> Tensor:
                 [2, 3],
                 [2, 4]], dtype=mlc.int64)
     """
-    xs = _list(tensors)
+    xs = operand_list(tensors)
     if len(xs) == 1:
         return xs[0]
     return stack([reshape(tracer(g), [sizes.product(tracer(g).shape)]) for g in meshgrid(*xs)], -1)
@@ -182,7 +183,7 @@ def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
 def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates that positions in the flattened tensor of a shape stand for.
 
-    Positions are not checked against the shape; PyTorch refuses those beyond it.
+    As in PyTorch, positions are not checked against the shape: those beyond it wrap around in the first dimension.
 
     Args:
         indices: Tensor of integers.
@@ -192,15 +193,18 @@ def unravel_index(indices: Operand, shape: Sequence[int]) -> tuple[Tensor, ...]:
         Tuple of a tensor for each dimension, of the shape of `indices`.
 
     Raises:
-        UserError: a size is no integer (MLC0355).
+        UserError: positions are no integers (MLC0354), or a size is no integer (MLC0355) or not positive (MLC0358).
 
     Example:
         >>> mlc.unravel_index(mlc.tensor([5, 2]), (2, 3))
         (tensor([1, 0], dtype=mlc.int64), tensor([2, 2], dtype=mlc.int64))
     """
-    rest: Tensor = tracer(indices)
+    rest: Tensor = integer(indices, "indices")
     out: list[Tensor] = []
-    for n in reversed([plain_int(d, "shape") for d in shape]):
+    counts = [plain_int(d, "shape") for d in shape]
+    if any(n < 1 for n in counts):
+        raise UserError(f"shape {counts} has no elements", code="MLC0358")
+    for n in reversed(counts):
         out.append(rest % n)
         rest = rest // n
     return tuple(reversed(out))

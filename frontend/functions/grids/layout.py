@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.grids.combinatorial import _list
+from mlc.frontend.functions.grids.combinatorial import operand_list
 from mlc.frontend.functions.shape import cat, coordinates, flip, movedim, transpose
-from mlc.frontend.operands import axis, broadcast_to, full, plain_int, reshape, together, tracer
+from mlc.frontend.operands import broadcast_to, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -96,7 +97,7 @@ def block_diag(*tensors: Operand) -> Tensor:
                 [0, 0, 3],
                 [0, 0, 4]], dtype=mlc.int64)
     """
-    given = _list(tensors) or [emit(T.Full, 0.0, (1, 0), f32)]
+    given = operand_list(tensors) or [emit(T.Full, 0.0, (1, 0), f32)]
     for i, x in enumerate(given):
         if x.ndim > 2:
             raise UserError(f"operand {i} has {x.ndim} dimensions, expected at most 2", code="MLC0364")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, _list
+from mlc.frontend.axes import axis, plain_int
+from mlc.frontend.functions.grids.combinatorial import MOST_PIECES, operand_list
 from mlc.frontend.functions.shape import cat, sliced
-from mlc.frontend.operands import axis, plain_int, reshape, tracer
+from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer
@@ -26,7 +27,7 @@ def _at_least(x: Tracer, rank: int) -> Tracer:
 
 
 def _each(tensors: Sequence[Any], rank: int) -> Any:
-    xs = tuple(_at_least(x, rank) for x in _list(tensors))
+    xs = tuple(_at_least(x, rank) for x in operand_list(tensors))
     several = len(tensors) != 1 or isinstance(tensors[0], tuple | list)
     return xs if several else xs[0]
 
@@ -101,7 +102,7 @@ def column_stack(tensors: Sequence[Operand]) -> Tensor:
                 [2, 4]], dtype=mlc.int64)
     """
     return cat([reshape(x, [*x.shape, *[1] * (2 - x.ndim)][:2]) if x.ndim == 1 else _at_least(x, 2)
-                for x in _list([tensors])], 1)
+                for x in operand_list([tensors])], 1)
 
 
 @operation()
@@ -121,7 +122,7 @@ def dstack(tensors: Sequence[Operand]) -> Tensor:
         >>> mlc.dstack([mlc.tensor([1, 2]), mlc.tensor([3, 4])]).shape
         (1, 2, 2)
     """
-    return cat([_at_least(x, 3) for x in _list([tensors])], 2)
+    return cat([_at_least(x, 3) for x in operand_list([tensors])], 2)
 
 
 @operation()

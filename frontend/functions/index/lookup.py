@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.index.picking import known_integers
 from mlc.frontend.functions.shape import sliced
-from mlc.frontend.operands import cast, integer, number, plain_int, reshape, tracer
+from mlc.frontend.operands import cast, integer, need, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.sizes import Size
+from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import i64
 
 
@@ -61,6 +62,16 @@ def rows_of(table: Tracer, index: Operand) -> Tracer:
     return emit(T.Take, table, integer(index, "input"), 0, weak=False)  # type: ignore[no-any-return]
 
 
+def padding_row(padding_idx: int, rows: Dim) -> Dim:
+    """The row of a table that `padding_idx` names, counted from the front; UserError if there is none."""
+    at = plain_int(padding_idx, "padding_idx")
+    message = f"padding_idx = {at} is no row of the table"
+    if isinstance(rows, int) and not -rows <= at < rows:
+        raise UserError(f"{message}, which has {rows}", code="MLC0356")
+    need(rows - 1 - at if at >= 0 else rows + at, message)
+    return at if at >= 0 else rows + at
+
+
 @operation()
 def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -> Tensor:
     """Rows of a table: result[..., j] = weight[input[...], j].
@@ -75,7 +86,7 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
 
     Raises:
         UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), `weight` is no matrix
-            (MLC0364), or `padding_idx` is no row of a table of known size (MLC0356).
+            (MLC0364), or `padding_idx` is no row (MLC0356).
 
     Example:
         >>> nn.functional.embedding(mlc.tensor([2, 0]), mlc.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
@@ -88,10 +99,7 @@ def embedding(input: Operand, weight: Operand, padding_idx: int | None = None) -
     rows = rows_of(table, input)
     if padding_idx is None:
         return rows
-    at, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
-    if isinstance(n, int) and not -n <= at < n:
-        raise UserError(f"padding_idx = {at} is no row of {n}", code="MLC0356")
-    hit = integer(input, "input") == (at if at >= 0 else n + at)
+    hit = integer(input, "input") == padding_row(padding_idx, table.shape[0])
     return E.where(reshape(tracer(hit), [*hit.shape, 1]), E.detach(rows), rows)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape import sliced
-from mlc.frontend.operands import axis, broadcast_shapes, broadcast_to, cast, integer, is_tensor, reshape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, cast, integer, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Array, Operand, Tensor, as_array
 from mlc.frontend.trace import Tracer, current, emit, state

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.index.picking import from_the_front, take
 from mlc.frontend.functions.ragged import coordinates, picked
 from mlc.frontend.location import user_loc
-from mlc.frontend.operands import broadcast_shapes, broadcast_to, integer, is_tensor, number, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_shapes, broadcast_to, integer, is_tensor, number, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import OPERATIONS, Operand, Tensor, as_array, wrap
 from mlc.frontend.trace import Tracer, as_user_error, current, emit, state

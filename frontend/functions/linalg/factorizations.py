@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.linalg.matrices import _matrix, _mt, _solve, _square, _symmetric, _together
+from mlc.frontend.functions.linalg.matrices import (
+    as_matrix,
+    as_square,
+    matrix_transpose,
+    same_type_and_batch,
+    symmetric_from,
+    triangular_solve,
+)
 from mlc.frontend.functions.shape import cat, narrow, tril, triu
 from mlc.frontend.operands import broadcast_to, cast, full, reshape, tracer
 from mlc.frontend.operation import operation
@@ -75,8 +82,8 @@ def cholesky(input: Operand, *, upper: bool = False) -> Tensor:
         tensor([[2., 0.],
                 [1., 2.]], dtype=mlc.float32)
     """
-    out = emit(T.Cholesky, _symmetric(input, bool(upper)))
-    return _mt(out) if upper else out
+    out = emit(T.Cholesky, symmetric_from(input, bool(upper)))
+    return matrix_transpose(out) if upper else out
 
 
 @operation(name="linalg.qr")
@@ -98,7 +105,7 @@ def qr(A: Operand, mode: str = "reduced") -> Qr:
         tensor([[-5.        , -2.2       ],
                 [ 0.        ,  0.39999998]], dtype=mlc.float32)
     """
-    x = _matrix(A)
+    x = as_matrix(A)
     if mode not in ("reduced", "complete", "r"):
         raise UserError(f"mode = {mode!r}", code="MLC0360", hint='use "reduced", "complete" or "r"')
     q, r = emit(T.Qr, x, mode == "complete")
@@ -128,7 +135,7 @@ def eigh(A: Operand, UPLO: str = "L") -> Eigh:
     """
     if UPLO not in ("L", "U"):
         raise UserError(f"UPLO = {UPLO!r}", code="MLC0360", hint='use "L" or "U"')
-    return Eigh(*emit(T.Eigh, _symmetric(A, UPLO == "U")))
+    return Eigh(*emit(T.Eigh, symmetric_from(A, UPLO == "U")))
 
 
 @operation(name="linalg.eigvalsh")
@@ -173,10 +180,10 @@ def svd(A: Operand, full_matrices: bool = True) -> Svd:
         >>> mlc.linalg.svd(mlc.tensor([[3.0, 0.0], [0.0, 4.0]])).S
         tensor([4., 3.], dtype=mlc.float32)
     """
-    x = _matrix(A)
+    x = as_matrix(A)
     u, s, v = emit(T.Svd, x)
     if full_matrices:
-        u, v = _completed(u), _mt(_completed(_mt(v)))
+        u, v = _completed(u), matrix_transpose(_completed(matrix_transpose(v)))
     return Svd(u, s, v)
 
 
@@ -206,7 +213,7 @@ def svdvals(A: Operand) -> Tensor:
         >>> mlc.linalg.svdvals(mlc.tensor([[3.0, 0.0], [0.0, 4.0]]))
         tensor([4., 3.], dtype=mlc.float32)
     """
-    return tracer(emit(T.Svd, _matrix(A))[1])
+    return tracer(emit(T.Svd, as_matrix(A))[1])
 
 
 @operation(name="linalg.lu_factor")
@@ -231,7 +238,7 @@ def lu_factor(A: Operand, *, pivot: bool = True) -> LuFactor:
     """
     if not pivot:
         raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
-    lu, pivots, _ = emit(T.Lu, _matrix(A))
+    lu, pivots, _ = emit(T.Lu, as_matrix(A))
     return LuFactor(lu, cast(tracer(pivots + 1), i32))
 
 
@@ -264,7 +271,7 @@ def lu(A: Operand, *, pivot: bool = True) -> Lu:
     """
     if not pivot:
         raise UserError("pivot = False: not every matrix has such a factorisation", code="MLC0360")
-    x = _matrix(A)
+    x = as_matrix(A)
     factors = emit(T.Lu, x)
     packed = factors[0]
     m, k = x.shape[-2], factors[1].shape[-1]
@@ -295,21 +302,21 @@ def lu_solve(LU: Operand, pivots: Operand, B: Operand, *, left: bool = True, adj
         tensor([[1.],
                 [1.]], dtype=mlc.float32)
     """
-    a = _square(LU)
-    b, at = _matrix(B), cast(tracer(pivots), i64)
+    a = as_square(LU)
+    b, at = as_matrix(B), cast(tracer(pivots), i64)
     if at.shape[-1:] != a.shape[-1:]:
         raise UserError(f"pivots of shape [{', '.join(map(str, at.shape))}] do not fit {a.shape[-1]} rows",
                         code="MLC0367", symbols=sizes.symbols(*at.shape[-1:], a.shape[-1]))
     if not left:
-        return _mt(lu_solve(a, at, _mt(b), adjoint=not adjoint))
+        return matrix_transpose(lu_solve(a, at, matrix_transpose(b), adjoint=not adjoint))
     order = emit(_order, at)
     order = broadcast_to(order, [*a.shape[:-1]])
     if not adjoint:
-        a, b = _together(a, b)
-        y = _solve(a, _taken(b, order), False, unit=True)
-        return _solve(a, y, True)
-    a, b = _together(a, b)
-    y = _solve(a, _solve(a, b, True, True), False, True, True)
+        a, b = same_type_and_batch(a, b)
+        y = triangular_solve(a, _taken(b, order), False, unit=True)
+        return triangular_solve(a, y, True)
+    a, b = same_type_and_batch(a, b)
+    y = triangular_solve(a, triangular_solve(a, b, True, True), False, True, True)
     return _taken(y, emit(T.ArgSort, order, order.ndim - 1))
 
 

@@ -14,32 +14,32 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import f32, f64, i64
 
 
-def _matrix(input: Operand) -> Tracer:
+def as_matrix(input: Operand) -> Tracer:
     x = floating(input)
     if x.ndim < 2:
         raise UserError(f"expected matrices, found {x.ndim} dimensions", code="MLC0364")
     return x if x.type.dtype in (f32, f64) else cast(x, f32)
 
 
-def _square(input: Operand) -> Tracer:
-    x = _matrix(input)
+def as_square(input: Operand) -> Tracer:
+    x = as_matrix(input)
     if x.shape[-1] != x.shape[-2]:
         raise UserError(f"the matrix has {x.shape[-2]} rows and {x.shape[-1]} columns, which must be equal",
                         code="MLC0367", symbols=sizes.symbols(*x.shape[-2:]))
     return x
 
 
-def _symmetric(input: Operand, upper: bool = False) -> Tracer:
+def symmetric_from(input: Operand, upper: bool = False) -> Tracer:
     """The symmetric matrix one of whose triangles is that of a square one; derivatives reach both alike."""
-    x = _square(input)
-    y = _mt(x)
+    x = as_square(input)
+    y = matrix_transpose(x)
     row, column = (emit(T.Iota, x.shape[-2:], a, i64) for a in range(2))
     kept = tracer(E.where((row <= column) if upper else (row >= column), x, y))
     even = tracer((x + y) * 0.5)
     return tracer(even + E.detach(kept - even))
 
 
-def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
+def same_type_and_batch(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
     """Matrices of one element type and batch."""
     dtype = f64 if f64 in (a.type.dtype, b.type.dtype) else f32
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -47,7 +47,7 @@ def _together(a: Tracer, b: Tracer) -> tuple[Tracer, Tracer]:
     return broadcast_to(a, [*batch, *a.shape[-2:]]), broadcast_to(b, [*batch, *b.shape[-2:]])
 
 
-def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
+def right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
     """Right-hand sides as matrices, and whether they were vectors, which PyTorch tells by the shape."""
     b = floating(other)
     vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and same_shape(b.shape, a.shape[:-1]))
@@ -58,22 +58,22 @@ def _right_sides(a: Tracer, other: Operand) -> tuple[Tracer, bool]:
     return b, vector
 
 
-def _known(n: Any, what: str) -> int:
+def known_size(n: Any, what: str) -> int:
     if not isinstance(n, int):
         raise UserError(f"{what} must be known, found {n}", code="MLC0365", symbols=sizes.symbols(n))
     return n
 
 
-def _eye(n: Any, like: Tracer) -> Tracer:
+def identity_like(n: Any, like: Tracer) -> Tracer:
     """The identity as a matrix of the element type."""
     row, column = (emit(T.Iota, (n, n), a, i64) for a in range(2))
     return cast(tracer(row == column), like.type.dtype)
 
 
-def _mt(x: Tensor) -> Tracer:
+def matrix_transpose(x: Tensor) -> Tracer:
     y = tracer(x)
     return emit(T.Transpose, y, (*range(y.ndim - 2), y.ndim - 1, y.ndim - 2))  # type: ignore[no-any-return]
 
 
-def _solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bool = False) -> Tracer:
+def triangular_solve(a: Tracer, b: Tracer, upper: bool, transposed: bool = False, unit: bool = False) -> Tracer:
     return emit(T.TriangularSolve, a, b, upper, transposed, unit)  # type: ignore[no-any-return]

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.index import diagonal
 from mlc.frontend.functions.linalg.factorizations import svdvals
-from mlc.frontend.functions.linalg.matrices import _matrix, _square
+from mlc.frontend.functions.linalg.matrices import as_matrix, as_square
 from mlc.frontend.functions.linalg.solving import inv
 from mlc.frontend.functions.shape import movedim
-from mlc.frontend.operands import axis, cast, floating, full, reshape, tracer
+from mlc.frontend.operands import cast, floating, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -71,7 +72,7 @@ def det(A: Operand) -> Tensor:
         >>> mlc.linalg.det(mlc.tensor([[2.0, 1.0], [0.0, 4.0]]))
         tensor(8., dtype=mlc.float32)
     """
-    a = _square(A)
+    a = as_square(A)
     packed, pivots, order = emit(T.Lu, a)
     return R.prod(diagonal(packed, 0, -2, -1), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
 
@@ -95,7 +96,7 @@ def slogdet(A: Operand) -> Slogdet:
         >>> mlc.linalg.slogdet(mlc.tensor([[0.0, 1.0], [1.0, 0.0]]))
         Slogdet(sign=tensor(-1., dtype=mlc.float32), logabsdet=tensor(0., dtype=mlc.float32))
     """
-    a = _square(A)
+    a = as_square(A)
     packed, pivots, order = emit(T.Lu, a)
     line = tracer(diagonal(packed, 0, -2, -1))
     sign = R.prod(E.sign(line), -1) * cast(tracer(_parity(order, pivots)), a.type.dtype)
@@ -144,7 +145,7 @@ def matrix_rank(A: Operand, *, atol: Operand = None, rtol: Operand = None, hermi
         >>> mlc.linalg.matrix_rank(mlc.tensor([[1.0, 2.0], [2.0, 4.0]]))
         tensor(1, dtype=mlc.int64)
     """
-    a = _matrix(A)
+    a = as_matrix(A)
     s = tracer(emit(T.Svd, a)[1])
     return R.sum(s > _cut(a, s, atol, rtol), -1)
 
@@ -283,7 +284,7 @@ def cond(A: Operand, p: Any = None) -> Tensor:
         >>> mlc.linalg.cond(mlc.tensor([[3.0, 0.0], [0.0, 6.0]]))
         tensor(2., dtype=mlc.float32)
     """
-    x = _matrix(A)
+    x = as_matrix(A)
     if 0 in x.shape[-2:]:
         return full(0, x, x.shape[:-2])
     if p in (None, 2, -2):

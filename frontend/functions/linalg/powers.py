@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import contract
-from mlc.frontend.functions.linalg.matrices import _eye, _known, _square
+from mlc.frontend.functions.linalg.matrices import as_square, identity_like, known_size
 from mlc.frontend.functions.linalg.solving import inv
-from mlc.frontend.operands import broadcast_to, plain_int, reshape, tracer
+from mlc.frontend.operands import broadcast_to, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -36,9 +37,9 @@ def matrix_power(A: Operand, n: int) -> Tensor:
         tensor([[1., 3.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    a, power = _square(A), plain_int(n, "n")
+    a, power = as_square(A), plain_int(n, "n")
     if power == 0:
-        return broadcast_to(_eye(a.shape[-1], a), a.shape)
+        return broadcast_to(identity_like(a.shape[-1], a), a.shape)
     base: Tensor = a if power > 0 else inv(a)
     result, left = None, abs(power)
     while left:
@@ -80,7 +81,7 @@ def multi_dot(tensors: Sequence[Operand]) -> Tensor:
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     xs[0] = reshape(xs[0], [1, *xs[0].shape]) if first else xs[0]
     xs[-1] = reshape(xs[-1], [*xs[-1].shape, 1]) if last else xs[-1]
-    sides = [_known(d, "a size") for d in (xs[0].shape[0], *(x.shape[-1] for x in xs))]
+    sides = [known_size(d, "a size") for d in (xs[0].shape[0], *(x.shape[-1] for x in xs))]
     out = _product(xs, sides, _best_splits(sides), 0, len(xs) - 1)
     shape = tracer(out).shape
     return reshape(tracer(out), [*(() if first else shape[:1]), *(() if last else shape[1:])])
@@ -150,4 +151,4 @@ def matrix_exp(A: Operand) -> Tensor:
         tensor([[1., 1.],
                 [0., 1.]], dtype=mlc.float32)
     """
-    return emit(T.MatrixExp, _square(A))  # type: ignore[no-any-return]
+    return emit(T.MatrixExp, as_square(A))  # type: ignore[no-any-return]

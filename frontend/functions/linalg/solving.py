@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 from mlc.dialects import tensor as T
 from mlc.frontend.functions import contract
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.linalg.matrices import _eye, _matrix, _mt, _right_sides, _solve, _square, _together
+from mlc.frontend.functions.linalg.matrices import (
+    as_matrix,
+    as_square,
+    identity_like,
+    matrix_transpose,
+    right_sides,
+    same_type_and_batch,
+    triangular_solve,
+)
 from mlc.frontend.operands import broadcast_to, full, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
@@ -45,15 +53,15 @@ def solve_triangular(A: Operand, B: Operand, *, upper: bool, left: bool = True, 
         tensor([[1.],
                 [2.]], dtype=mlc.float32)
     """
-    a, b = _square(A), _matrix(B)
+    a, b = as_square(A), as_matrix(B)
     if not left:
-        b = _mt(b)
+        b = matrix_transpose(b)
     if b.shape[-2] != a.shape[-1]:
         raise UserError(f"a matrix of {a.shape[-1]} rows does not fit right-hand sides of {b.shape[-2]}",
                         code="MLC0367", symbols=sizes.symbols(a.shape[-1], b.shape[-2]))
-    a, b = _together(a, b)
-    out = _solve(a, b, bool(upper), not left, bool(unitriangular))
-    return out if left else _mt(out)
+    a, b = same_type_and_batch(a, b)
+    out = triangular_solve(a, b, bool(upper), not left, bool(unitriangular))
+    return out if left else matrix_transpose(out)
 
 
 @operation(name="linalg.solve")
@@ -78,11 +86,11 @@ def solve(A: Operand, B: Operand, *, left: bool = True) -> Tensor:
         >>> mlc.linalg.solve(mlc.tensor([[2.0, 0.0], [1.0, 4.0]]), mlc.tensor([2.0, 9.0]))
         tensor([1., 2.], dtype=mlc.float32)
     """
-    a = _square(A)
+    a = as_square(A)
     if not left:
-        return _mt(solve(_mt(a), _mt(_matrix(B))))
-    b, vector = _right_sides(a, B)
-    a, b = _together(a, b)
+        return matrix_transpose(solve(matrix_transpose(a), matrix_transpose(as_matrix(B))))
+    b, vector = right_sides(a, B)
+    a, b = same_type_and_batch(a, b)
     out = emit(T.Solve, a, b)
     return reshape(out, out.shape[:-1]) if vector else out
 
@@ -107,8 +115,8 @@ def inv(A: Operand) -> Tensor:
         tensor([[0.5 , 0.  ],
                 [0.  , 0.25]], dtype=mlc.float32)
     """
-    a = _square(A)
-    return emit(T.Solve, a, broadcast_to(_eye(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
+    a = as_square(A)
+    return emit(T.Solve, a, broadcast_to(identity_like(a.shape[-1], a), a.shape))  # type: ignore[no-any-return]
 
 
 @operation(name="linalg.lstsq")
@@ -134,8 +142,8 @@ def lstsq(A: Operand, B: Operand, *, rcond: Any = None, driver: str | None = Non
         >>> mlc.linalg.lstsq(mlc.tensor([[1.0], [1.0]]), mlc.tensor([1.0, 3.0])).solution
         tensor([1.9999999], dtype=mlc.float32)
     """
-    b, vector = _right_sides(_matrix(A), B)
-    a, b = _together(_matrix(A), b)
+    b, vector = right_sides(as_matrix(A), B)
+    a, b = same_type_and_batch(as_matrix(A), b)
     m, n = a.shape[-2:]
     x = contract.matmul(pinv(a, rtol=rcond), b)
     rest = tracer(contract.matmul(a, x) - b)
@@ -171,4 +179,4 @@ def pinv(A: Operand, *, atol: float | None = None, rtol: float | None = None, he
         if not (b is None or isinstance(b, int | float)):
             raise UserTypeError(f"a bound is {type(b).__name__} {b!r}, expected a number"[:200], code="MLC0421")
     bounds = [None if b is None else float(b) for b in (atol, rtol)]
-    return emit(T.Pinv, _matrix(A), *bounds)  # type: ignore[no-any-return]
+    return emit(T.Pinv, as_matrix(A), *bounds)  # type: ignore[no-any-return]

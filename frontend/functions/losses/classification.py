@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.losses.regression import _same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, plain_int, reshape, tracer
+from mlc.frontend.functions.losses.regression import of_same_shape, reduced
+from mlc.frontend.operands import cast, floating, integer, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -19,7 +20,7 @@ from mlc.ir.diag import UserError
 from mlc.ir.types import f32, i64
 
 
-def _classes(x: Tracer, target: Tracer, name: str) -> int:
+def class_axis(x: Tracer, target: Tracer, name: str) -> int:
     """The axis of the classes: 1, or 0 for one sample; the target has the other dimensions."""
     at = 0 if x.ndim == 1 else 1
     rest = x.shape[:at] + x.shape[at + 1:]
@@ -61,7 +62,7 @@ def cross_entropy(input: Operand, target: Operand, weight: Operand = None, ignor
         raise UserError(f"label_smoothing = {label_smoothing}, expected a number from 0 to 1", code="MLC0360")
     if t.type.dtype.is_float:
         return _soft_cross_entropy(x, t, weight, reduction, label_smoothing)
-    at = _classes(x, t, "cross_entropy")
+    at = class_axis(x, t, "cross_entropy")
     if weight is None and not label_smoothing:
         return _hard_cross_entropy(x, integer(t, "the target"), at, ignore_index, reduction)
     logs = tracer(N.log_softmax(x, at))
@@ -106,7 +107,7 @@ def _per_class(weight: Operand, x: Tracer, at: int) -> Tracer:
 
 
 def _soft_cross_entropy(x: Tracer, target: Tracer, weight: Operand, reduction: str, smoothing: float) -> Tensor:
-    a, t = _same_shape(x, target)
+    a, t = of_same_shape(x, target)
     if not a.ndim:
         raise UserError("a 0-d tensor has no classes", code="MLC0367", hint="give one sample as a vector")
     at = 0 if a.ndim == 1 else 1
@@ -159,7 +160,7 @@ def nll_loss(input: Operand, target: Operand, weight: Operand = None, ignore_ind
         tensor(0.375, dtype=mlc.float32)
     """
     x, t = floating(input), integer(target, "the target")
-    at = _classes(x, t, "nll_loss")
+    at = class_axis(x, t, "nll_loss")
     t = cast(t, i64)
     valid = t != plain_int(ignore_index, "ignore_index")
     index = reshape(tracer(E.where(valid, t, 0)), [*x.shape[:at], 1, *x.shape[at + 1:]])
@@ -195,7 +196,7 @@ def binary_cross_entropy(input: Operand, target: Operand, weight: Operand = None
         >>> nn.functional.binary_cross_entropy(mlc.tensor([0.5, 0.9]), mlc.tensor([0.0, 1.0]))
         tensor(0.39925388, dtype=mlc.float32)
     """
-    x, t = _same_shape(input, target)
+    x, t = of_same_shape(input, target)
     loss = -(t * _bounded_log(x, E.log, x) + (1 - t) * _bounded_log(1 - x, E.log1p, -x))
     return reduced(loss if weight is None else loss * tracer(weight), reduction)
 
@@ -230,7 +231,7 @@ def binary_cross_entropy_with_logits(input: Operand, target: Operand, weight: Op
         >>> nn.functional.binary_cross_entropy_with_logits(mlc.tensor([0.0, 2.0]), mlc.tensor([0.0, 1.0]))
         tensor(0.4100376, dtype=mlc.float32)
     """
-    x, t = _same_shape(input, target)
+    x, t = of_same_shape(input, target)
     soft = typed(Tensor, emit(T.Softplus, tracer(-x)))
     if pos_weight is None:
         loss = (1 - t) * x + soft

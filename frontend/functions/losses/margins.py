@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import neural as N
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.losses.classification import _classes
-from mlc.frontend.functions.losses.regression import _same_shape, reduced
-from mlc.frontend.operands import cast, floating, integer, need, plain_int, reshape, together, tracer
+from mlc.frontend.functions.losses.classification import class_axis
+from mlc.frontend.functions.losses.regression import of_same_shape, reduced
+from mlc.frontend.operands import cast, floating, integer, need, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -176,7 +177,7 @@ def multilabel_soft_margin_loss(input: Operand, target: Operand, weight: Operand
         >>> nn.functional.multilabel_soft_margin_loss(mlc.tensor([[0.0, 2.0]]), mlc.tensor([[0.0, 1.0]]))
         tensor(0.4100376, dtype=mlc.float32)
     """
-    x, t = _same_shape(input, target)
+    x, t = of_same_shape(input, target)
     soft = (1 - t) * x + typed(Tensor, emit(T.Softplus, tracer(-x)))
     return reduced(R.mean(soft if weight is None else soft * tracer(weight), -1), reduction)
 
@@ -247,7 +248,7 @@ def multi_margin_loss(input: Operand, target: Operand, p: int = 1, margin: float
     x, t = floating(input), cast(integer(target, "the target"), i64)
     if p not in (1, 2):
         raise UserError(f"p = {p}", code="MLC0360", hint="use 1 or 2")
-    at = _classes(x, t, "multi_margin_loss")
+    at = class_axis(x, t, "multi_margin_loss")
     if x.ndim > 2:
         raise UserError(f"the input has {x.ndim} dimensions, expected 1 or 2", code="MLC0364")
     need(x.shape[at] - 1, "a loss of no classes is not defined")

@@ -25,7 +25,7 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
     return loss
 
 
-def _same_shape(a: Operand, b: Operand) -> list[Tracer]:
+def of_same_shape(a: Operand, b: Operand) -> list[Tracer]:
     xs = together(a, b, floating=True)
     if xs[0].shape != xs[1].shape:
         shapes = " and ".join("[" + ", ".join(map(str, x.shape)) + "]" for x in xs)
@@ -56,7 +56,7 @@ def mse_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor
         >>> nn.functional.mse_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
         tensor(2.125, dtype=mlc.float32)
     """
-    a, b = _same_shape(input, target)
+    a, b = of_same_shape(input, target)
     return reduced(E.square(a - b), reduction)
 
 
@@ -81,7 +81,7 @@ def l1_loss(input: Operand, target: Operand, reduction: str = "mean") -> Tensor:
         >>> nn.functional.l1_loss(mlc.tensor([1.0, 2.0]), mlc.tensor([1.5, 4.0]))
         tensor(1.25, dtype=mlc.float32)
     """
-    a, b = _same_shape(input, target)
+    a, b = of_same_shape(input, target)
     return reduced(E.abs(a - b), reduction)
 
 
@@ -108,7 +108,7 @@ def huber_loss(input: Operand, target: Operand, reduction: str = "mean", delta: 
     """
     if not delta > 0:
         raise UserError(f"delta = {delta}, expected more than 0", code="MLC0360")
-    a, b = _same_shape(input, target)
+    a, b = of_same_shape(input, target)
     d = E.abs(a - b)
     return reduced(E.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), reduction)
 
@@ -136,7 +136,7 @@ def smooth_l1_loss(input: Operand, target: Operand, reduction: str = "mean", bet
     """
     if not beta >= 0:
         raise UserError(f"beta = {beta}, expected at least 0", code="MLC0360")
-    a, b = _same_shape(input, target)
+    a, b = of_same_shape(input, target)
     d = E.abs(a - b)
     return reduced(d if beta == 0 else E.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
 

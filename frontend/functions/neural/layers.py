@@ -11,13 +11,12 @@ from mlc.frontend.functions import contract as C
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions import shape as S
-from mlc.frontend.functions.index import rows_of
+from mlc.frontend.functions.index import padding_row, rows_of
 from mlc.frontend.operands import (
     factors,
     floating,
     integer,
     parameter,
-    plain_int,
     reshape,
     rounded_once,
     together,
@@ -214,7 +213,8 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
 
     Raises:
         UserError: `input` is not of integers (MLC0354) or out of range (MLC0340, an IndexError), a number of dimensions
-            is wrong (MLC0364), `mode` is another string or does not go with weights (MLC0360).
+            is wrong (MLC0364), `mode` is another string or does not go with weights (MLC0360), or `padding_idx` is no
+            row (MLC0356).
 
     Example:
         >>> nn.functional.embedding_bag(mlc.tensor([[0, 1]]), mlc.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -235,10 +235,7 @@ def embedding_bag(input: Operand, weight: Operand, mode: str = "mean", per_sampl
         return R.sum(rows, 1)                              # zeros if bags are empty, as of nothing but padding
     if padding_idx is None:
         return R.amax(rows, 1) if mode == "max" else R.sum(rows, 1) / E.maximum(E.count(at.shape[1], table), 1)
-    pad, n = plain_int(padding_idx, "padding_idx"), table.shape[0]
-    if isinstance(n, int) and not -n <= pad < n:
-        raise UserError(f"padding_idx = {pad} is no row of {n}", code="MLC0356")
-    counted = reshape(tracer(at != (pad if pad >= 0 else n + pad)), [*at.shape, 1])
+    counted = reshape(tracer(at != padding_row(padding_idx, table.shape[0])), [*at.shape, 1])
     if mode == "max":
         highest = R.amax(E.where(counted, rows, -math.inf), 1)
         return E.where(R.any(counted, 1), highest, 0.0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import cast as typed
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import shape as S
 from mlc.frontend.functions.trigonometry import tanh
-from mlc.frontend.operands import axis, floating, rounded_once, tracer
+from mlc.frontend.operands import floating, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import emit

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.convolution import Ints, batched, each, fits, padded, unbatched, windows
-from mlc.frontend.operands import cast, floating, number, plain_int, reshape, rounded_once, tracer
+from mlc.frontend.operands import cast, floating, number, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -24,7 +25,7 @@ from mlc.ir.types import f32, i64
 NEGATIVE_INFINITY = float("-inf")
 
 
-class _Geometry:
+class Geometry:
     """How windows lie along the last dimensions of an input."""
 
     def __init__(self, spatial: int, kernel_size: Ints, stride: Ints | None, padding: Ints, dilation: Ints,
@@ -53,7 +54,7 @@ class _Geometry:
         return max(p, (count - 1) * s + (k - 1) * d + 1 - n - p)
 
 
-def _max_pool(input: Operand, geometry: _Geometry, return_indices: bool) -> Any:
+def max_pool_windows(input: Operand, geometry: Geometry, return_indices: bool) -> Any:
     x, was_added = batched(floating(input), geometry.spatial, "the input")
     high = geometry.high(x.shape[2:])
     out: Tracer = emit(T.MaxPool, x, geometry.kernel, geometry.stride, geometry.low, high, geometry.dilation)
@@ -62,7 +63,7 @@ def _max_pool(input: Operand, geometry: _Geometry, return_indices: bool) -> Any:
     return (values, unbatched(_places(x, out, geometry, high), was_added)) if return_indices else values
 
 
-def _places(x: Tracer, out: Tracer, geometry: _Geometry, high: Sequence[Dim]) -> Tracer:
+def _places(x: Tracer, out: Tracer, geometry: Geometry, high: Sequence[Dim]) -> Tracer:
     """Where in each image, its spatial dimensions flattened, the first greatest element of a window lies."""
     image, g = x.shape[2:], geometry
     place: Any = number(0, i64)
@@ -104,7 +105,7 @@ def max_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
         >>> nn.functional.max_pool1d(mlc.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
         tensor([[4., 3.]], dtype=mlc.float32)
     """
-    return _max_pool(input, _Geometry(1, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return max_pool_windows(input, Geometry(1, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 @operation()
@@ -133,7 +134,7 @@ def max_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
         tensor([[[[1., 1.],
                   [1., 1.]]]], dtype=mlc.float32)
     """
-    return _max_pool(input, _Geometry(2, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return max_pool_windows(input, Geometry(2, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
 @operation()
@@ -165,17 +166,17 @@ def max_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
                   [[1., 1.],
                    [1., 1.]]]]], dtype=mlc.float32)
     """
-    return _max_pool(input, _Geometry(3, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+    return max_pool_windows(input, Geometry(3, kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
-def _sums(x: Tracer, geometry: _Geometry) -> Tracer:
+def _sums(x: Tracer, geometry: Geometry) -> Tracer:
     """The sum of each window."""
     spread = windows(padded(x, geometry.low, geometry.high(x.shape[2:])), geometry.kernel, geometry.stride,
                      geometry.dilation)
     return emit(T.ReduceSum, spread, tuple(range(3, spread.ndim, 2)), "chain")  # type: ignore[no-any-return]
 
 
-def _avg_pool(input: Operand, geometry: _Geometry, count_include_pad: bool, divisor: int | None) -> Tensor:
+def _avg_pool(input: Operand, geometry: Geometry, count_include_pad: bool, divisor: int | None) -> Tensor:
     given, was_added = batched(R.float_only(tracer(input), "avg_pool"), geometry.spatial, "the input")
     x = cast(given, f32) if given.type.dtype.width < 32 else given
     total = _sums(x, geometry)
@@ -189,7 +190,7 @@ def _avg_pool(input: Operand, geometry: _Geometry, count_include_pad: bool, divi
     return unbatched(cast(tracer(out), given.type.dtype), was_added)
 
 
-def _counts(shape: Sequence[Dim], out: Sequence[Dim], geometry: _Geometry, with_padding: bool) -> Any:
+def _counts(shape: Sequence[Dim], out: Sequence[Dim], geometry: Geometry, with_padding: bool) -> Any:
     """How many elements each window has: what lies in the input, or also the padding that was asked for."""
     if not geometry.ceil_mode and (with_padding or not any(geometry.low)):
         return number(int(np.prod(geometry.kernel)), i64)
@@ -226,7 +227,7 @@ def avg_pool1d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
         >>> nn.functional.avg_pool1d(mlc.tensor([[1.0, 4.0, 2.0, 3.0]]), 2)
         tensor([[2.5, 2.5]], dtype=mlc.float32)
     """
-    return _avg_pool(input, _Geometry(1, kernel_size, stride, padding, 1, ceil_mode), count_include_pad, None)
+    return _avg_pool(input, Geometry(1, kernel_size, stride, padding, 1, ceil_mode), count_include_pad, None)
 
 
 @operation()
@@ -255,7 +256,7 @@ def avg_pool2d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
         tensor([[[[1., 1.],
                   [1., 1.]]]], dtype=mlc.float32)
     """
-    return _avg_pool(input, _Geometry(2, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
+    return _avg_pool(input, Geometry(2, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
                      divisor_override)
 
 
@@ -288,11 +289,11 @@ def avg_pool3d(input: Operand, kernel_size: Ints, stride: Ints | None = None, pa
                   [[1., 1.],
                    [1., 1.]]]]], dtype=mlc.float32)
     """
-    return _avg_pool(input, _Geometry(3, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
+    return _avg_pool(input, Geometry(3, kernel_size, stride, padding, 1, ceil_mode), count_include_pad,
                      divisor_override)
 
 
-def _lp_pool(input: Operand, p: float, geometry: _Geometry) -> Tensor:
+def _lp_pool(input: Operand, p: float, geometry: Geometry) -> Tensor:
     if not p or not math.isfinite(p):
         raise UserError(f"norm_type = {p}", code="MLC0360", hint="use max_pool for the maximum")
     x, was_added = batched(R.float_only(tracer(input), "lp_pool"), geometry.spatial, "the input")
@@ -331,7 +332,7 @@ def lp_pool1d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints 
         >>> nn.functional.lp_pool1d(mlc.tensor([[3.0, 4.0]]), 2, 2)
         tensor([[5.]], dtype=mlc.float32)
     """
-    return _lp_pool(input, norm_type, _Geometry(1, kernel_size, stride, 0, 1, ceil_mode))
+    return _lp_pool(input, norm_type, Geometry(1, kernel_size, stride, 0, 1, ceil_mode))
 
 
 @operation()
@@ -358,7 +359,7 @@ def lp_pool2d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints 
         tensor([[[[2., 2.],
                   [2., 2.]]]], dtype=mlc.float32)
     """
-    return _lp_pool(input, norm_type, _Geometry(2, kernel_size, stride, 0, 1, ceil_mode))
+    return _lp_pool(input, norm_type, Geometry(2, kernel_size, stride, 0, 1, ceil_mode))
 
 
 @operation()
@@ -388,4 +389,4 @@ def lp_pool3d(input: Operand, norm_type: float, kernel_size: Ints, stride: Ints 
                   [[2.828427, 2.828427],
                    [2.828427, 2.828427]]]]], dtype=mlc.float32)
     """
-    return _lp_pool(input, norm_type, _Geometry(3, kernel_size, stride, 0, 1, ceil_mode))
+    return _lp_pool(input, norm_type, Geometry(3, kernel_size, stride, 0, 1, ceil_mode))

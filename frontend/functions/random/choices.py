@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.dtypes import as_ir, float32, int64
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
-from mlc.frontend.functions.random.distributions import _float, _gumbel, _unit
-from mlc.frontend.functions.random.keys import Shape, _bits, _like, _words
-from mlc.frontend.operands import axis, broadcast_shapes, cast, floating, plain_int, shape_of, size, tracer
+from mlc.frontend.functions.random.distributions import float_type, gumbel_noise, unit_interval
+from mlc.frontend.functions.random.keys import Shape, bits_from, constant_like, high_and_low
+from mlc.frontend.operands import broadcast_shapes, cast, floating, shape_of, size, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -39,7 +40,7 @@ def bernoulli(key: Operand, p: Operand = 0.5, shape: Shape | None = None) -> Ten
     """
     chance = floating(p)
     dtype = f64 if chance.type.dtype == f64 and not chance.weak else f32
-    return E.lt(_unit(key, chance.shape if shape is None else shape, dtype), cast(chance, dtype))
+    return E.lt(unit_interval(key, chance.shape if shape is None else shape, dtype), cast(chance, dtype))
 
 
 @operation(name="random.randint")
@@ -69,9 +70,9 @@ def randint(key: Operand, shape: Shape, low: int, high: int, dtype: DTypeLike = 
     first, count = plain_int(low, "low"), plain_int(high, "high") - plain_int(low, "low")
     if count <= 0 or count > 1 << 32:
         raise UserError(f"{count} integers from {low} up to {high}, expected 1 to 2^32", code="MLC0360")
-    words = [cast(w, ui64) for w in _words(_bits(key, shape, ui64))]
-    carried = E.bitwise_right_shift(words[1] * _like(count, words[1]), _like(32, words[1]))
-    drawn = E.bitwise_right_shift(words[0] * _like(count, words[0]) + carried, _like(32, words[0]))
+    words = [cast(w, ui64) for w in high_and_low(bits_from(key, shape, ui64))]
+    carried = E.bitwise_right_shift(words[1] * constant_like(count, words[1]), constant_like(32, words[1]))
+    drawn = E.bitwise_right_shift(words[0] * constant_like(count, words[0]) + carried, constant_like(32, words[0]))
     return cast(tracer(cast(tracer(drawn), i64) + first), as_ir(dtype))
 
 
@@ -94,7 +95,7 @@ def rademacher(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> T
         >>> mlc.abs(mlc.random.rademacher(mlc.random.key(0), (3,)))
         tensor([1., 1., 1.], dtype=mlc.float32)
     """
-    return cast(tracer(1 - 2 * cast(tracer(E.bitwise_and(_bits(key, shape, ui32), 1)), i32)), as_ir(dtype))
+    return cast(tracer(1 - 2 * cast(tracer(E.bitwise_and(bits_from(key, shape, ui32), 1)), i32)), as_ir(dtype))
 
 
 @operation(name="random.categorical")
@@ -125,7 +126,7 @@ def categorical(key: Operand, logits: Operand, dim: int = -1, shape: Shape | Non
         raise UserError(f"shape {wanted} does not end with that of the logits without dim, {rest}", code="MLC0111")
     lead = len(wanted) - len(rest)
     full = [*wanted[: lead + at], x.shape[at], *wanted[lead + at:]]
-    return R.argmax(x + _gumbel(key, full, _float(x.dtype)), lead + at)
+    return R.argmax(x + gumbel_noise(key, full, float_type(x.dtype)), lead + at)
 
 
 @operation(name="random.permutation", literal=("x",))
@@ -177,7 +178,7 @@ def randperm(key: Operand, n: int) -> Tensor:
 
 
 def _order(key: Operand, n: Any) -> Tracer:
-    return emit(T.ArgSort, _bits(key, (n,), ui64), 0)  # type: ignore[no-any-return]
+    return emit(T.ArgSort, bits_from(key, (n,), ui64), 0)  # type: ignore[no-any-return]
 
 
 @operation(name="random.choice")
@@ -230,5 +231,5 @@ def dropout(key: Operand, input: Operand, p: float = 0.5) -> Tensor:
     x = floating(input)
     if p == 1:
         return E.mul(x, 0.0)
-    kept = E.ge(_unit(key, x.shape, f32), float(p))
+    kept = E.ge(unit_interval(key, x.shape, f32), float(p))
     return E.where(kept, E.mul(x, 1 / (1 - p)), 0.0)

@@ -8,7 +8,7 @@ from typing import Any
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir, float32
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.random.keys import Shape, _bits, _like
+from mlc.frontend.functions.random.keys import Shape, bits_from, constant_like
 from mlc.frontend.functions.trigonometry import tan
 from mlc.frontend.methods import listed
 from mlc.frontend.operands import cast, floating, tracer
@@ -22,19 +22,19 @@ DIGITS = {f16: 11, bf16: 8, f32: 24, f64: 53}
 """Binary digits of the floats in [0, 1) that are drawn: as many as the type has."""
 
 
-def _float(dtype: DTypeLike) -> FloatType:
+def float_type(dtype: DTypeLike) -> FloatType:
     wanted = as_ir(dtype)
     if not isinstance(wanted, FloatType):
         raise UserTypeError(f"random numbers of {wanted} are not floats", code="MLC0359", hint="use randint")
     return wanted
 
 
-def _unit(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
+def unit_interval(key: Operand, shape: Shape, dtype: FloatType) -> Tracer:
     """Multiples of 2^-digits in [0, 1)."""
     digits = DIGITS[dtype]
     wide, word = (64, ui64) if dtype == f64 else (32, ui32)
-    drawn = _bits(key, shape, word)
-    whole = cast(tracer(E.bitwise_right_shift(drawn, _like(wide - digits, drawn))), i64 if wide == 64 else i32)
+    drawn = bits_from(key, shape, word)
+    whole = cast(tracer(E.bitwise_right_shift(drawn, constant_like(wide - digits, drawn))), i64 if wide == 64 else i32)
     return tracer(E.mul(cast(whole, dtype), 2.0 ** -digits))
 
 
@@ -63,7 +63,7 @@ def uniform(key: Operand, shape: Shape = (), low: Operand = 0.0, high: Operand =
         >>> mlc.random.uniform(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    unit = _unit(key, shape, _float(dtype))
+    unit = unit_interval(key, shape, float_type(dtype))
     if isinstance(low, int | float) and isinstance(high, int | float) and (low, high) == (0, 1):
         return unit
     scaled = E.add(E.mul(unit, E.sub(high, low)), low)
@@ -92,11 +92,11 @@ def normal(key: Operand, shape: Shape = (), mean: Operand = 0.0, std: Operand = 
         >>> mlc.random.normal(mlc.random.key(0), (2, 3)).shape
         (2, 3)
     """
-    wanted = _float(dtype)
+    wanted = float_type(dtype)
     wide = f64 if wanted == f64 else f32
     digits = DIGITS[wide]
     # The middles of 2^digits intervals would need a digit more: of the lower half they are exact, and so mirrored.
-    unit = _unit(key, shape, wide)
+    unit = unit_interval(key, shape, wide)
     low = unit < 0.5
     half = E.where(low, unit, unit - 0.5) + 2.0 ** -(digits + 1)          # in (0, 0.5)
     size = emit(T.ErfInv, 1 - 2 * half) * math.sqrt(2)
@@ -219,11 +219,11 @@ def truncated_normal(key: Operand, lower: Operand, upper: Operand, shape: Shape 
         >>> mlc.random.truncated_normal(mlc.random.key(0), -2.0, 2.0, (3,)).shape
         (3,)
     """
-    wanted = _float(dtype)
+    wanted = float_type(dtype)
     wide = f64 if wanted == f64 else f32
     a, b = (cast(floating(x), wide) for x in (lower, upper))
     low, high = E.erf(a * math.sqrt(0.5)), E.erf(b * math.sqrt(0.5))
-    drawn = emit(T.ErfInv, tracer(low + (high - low) * _unit(key, shape, wide))) * math.sqrt(2)
+    drawn = emit(T.ErfInv, tracer(low + (high - low) * unit_interval(key, shape, wide))) * math.sqrt(2)
     return cast(tracer(E.minimum(E.maximum(drawn, a), b)), wanted)
 
 
@@ -247,13 +247,13 @@ def exponential(key: Operand, shape: Shape = (), rate: Operand = 1.0, dtype: DTy
         >>> mlc.random.exponential(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    drawn = E.neg(E.log1p(E.neg(_unit(key, shape, _float(dtype)))))
+    drawn = E.neg(E.log1p(E.neg(unit_interval(key, shape, float_type(dtype)))))
     return cast(tracer(E.div(drawn, rate)), as_ir(dtype))
 
 
-def _gumbel(key: Operand, shape: Shape, dtype: FloatType) -> Tensor:
+def gumbel_noise(key: Operand, shape: Shape, dtype: FloatType) -> Tensor:
     tiny = {f16: 2.0 ** -14, f64: 2.0 ** -1022}.get(dtype, 2.0 ** -126)
-    return E.neg(E.log(E.neg(E.log(E.maximum(_unit(key, shape, dtype), tiny)))))
+    return E.neg(E.log(E.neg(E.log(E.maximum(unit_interval(key, shape, dtype), tiny)))))
 
 
 @operation(name="random.gumbel")
@@ -275,7 +275,7 @@ def gumbel(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tenso
         >>> mlc.random.gumbel(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    return _gumbel(key, shape, _float(dtype))
+    return gumbel_noise(key, shape, float_type(dtype))
 
 
 @operation(name="random.laplace")
@@ -297,7 +297,7 @@ def laplace(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tens
         >>> mlc.random.laplace(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    unit = _unit(key, shape, _float(dtype))
+    unit = unit_interval(key, shape, float_type(dtype))
     low = unit < 0.5
     size = E.neg(E.log1p(E.neg(2 * E.where(low, unit, unit - 0.5))))
     return E.where(low, size, E.neg(size))
@@ -322,7 +322,7 @@ def cauchy(key: Operand, shape: Shape = (), dtype: DTypeLike = float32) -> Tenso
         >>> mlc.random.cauchy(mlc.random.key(0), (2,)).shape
         (2,)
     """
-    return tan((_unit(key, shape, _float(dtype)) - 0.5) * math.pi)
+    return tan((unit_interval(key, shape, float_type(dtype)) - 0.5) * math.pi)
 
 
 @operation()

@@ -9,11 +9,12 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.random import threefry_values
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.create import creation
 from mlc.frontend.functions.shape import stack
-from mlc.frontend.operands import cast, plain_int, shape_of, tracer
+from mlc.frontend.operands import cast, shape_of, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import DTypeLike, Operand, Tensor, wrap
 from mlc.frontend.trace import Tracer, emit, state
@@ -54,16 +55,16 @@ def _key(x: Operand) -> Tracer:
     return out
 
 
-def _bits(key: Operand, shape: Shape, dtype: ScalarType) -> Tracer:
+def bits_from(key: Operand, shape: Shape, dtype: ScalarType) -> Tracer:
     return emit(T.RandomBits, _key(key), shape_of(shape), dtype)  # type: ignore[no-any-return]
 
 
-def _words(bits: Tracer) -> list[Tracer]:
+def high_and_low(bits: Tracer) -> list[Tracer]:
     """The high and the low half of integers of 64 bits."""
-    return [cast(tracer(E.bitwise_right_shift(bits, _like(32, bits))), ui32), cast(bits, ui32)]
+    return [cast(tracer(E.bitwise_right_shift(bits, constant_like(32, bits))), ui32), cast(bits, ui32)]
 
 
-def _like(value: int, x: Tracer) -> Tracer:
+def constant_like(value: int, x: Tracer) -> Tracer:
     return emit(T.Full, value, (), x.type.dtype)  # type: ignore[no-any-return]
 
 
@@ -85,7 +86,7 @@ def split(key: Operand, num: int = 2) -> Tensor:
         >>> mlc.random.split(mlc.random.key(0)).shape
         (2, 2)
     """
-    return stack(_words(_bits(key, (plain_int(num, "num"),), ui64)), -1)
+    return stack(high_and_low(bits_from(key, (plain_int(num, "num"),), ui64)), -1)
 
 
 @operation(name="random.fold_in")
@@ -149,4 +150,4 @@ def bits(key: Operand, shape: Shape = (), dtype: DTypeLike = "uint32") -> Tensor
     wanted = as_ir(dtype)
     if not (isinstance(wanted, IntType) and wanted.unsigned):
         raise UserTypeError(f"random bits are unsigned integers, not {wanted}", code="MLC0354")
-    return _bits(key, shape, wanted)
+    return bits_from(key, shape, wanted)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes, axis
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.functions.reduce.sums import _not_empty, _reduce, kept
-from mlc.frontend.operands import axes, axis, cast, is_tensor, reshape, tracer
+from mlc.frontend.functions.reduce.sums import check_not_empty, kept, reduce_over
+from mlc.frontend.operands import cast, is_tensor, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -46,10 +47,10 @@ def amax(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         tensor([5., 7.], dtype=mlc.float32)
     """
     x = tracer(input)
-    _not_empty(x, axes(dim, x.ndim), "maximum")
+    check_not_empty(x, axes(dim, x.ndim), "maximum")
     if x.type.dtype.is_bool:
-        return _reduce(T.ReduceAny, x, dim, keepdim)
-    return _reduce(T.ReduceMax, x, dim, keepdim)
+        return reduce_over(T.ReduceAny, x, dim, keepdim)
+    return reduce_over(T.ReduceMax, x, dim, keepdim)
 
 
 @operation()
@@ -75,10 +76,10 @@ def amin(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         tensor([1., 2.], dtype=mlc.float32)
     """
     x = tracer(input)
-    _not_empty(x, axes(dim, x.ndim), "minimum")
+    check_not_empty(x, axes(dim, x.ndim), "minimum")
     if x.type.dtype.is_bool:
-        return _reduce(T.ReduceAll, x, dim, keepdim)
-    return _reduce(T.ReduceMin, x, dim, keepdim)
+        return reduce_over(T.ReduceAll, x, dim, keepdim)
+    return reduce_over(T.ReduceMin, x, dim, keepdim)
 
 
 def _position(x: Tracer, best: Tensor, at: int) -> Tracer:
@@ -97,7 +98,7 @@ def _best(cls: Any, input: Operand, dim: int, keepdim: bool, name: str) -> Value
     if not x.ndim:
         return ValuesAndIndices(x, E.count(0, emit(T.Full, 0, (), i64)))
     at = axis(dim, x.ndim)
-    _not_empty(x, (at,), name)
+    check_not_empty(x, (at,), name)
     y = cast(x, i64) if x.type.dtype.is_bool else x
     best = kept(emit(cls, y, (at,)), x, (at,), True)
     index = kept(_position(y, E.detach(best), at), x, (at,), keepdim)

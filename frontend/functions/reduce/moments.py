@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.reduce.extrema import amax, amin
-from mlc.frontend.functions.reduce.sums import _reduce, float_only, kept, nansum, sum
-from mlc.frontend.operands import axes, cast, floating, reshape, rounded_once, tracer
+from mlc.frontend.functions.reduce.sums import float_only, kept, nansum, reduce_over, sum
+from mlc.frontend.operands import cast, floating, reshape, rounded_once, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -40,7 +41,7 @@ def mean(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     """
     x = tracer(input)
     x = float_only(cast(x, as_ir(dtype)) if dtype is not None else x, "mean")
-    return _reduce(T.Mean, x, dim, keepdim)
+    return reduce_over(T.Mean, x, dim, keepdim)
 
 
 @operation()

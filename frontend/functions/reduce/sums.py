@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes
 from mlc.frontend.dtypes import as_ir
 from mlc.frontend.functions import elementwise as E
-from mlc.frontend.operands import axes, boolean, cast, kind, need, reshape, tracer
+from mlc.frontend.operands import boolean, cast, kind, need, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, DTypeLike, Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -21,12 +22,12 @@ def kept(x: Tensor, like: Tracer, over: tuple[int, ...], keepdim: bool) -> Tenso
     return reshape(x, [1 if i in over else d for i, d in enumerate(like.shape)]) if keepdim else x
 
 
-def _reduce(cls: Any, x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
+def reduce_over(cls: Any, x: Tracer, dim: Dims, keepdim: bool) -> Tensor:
     over = axes(dim, x.ndim)
     return kept(emit(cls, x, over), x, over, keepdim)
 
 
-def _not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
+def check_not_empty(x: Tracer, over: tuple[int, ...], name: str) -> None:
     for i in over:
         need(x.shape[i] - 1, f"the {name} of no elements is not defined")
 
@@ -54,7 +55,7 @@ def sum(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     """
     x = tracer(input)
     x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
-    return _reduce(T.ReduceSum, x, dim, keepdim)
+    return reduce_over(T.ReduceSum, x, dim, keepdim)
 
 
 @operation()
@@ -80,7 +81,7 @@ def prod(input: Operand, dim: Dims = None, keepdim: bool = False, *, dtype: DTyp
     """
     x = tracer(input)
     x = cast(x, as_ir(dtype) if dtype is not None else x.type.dtype if x.type.dtype.is_float else i64)
-    return _reduce(T.ReduceProd, x, dim, keepdim)
+    return reduce_over(T.ReduceProd, x, dim, keepdim)
 
 
 def float_only(x: Tracer, name: str) -> Tracer:
@@ -136,7 +137,7 @@ def any(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         >>> mlc.any(mlc.tensor([[0, 1], [0, 0]]), dim=1)
         tensor([ True, False], dtype=mlc.bool)
     """
-    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAny, boolean(input), dim, keepdim)
+    return boolean(input) if _no_axis(dim) else reduce_over(T.ReduceAny, boolean(input), dim, keepdim)
 
 
 @operation()
@@ -158,7 +159,7 @@ def all(input: Operand, dim: Dims = None, keepdim: bool = False) -> Tensor:
         >>> mlc.all(mlc.tensor([[0, 1], [2, 3]]), dim=1)
         tensor([False,  True], dtype=mlc.bool)
     """
-    return boolean(input) if _no_axis(dim) else _reduce(T.ReduceAll, boolean(input), dim, keepdim)
+    return boolean(input) if _no_axis(dim) else reduce_over(T.ReduceAll, boolean(input), dim, keepdim)
 
 
 @operation()

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.shape.views import unsqueeze
-from mlc.frontend.operands import axis, plain_int, size, together, tracer
 from mlc.frontend.operands import reshape as to_shape
+from mlc.frontend.operands import size, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axes, axis, plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions.shape.joining import sliced
-from mlc.frontend.operands import axes, axis, full, is_tensor, number, plain_int, tracer
 from mlc.frontend.operands import broadcast_to as to_size
+from mlc.frontend.operands import full, is_tensor, number, tracer
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Dims, Operand, Tensor

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlc.dialects import tensor as T
-from mlc.frontend.operands import axis, broadcast_shapes, resolved, shape_of, tracer
+from mlc.frontend.axes import axis
+from mlc.frontend.operands import broadcast_shapes, resolved, shape_of, tracer
 from mlc.frontend.operands import broadcast_to as to_size
 from mlc.frontend.operands import reshape as to_shape
 from mlc.frontend.operation import operation

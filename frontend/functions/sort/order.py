@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import axis, plain_int
 from mlc.frontend.functions.reduce import ValuesAndIndices
 from mlc.frontend.functions.shape import narrow
-from mlc.frontend.operands import axis, plain_int, reshape, tracer
+from mlc.frontend.operands import reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
 from mlc.ir.diag import UserError
 
 
-def _order(x: Tracer, at: int, descending: bool = False) -> Tracer:
+def argsort_along(x: Tracer, at: int, descending: bool = False) -> Tracer:
     return emit(T.ArgSort, x, at, bool(descending))  # type: ignore[no-any-return]
 
 
@@ -22,7 +23,7 @@ def _picked(x: Tracer, order: Tracer, at: int) -> ValuesAndIndices:
     return ValuesAndIndices(emit(T.TakeAlong, x, order, at), order)
 
 
-def _line(x: Tracer, dim: int) -> tuple[Tracer, int]:
+def as_line(x: Tracer, dim: int) -> tuple[Tracer, int]:
     """The tensor and its axis; a number is a vector of one element."""
     return (x, axis(dim, x.ndim)) if x.ndim else (reshape(x, [1]), axis(dim, 1))
 
@@ -49,11 +50,11 @@ def sort(input: Operand, dim: int = -1, descending: bool = False, stable: bool =
         >>> mlc.sort(mlc.tensor([3.0, 1.0, 2.0]))
         ValuesAndIndices(values=tensor([1., 2., 3.], dtype=mlc.float32), indices=tensor([1, 2, 0], dtype=mlc.int64))
     """
-    x, at = _line(tracer(input), dim)
-    return _like(_picked(x, _order(x, at, descending), at), input)
+    x, at = as_line(tracer(input), dim)
+    return shaped_like(_picked(x, argsort_along(x, at, descending), at), input)
 
 
-def _like(found: ValuesAndIndices, input: Operand) -> ValuesAndIndices:
+def shaped_like(found: ValuesAndIndices, input: Operand) -> ValuesAndIndices:
     shape = tracer(input).shape
     return found if shape else ValuesAndIndices(reshape(tracer(found.values), []), reshape(tracer(found.indices), []))
 
@@ -123,15 +124,15 @@ def topk(input: Operand, k: int, dim: int = -1, largest: bool = True, sorted: bo
         >>> mlc.topk(mlc.tensor([3.0, 1.0, 2.0]), 2)
         ValuesAndIndices(values=tensor([3., 2.], dtype=mlc.float32), indices=tensor([0, 2], dtype=mlc.int64))
     """
-    x, at = _line(tracer(input), dim)
+    x, at = as_line(tracer(input), dim)
     count = plain_int(k, "k")
     if count < 0 or (isinstance(x.shape[at], int) and count > x.shape[at]):
         raise UserError(f"k = {count} of {x.shape[at]} elements", code="MLC0360")
-    order = tracer(narrow(_order(x, at, largest), at, 0, count))
-    return _like(_picked(x, order, at), input) if count else _picked(x, order, at)
+    order = tracer(narrow(argsort_along(x, at, largest), at, 0, count))
+    return shaped_like(_picked(x, order, at), input) if count else _picked(x, order, at)
 
 
-def _one(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:
+def element_at(x: Tracer, position: Any, at: int, keepdim: bool, order: Tracer) -> ValuesAndIndices:
     """The element whose place in the order is `position`, a number or a tensor with size 1 along the axis."""
     if isinstance(position, int):
         index = tracer(narrow(order, at, position, 1))
@@ -166,8 +167,8 @@ def kthvalue(input: Operand, k: int, dim: int = -1, keepdim: bool = False) -> Va
         >>> mlc.kthvalue(mlc.tensor([3.0, 1.0, 2.0]), 2)
         ValuesAndIndices(values=tensor(2., dtype=mlc.float32), indices=tensor(2, dtype=mlc.int64))
     """
-    x, at = _line(tracer(input), dim)
+    x, at = as_line(tracer(input), dim)
     rank = plain_int(k, "k")
     if rank < 1 or (isinstance(x.shape[at], int) and rank > x.shape[at]):
         raise UserError(f"k = {rank} of {x.shape[at]} elements", code="MLC0360")
-    return _like(_one(x, rank - 1, at, keepdim and tracer(input).ndim > 0, _order(x, at)), input)
+    return shaped_like(element_at(x, rank - 1, at, keepdim and tracer(input).ndim > 0, argsort_along(x, at)), input)

@@ -8,8 +8,8 @@ from mlc.dialects import tensor as T
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import ValuesAndIndices, float_only
-from mlc.frontend.functions.sort.order import _like, _line, _one, _order, sort
-from mlc.frontend.operands import broadcast_to, cast, full, need, reshape, tracer
+from mlc.frontend.functions.sort.order import argsort_along, as_line, element_at, shaped_like, sort
+from mlc.frontend.operands import broadcast_to, cast, fail_unless, full, need, reshape, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import Tracer, emit
@@ -32,7 +32,7 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
         if flat.shape[0] == 0 and R.is_float(x):
             return full(float("nan"), x)
         return _median(flat, 0, False, ignore).values
-    x, at = _line(x, dim)
+    x, at = as_line(x, dim)
     need(x.shape[at] - 1, "the median of no elements is not defined")
     middle: Any = (_count(x, at) - 1) // 2
     position = broadcast_to(reshape(tracer(middle), [1] * x.ndim), [1 if i == at else d for i, d in enumerate(x.shape)])
@@ -43,7 +43,7 @@ def _median(input: Operand, dim: int | None, keepdim: bool, ignore: bool) -> Any
             position = tracer(some)
         else:                                              # a NaN, which stands last
             position = tracer(E.where(nans > 0, _count(x, at) - 1, position))
-    return _like(_one(x, position, at, keepdim and tracer(input).ndim > 0, _order(x, at)), input)
+    return shaped_like(element_at(x, position, at, keepdim and tracer(input).ndim > 0, argsort_along(x, at)), input)
 
 
 @operation()
@@ -103,16 +103,18 @@ def _quantile(input: Operand, q: Operand, dim: int | None, keepdim: bool, how: s
         raise UserError(f"interpolation = {how!r}", code="MLC0360", hint="use one of " + ", ".join(INTERPOLATION))
     x = float_only(tracer(input), "quantile")
     rank = x.ndim
-    x, at = _line(x if dim is not None else reshape(x, [sizes.product(x.shape)]), dim or 0)
+    x, at = as_line(x if dim is not None else reshape(x, [sizes.product(x.shape)]), dim or 0)
     part = cast(tracer(q), x.type.dtype)
     if part.ndim > 1:
         raise UserError(f"q has {part.ndim} dimensions, expected at most 1", code="MLC0364")
     need(x.shape[at] - 1, "the quantile of no elements is not defined")
+    fail_unless(E.logical_and(part >= 0, part <= 1), "quantile: q is not in [0, 1]")
+    part = tracer(E.minimum(part, 1.0))                  # or a position beyond the elements would be the error
     values = tracer(sort(x, at).values)
     nans = R.sum(E.isnan(x), at, keepdim=True)
     last = cast(tracer(_count(x, at) - 1 - (nans if ignore else 0)), x.type.dtype)
     column = reshape(part, [*part.shape, *[1] * x.ndim])
-    place = tracer(E.maximum(column * last, 0.0))                  # [q, ..., 1, ...]
+    place = tracer(E.maximum(column * last, 0.0))        # [q, ..., 1, ...]; last is -1 where all elements are NaN
     low, high = _between(place, how)
     flat = []
     for bound in (low, high):
@@ -146,7 +148,7 @@ def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool =
     """The value below which the part q of the elements lies.
 
     It stands at place q * (n - 1) in order, and between two elements is interpolated (definition 7 of Hyndman and Fan
-    1996). NaN if there is one. A part below 0 counts as 0.
+    1996). NaN if there is one.
 
     Args:
         input: Tensor of floats.
@@ -160,7 +162,8 @@ def quantile(input: Operand, q: Operand, dim: int | None = None, keepdim: bool =
 
     Raises:
         UserError: `interpolation` is another string (MLC0360), elements are no floats (MLC0359), there are none
-            (MLC0363), `q` has more dimensions (MLC0364) or is above 1 (MLC0340), or `dim` is out of range (MLC0356).
+            (MLC0363), `q` has more dimensions (MLC0364), or `dim` is out of range (MLC0356).
+        UserAssertionError: an element of `q` is not in [0, 1] (MLC0612).
 
     Example:
         >>> mlc.quantile(mlc.tensor([1.0, 2.0, 3.0, 4.0]), mlc.tensor([0.5, 0.9]))
@@ -185,7 +188,8 @@ def nanquantile(input: Operand, q: Operand, dim: int | None = None, keepdim: boo
         Tensor of the dtype of `input`; a 1-D `q` gives a first dimension.
 
     Raises:
-        UserError: as `quantile` (MLC0340, MLC0356, MLC0359, MLC0360, MLC0363, MLC0364).
+        UserError: as `quantile` (MLC0356, MLC0359, MLC0360, MLC0363, MLC0364).
+        UserAssertionError: an element of `q` is not in [0, 1] (MLC0612).
 
     Example:
         >>> mlc.nanquantile(mlc.tensor([1.0, float("nan"), 3.0]), 0.5)
@@ -215,7 +219,7 @@ def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndic
         >>> mlc.mode(mlc.tensor([3.0, 1.0, 3.0, 2.0]))
         ValuesAndIndices(values=tensor(3., dtype=mlc.float32), indices=tensor(2, dtype=mlc.int64))
     """
-    x, at = _line(tracer(input), dim)
+    x, at = as_line(tracer(input), dim)
     need(x.shape[at] - 1, "the mode of no elements is not defined")
     values, order = sort(x, at)
     here = reshape(tracer(values), [*x.shape[: at + 1], 1, *x.shape[at + 1:]])
@@ -226,5 +230,5 @@ def mode(input: Operand, dim: int = -1, keepdim: bool = False) -> ValuesAndIndic
     count = R.sum(same, at + 1)
     best = tracer(R.argmax(count, at, keepdim=True))
     most = emit(T.TakeAlong, tracer(count), best, at)
-    found = _one(x, tracer(best + most - 1), at, keepdim and tracer(input).ndim > 0, tracer(order))
-    return _like(found, input)
+    found = element_at(x, tracer(best + most - 1), at, keepdim and tracer(input).ndim > 0, tracer(order))
+    return shaped_like(found, input)

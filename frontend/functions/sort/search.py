@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from mlc.dialects import tensor as T
+from mlc.frontend.axes import plain_int
 from mlc.frontend.functions import elementwise as E
 from mlc.frontend.functions import reduce as R
 from mlc.frontend.functions.reduce import float_only
-from mlc.frontend.operands import cast, full, plain_int, reshape, together, tracer
+from mlc.frontend.operands import cast, fail_unless, full, reshape, together, tracer
 from mlc.frontend.operation import operation
 from mlc.frontend.tensor import Operand, Tensor
 from mlc.frontend.trace import emit
@@ -102,8 +104,7 @@ def isin(elements: Operand, test_elements: Operand, *, assume_unique: bool = Fal
 def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """The histogram of the elements over equal intervals from min to max.
 
-    Each interval includes its left end, the last one both. Elements outside do not count, nor does NaN; where the ends
-    are those of the elements, NaN makes all counts 0.
+    Each interval includes its left end, the last one both. Elements outside do not count, nor does NaN.
 
     Args:
         input: Tensor of floats.
@@ -115,7 +116,9 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
         1-D tensor of `bins` counts, of the dtype of `input`; it has no derivative.
 
     Raises:
-        UserError: elements are no floats (MLC0359), or `bins` is not positive or `max` below `min` (MLC0360).
+        UserError: elements are no floats (MLC0359), `bins` is not positive, `max` is below `min`, or one of these is
+            not finite (MLC0360).
+        UserAssertionError: the range is that of the elements, and one is NaN or infinite (MLC0612).
 
     Example:
         >>> mlc.histc(mlc.tensor([1.0, 2.0, 2.5, 4.0]), bins=3, min=1, max=4)
@@ -123,7 +126,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
     """
     x = float_only(tracer(input), "histc")
     count = plain_int(bins, "bins")
-    if count < 1 or max < min:
+    if count < 1 or max < min or not (math.isfinite(min) and math.isfinite(max)):
         raise UserError(f"{count} bins from {min} to {max}", code="MLC0360")
     flat = E.detach(reshape(x, [sizes.product(x.shape)]))
     if flat.shape[0] == 0:
@@ -132,6 +135,7 @@ def histc(input: Operand, bins: int = 100, min: float = 0, max: float = 0) -> Te
     high: Any = max
     if min == max:
         low, high = R.amin(flat), R.amax(flat)
+        fail_unless(E.logical_and(E.isfinite(low), E.isfinite(high)), "histc: the range of the elements is not finite")
         same = low == high
         low, high = E.where(same, low - 1, low), E.where(same, high + 1, high)
     place = E.floor((flat - low) / (high - low) * count)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlc.frontend.location import user_loc
-from mlc.frontend.operands import plain_int
+from mlc.frontend.arguments import coded
+from mlc.frontend.axes import plain_int
 from mlc.ir.diag import UserError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class _State(threading.local):
 state = _State()
 
 
+@coded
 def manual_seed(seed: int) -> Generator:
     """Seed this thread's generator of initial values and of the keys of dropout.
 
@@ -52,7 +53,7 @@ def manual_seed(seed: int) -> Generator:
         tensor([-0.918053  , -0.96694475], dtype=mlc.float32)
     """
     if plain_int(seed, "seed") < 0:
-        raise UserError(f"seed = {seed}, expected at least 0", code="MLC0360", loc=user_loc())
+        raise UserError(f"seed = {seed}, expected at least 0", code="MLC0360")
     state.generator = np.random.default_rng(seed)
     return state.generator
 

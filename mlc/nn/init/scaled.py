@@ -166,6 +166,7 @@ def fans(shape: Shape) -> tuple[int, int]:
         >>> nn.init.fans((8, 3, 5, 5))
         (75, 200)
     """
+    shape = sizes(shape)
     if len(shape) < 2:
         raise UserError(f"a weight of shape {list(shape)} has no inputs and outputs to count", code="MLC0364",
                         loc=user_loc())

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from mlc.frontend.arguments import coded
+from mlc.frontend.axes import plain_int
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.location import user_loc
-from mlc.frontend.operands import MAX_ELEMENTS, plain_int
+from mlc.frontend.operands import MAX_ELEMENTS
 from mlc.frontend.tensor import DTypeLike, Tensor
-from mlc.ir.diag import UserError
+from mlc.ir.diag import UserError, UserTypeError
 
 Shape = Sequence[int]
 
 
+@coded
 def sizes(shape: Shape) -> tuple[int, ...]:
     """Check the shape of a parameter.
 
@@ -28,17 +30,20 @@ def sizes(shape: Shape) -> tuple[int, ...]:
 
     Raises:
         UserError: A size is negative (MLC0358), or the shape is too large (MLC0328).
-        UserTypeError: A size is no integer (MLC0355).
+        UserTypeError: The shape is no tuple or list, or a size is no integer (MLC0355).
 
     Example:
         >>> nn.init.sizes([2, 3])
         (2, 3)
     """
+    given: object = shape
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise UserTypeError(f"{shape!r} is no shape, which is a tuple or list of integers", code="MLC0355")
     out = tuple(plain_int(n, "size") for n in shape)
     if any(n < 0 for n in out):
-        raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358", loc=user_loc())
+        raise UserError(f"{list(out)} is no shape: sizes are not negative", code="MLC0358")
     if math.prod(n for n in out if n) >= MAX_ELEMENTS:
-        raise UserError(f"shape {list(out)} is beyond all memory", code="MLC0328", loc=user_loc())
+        raise UserError(f"shape {list(out)} is beyond all memory", code="MLC0328")
     return out
 
 

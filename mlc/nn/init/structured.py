@@ -137,6 +137,7 @@ def sparse(shape: Shape, sparsity: float, std: float = 0.01, dtype: DTypeLike = 
 
 
 def _rank(shape: Shape, ranks: tuple[int, ...]) -> None:
+    shape = sizes(shape)
     if len(shape) not in ranks:
         raise UserError(f"the shape {list(shape)} has {len(shape)} dimensions, expected "
                         f"{' or '.join(map(str, ranks))}", code="MLC0364", loc=user_loc())
