@@ -226,6 +226,11 @@ SAMPLES: tuple[Sample, ...] = (
     *_source(), *_elementwise(), *_compare(), *_reduce(), *_shape(), *_index(), *_contract(), *_map(), *_composite(),
     *op_samples_linalg.SAMPLES, *op_samples_windows.SAMPLES)
 """Every sample, family by family."""
+COMPOSITES = {s.op for s in SAMPLES if hasattr(REGISTRY[s.op], "decompose")}
+_first = {s.op: s for s in reversed(SAMPLES)}
+ONCE_COMPOSITES = [s for s in SAMPLES if s.op not in COMPOSITES or s is _first[s.op]]
+"""Every sample of primitives, and the first of each composite, for what looks at modules that are decomposed: the
+others are more of the same primitives, and the dearest of all."""
 
 
 def samples_of(name: str) -> list[Sample]:

@@ -25,7 +25,7 @@ from mlc.passes import pipeline
 from mlc.tools.cli import main
 from tests.arrays import Array, difference
 from tests.corpus import PROGRAMS
-from tests.op_samples import SAMPLES, Sample
+from tests.op_samples import ONCE_COMPOSITES, Sample
 
 DUMP = """\
 func.func @main(%N: index, %x: memref<?xf32>, %out0: memref<?xf32>, %arena: memref<?xi8>, %errors: memref<1xi64>)
@@ -200,7 +200,7 @@ def test_programs_keep_their_bits(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", ONCE_COMPOSITES, ids=str)
 def test_operations_keep_their_bits(sample: Sample) -> None:
     same_bits(sample.build()[0], sample.arguments())
 

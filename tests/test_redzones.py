@@ -17,7 +17,7 @@ from mlc.passes import pipeline
 from mlc.tools.redzones import FencedEntry, Memory, Pages
 from tests import corpus, op_sample
 from tests.arrays import Array, difference
-from tests.op_samples import SAMPLES, Sample
+from tests.op_samples import ONCE_COMPOSITES, SAMPLES, Sample
 from tests.redzones import THREADS, WIDTHS, check, differences, in_a_child, layouts
 from tests.test_insert_checks import DUMP
 
@@ -36,7 +36,7 @@ def test_a_few_operations(sample: Sample) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", ONCE_COMPOSITES, ids=str)
 def test_every_operation(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every width; at sizes of 0, 1 and primes where they are symbols."""
     calls = [sample.arguments()]

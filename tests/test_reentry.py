@@ -17,14 +17,14 @@ import pytest
 from mlc.backends.cpu.targets import host
 from mlc.backends.executable import build
 from mlc.dialects.builtin import Module
-from mlc.ir.core import REGISTRY, Op
+from mlc.ir.core import Op
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments, Step
 from mlc.ir.printer import to_text
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from tests.corpus import PROGRAMS
-from tests.op_samples import SAMPLES, Sample
+from tests.op_samples import COMPOSITES, ONCE_COMPOSITES, SAMPLES, Sample
 from tests.public_case import thinned
 from tests.test_meaning import same_bits
 
@@ -70,9 +70,8 @@ def native(module: Op, arguments: Sequence[Array]) -> list[Array]:
     return build(module).entry("main").call([np.array(a) for a in arguments])
 
 
-_COMPOSITES = {name for name, cls in REGISTRY.items() if hasattr(cls, "decompose")}
 BOTH, IN_TURN = ((False, True),), ((False,), (True,))
-QUICK = [s for s in one_of_each(SAMPLES) if s.op not in _COMPOSITES or s.op in (
+QUICK = [s for s in one_of_each(SAMPLES) if s.op not in COMPOSITES or s.op in (
     "tensor.softmax", "tensor.layer_norm", "tensor.cross_entropy", "tensor.argmax")]
 LONG = ("mlp_gradient", "mlp_gradient_of_symbolic_batch")
 
@@ -94,7 +93,7 @@ def test_programs_in_both_printings(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+@pytest.mark.parametrize("sample", ONCE_COMPOSITES, ids=str)
 def test_every_sample(sample: Sample) -> None:
     check(lambda: (sample.build()[0], sample.arguments()), BOTH)
 
