@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.argument_checks import MAX_BYTES, ArgumentChecks
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.layout import data_address
 from mlc.backends.cpu.targets import host
-from mlc.backends.guards import MAX_BYTES, Guards
 from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target
@@ -102,7 +102,7 @@ class Executable:
         return "\n".join(lines + [f"@{name}: {entry.interface.type}" for name, entry in self.entries.items()])
 
 
-class Entry(Guards):
+class Entry(ArgumentChecks):
     """One compiled function. Any number of threads may call it at once."""
 
     def __init__(self, library: Library, interface: Interface) -> None:

@@ -22,7 +22,7 @@ from mlc.frontend.buffers import Buffers
 from mlc.frontend.dtypes import DType
 from mlc.frontend.operands import NUMBER, boolean, broadcast_to, cast, is_tensor, number, reshape, tracer
 from mlc.frontend.operands import kind as kind_of_dtype
-from mlc.frontend.tensor import as_held
+from mlc.frontend.tensor import as_backing_array
 from mlc.frontend.trace import Trace, Tracer, as_user_error, current, describe, discard
 from mlc.ir.core import Block, Region, Value, located
 from mlc.ir.diag import Error, Loc, UserError, UserTypeError
@@ -108,7 +108,7 @@ def _tensor_kind(k: Kind) -> Kind | None:
         return Kind(TensorType((), dtype), dtype != i1)
     if not is_array(x):
         return None
-    held = as_held(x)
+    held = as_backing_array(x)
     return Kind(TensorType(held.shape, from_numpy(held.dtype)))
 
 

@@ -18,7 +18,7 @@ from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
-from mlc.frontend.devices import place_of
+from mlc.frontend.devices import device_of_call
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, plain_int, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
@@ -38,7 +38,7 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     if not recorded.computes:
         return recorded.result(())
     arrays = [*arguments.arrays, *recorded.captured]
-    results = compile_module(recorded.trace.module, place_of(arrays)).call(arrays)
+    results = compile_module(recorded.trace.module, device_of_call(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
     return recorded.result(results)
 

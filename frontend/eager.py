@@ -17,10 +17,10 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import CPU, Held, common_device, device_of
+from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, as_held, wrap
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
@@ -48,7 +48,7 @@ class Kernel:
         self.structure = structure
         self.outputs = outputs
 
-    def run(self, arrays: Sequence[Held], given: Sequence[Any]) -> Any:
+    def run(self, arrays: Sequence[BackingArray], given: Sequence[Any]) -> Any:
         results = self.entry.call(arrays) if self.entry is not None else []
         if len(self.outputs) == 1 and self.outputs[0][0] == "result" and len(self.structure) == 1:
             return wrap(results[0])
@@ -65,11 +65,11 @@ class Kernel:
         return self.structure.unflatten(leaves)
 
 
-_watching: list[Callable[[str, Sequence[Held], Any], None]] = []
+_watching: list[Callable[[str, Sequence[BackingArray], Any], None]] = []
 
 
 @contextmanager
-def watched(watch: Callable[[str, Sequence[Held], Any], None]) -> Iterator[None]:
+def watched(watch: Callable[[str, Sequence[BackingArray], Any], None]) -> Iterator[None]:
     """Within, `watch` is told the name, the operands and the result of every operation."""
     _watching.append(watch)
     try:
@@ -151,7 +151,7 @@ class Call:
 
     def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op, self.args, self.keywords = op, args, keywords
-        self.arrays: list[Held] = []
+        self.arrays: list[BackingArray] = []
         self.device = CPU
         self.given: list[Any] = []
         self.weak: list[bool] = []
@@ -170,7 +170,7 @@ class Call:
         """Take an array in; what of it is part of the key."""
         kind = type(x)
         if kind is Tensor:
-            return self._array(x.held, x)
+            return self._array(x.backing_array, x)
         if x is None or kind is bool:
             return x
         if kind is int or kind is float:
@@ -185,14 +185,14 @@ class Call:
         if isinstance(x, Tracer):
             raise UserError(f"{self.op.name}: a {x.type} is used after the function it belongs to has been recorded",
                             code="MLC0351", loc=user_loc(), hint="return it from the function instead of storing it")
-        return self._array(as_held(x), x)
+        return self._array(as_backing_array(x), x)
 
     @property
     def sizes(self) -> list[int]:
         """The sizes above 1, each once: what the symbols n0, n1, ... of a kernel for many shapes stand for."""
         return list(dict.fromkeys(n for a in self.arrays for n in a.shape if n > 1))
 
-    def _array(self, array: Held, given: Any, weak: bool = False) -> Any:
+    def _array(self, array: BackingArray, given: Any, weak: bool = False) -> Any:
         if type(array) is not np.ndarray:
             self.device = device_of(array)
         self.arrays.append(array)

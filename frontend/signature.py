@@ -15,14 +15,14 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.carries import Undefined
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import Held, place_of
+from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
 from mlc.frontend.eager import frozen, strengthened
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
-from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_backing_array, is_operand, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
 from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
@@ -113,7 +113,7 @@ class Arguments:
                  specs: Sequence[Spec | None] | None = None) -> None:
         self.leaves = leaves
         self.structure = structure
-        self.arrays: list[Held] = []
+        self.arrays: list[BackingArray] = []
         self.given: list[Any] = []
         self.slots: list[bool] = []
         self.types: list[TensorType | None] = []           # of leaves with a specification
@@ -131,7 +131,7 @@ class Arguments:
             self.weak.append(weak)
             self.types.append(wanted.type if wanted is not None else None)
             key.append(wanted if wanted is not None else (type(x) if weak else (array.dtype, array.shape)))
-        self.device = place_of(self.arrays)
+        self.device = device_of_call(self.arrays)
         self.key = tuple(key)
 
     def input_types(self) -> list[TensorType]:
@@ -139,10 +139,10 @@ class Arguments:
                 for a, wanted in zip(self.arrays, self.types)]
 
 
-def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
+def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:
     """The array that a leaf is, and whether it is a Python number; None for what belongs to the compiled function."""
     if type(x) is Tensor:
-        return x.held, False
+        return x.backing_array, False
     if isinstance(x, np.ndarray):
         return (x if x.dtype.isnative else as_array(x)), False
     if isinstance(x, int | float) and not isinstance(x, np.generic):
@@ -158,7 +158,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
     if isinstance(x, Tracer):
         raise UserError(f"a {x.type} is used after the function it belongs to has been recorded", code="MLC0351",
                         loc=user_loc(), hint="return it from the function instead of storing it")
-    return (as_held(x), False) if is_operand(x) else (None, False)
+    return (as_backing_array(x), False) if is_operand(x) else (None, False)
 
 
 def _number(x: int | float, wanted: Spec) -> Array:
@@ -204,7 +204,7 @@ class Recorded:
     trace: Trace
     structure: tree.Structure
     outputs: list[tuple[str, Any]]
-    captured: list[Held] = field(default_factory=list)
+    captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -212,7 +212,7 @@ class Recorded:
         """Whether there is anything to run."""
         return bool(self.assigned) or any(kind != "value" for kind, _ in self.outputs)
 
-    def result(self, results: Sequence[Held]) -> Any:
+    def result(self, results: Sequence[BackingArray]) -> Any:
         """Result of the Python function, rebuilt from those of the compiled one."""
         make = object.__new__
         leaves = []
@@ -225,7 +225,7 @@ class Recorded:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
 
-    def assign(self, given: tuple[Any, ...], results: Sequence[Held]) -> None:
+    def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
         """Give the modules among the arguments `given` (args, keywords) the buffers that the call has assigned."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})

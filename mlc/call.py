@@ -129,11 +129,11 @@ class Call(Arguments):
 
     args, keywords  as the function itself takes them
     marked          the same, with each static argument as a leaf
-    where           the device that it runs on
+    target_device   device that the call runs on
     lookup          what to find its code by: all that the code depends on
     """
 
-    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "where")
+    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "target_device")
 
     def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.signature, self.args, self.keywords = signature, args, keywords
@@ -143,7 +143,7 @@ class Call(Arguments):
         if signature.specs:
             specs = [s for name, x in self.roots() for s in signature.specs_of(name, x)]
         super().__init__(leaves, structure, specs)
-        self.where = signature.device or self.device
+        self.target_device = signature.device or self.device
         self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
 
     def roots(self) -> list[tuple[str, Any]]:

@@ -18,7 +18,7 @@ from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
-from mlc.frontend.devices import Held
+from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.signature import Arguments
@@ -62,11 +62,11 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
               for x, slot in zip(arguments.leaves, arguments.slots)]
     own, named = arguments.structure.unflatten(leaves)
 
-    def watch(name: str, operands: Sequence[Held], result: Any) -> None:
+    def watch(name: str, operands: Sequence[BackingArray], result: Any) -> None:
         arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
         out.values.append((user_loc(), name, arrays))
 
-    with eager.watched(watch), eager.compiled_by(lambda module, where: Meaning(module)):
+    with eager.watched(watch), eager.compiled_by(lambda module, device: Meaning(module)):
         try:
             out.result = f(*own, **named)
         except UserError as error:
@@ -335,7 +335,7 @@ def _short(x: Array) -> str:
     return f"{x.dtype}{list(x.shape)} {np.array2string(x.ravel()[:4], threshold=4)}"
 
 
-def _own(held: Held, given: Any, weak: bool) -> Any:
+def _own(held: BackingArray, given: Any, weak: bool) -> Any:
     """An argument as the function sees it in a plain run."""
     return given if weak else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
 

@@ -19,7 +19,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.weak import WeakList
+from mlc.ir.weak_references import WeakList
 from mlc.variant import Variant, bound_key, variant_of
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ class CompiledFunction:
         from mlc.backends.target import Target
         from mlc.lowered import Lowered
         call = self.signature.bind_types(args, keywords)
-        gpu = None if call.where == CPU else self.placement.target or Target.default(call.where.partition(":")[0])
+        vendor = call.target_device.partition(":")[0]
+        gpu = None if call.target_device == CPU else self.placement.target or Target.default(vendor)
         return Lowered(record(call).trace.module, level, gpu, self.placement.precision)
 
     @property

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from mlc.api import Compiled, compiled_function
+from mlc.backends.checksummed import CorruptFile
 from mlc.backends.cpu.targets import host
-from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
+from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unpack
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
-from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
@@ -257,14 +257,14 @@ def _without(interface: Interface, weights: int) -> Interface:
 def checked(path: str | Path) -> Description:
     """Description in the file of a module, once it and its weights are found whole; nothing of it is run."""
     try:
-        description = unseal(read_starting(path, ELF_MAGIC))
+        description = unpack(read_starting(path, ELF_MAGIC))
         if description.beside:
             check_beside(description, read_starting(Path(path).with_name(description.beside), b""))
         return description
     except (OSError, ValueError) as error:
         reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
         raise UserError(f"cannot read {reason}", code="MLC0392", loc=user_loc()) from None
-    except Broken as error:
+    except CorruptFile as error:
         raise UserError(f"{path} is no module of mlc, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
                         hint="it is what mlc compile -o NAME.so writes; compile it again, or copy it again with the "
                              "file of its weights") from None

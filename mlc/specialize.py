@@ -117,7 +117,7 @@ def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Re
 def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
     """Let calls like this one go past Python, as long as variables are all that the function reaches."""
     variables = state.reached[0].variables
-    if (call.where != CPU or code.entry is None or function.dispatcher is None or variables is None
+    if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
             or Checks.anomaly is not None or not call.is_flat(code.recorded)):
         return
     from mlc.backends.cpu.callable import add_fast_path, make_callable

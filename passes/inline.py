@@ -18,11 +18,11 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
 
-SMALL = 8
+INLINE_THRESHOLD = 8
 """Operations of a body that is inlined wherever it is called."""
 
 
-def run(module: Op, all: bool = False, small: int = SMALL) -> None:
+def run(module: Op, all: bool = False, small: int = INLINE_THRESHOLD) -> None:
     """Inline calls; private functions that are then no longer used are removed."""
     for table in [op for op in module.walk() if op.symbol_table]:
         _module(table, all, small)

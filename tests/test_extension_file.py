@@ -120,7 +120,7 @@ def test_damaged_files_are_refused_before_their_code_runs(net: Path, tmp_path: P
 def test_a_shared_object_of_others_is_refused(tmp_path: Path, net: Path) -> None:
     other = tmp_path / "other.so"
     data = net.read_bytes()
-    head = container.unseal(data)
+    head = container.unpack(data)
     other.write_bytes(data[:data.rindex(b'{"beside"')])
     with pytest.raises(UserError, match="does not end as mlc compile writes"):
         mlc.load(other)

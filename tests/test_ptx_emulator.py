@@ -19,7 +19,7 @@ import pytest
 from mlc.backends.cuda import image
 from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable
-from mlc.backends.cuda.memory import Place
+from mlc.backends.cuda.memory import DeviceMemory
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import run_function
@@ -71,10 +71,10 @@ class Case:
 def differences(made: image.DeviceImage, arguments: Sequence[Any], wanted: Sequence[Any], seed: int = 0,
                 lanes: int = WARP) -> list[str]:
     """Where what the emulator computes differs, to the bit."""
-    where = Place(EmulatedDevice(seed=seed, lanes=lanes))
-    f = Executable(made, where).entry("main")
+    memory = DeviceMemory(EmulatedDevice(seed=seed, lanes=lanes))
+    f = Executable(made, memory).entry("main")
     f.poison = True
-    found = [r.numpy() for r in f.call([where.array(np.asarray(a)) for a in arguments])]
+    found = [r.numpy() for r in f.call([memory.array(np.asarray(a)) for a in arguments])]
     return [said for a, b in zip(found, wanted, strict=True) if (said := difference(a, b, "bits"))]
 
 

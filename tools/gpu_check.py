@@ -36,7 +36,7 @@ import mlc
 from mlc import api
 from mlc.backends.cuda import image
 from mlc.backends.cuda.devices import target_for
-from mlc.backends.cuda.executable import Executable, place
+from mlc.backends.cuda.executable import Executable, device_memory
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
 from mlc.ir.types import bf16, to_numpy
@@ -133,14 +133,14 @@ def compared(section: str, name: str, found: Sequence[Any], wanted: Sequence[Any
 # -- is it right? -----------------------------------------------------------------------------------------------------
 def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Arrays there and back."""
-    where = place()
+    memory = device_memory()
     for size in (1, 3, 511, 4096, (4 << 20) - 1, (4 << 20) + 1, 100_000_007):
         if small and size > 5_000_000:
             continue
 
         def one(size: int = size) -> Row:
             x = rng.integers(0, 256, size, np.uint8)
-            there = where.array(x)
+            there = memory.array(x)
             return compared("copies", str(size), [there.numpy(), there.copy().numpy()], [x, x])
 
         report.check("copies", str(size), one)
@@ -148,17 +148,17 @@ def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, name: str, graphs: bool) -> Row:
     """A module on the device, three times where graphs are asked for too, and on the CPU."""
-    where = place()
+    memory = device_memory()
     started = time.perf_counter()
-    made = image.compile_image(build(), target_for(where.device), where.device.assemble, "ieee")
-    f = Executable(made, where).entry("main")
+    made = image.compile_image(build(), target_for(memory.device), memory.device.assemble, "ieee")
+    f = Executable(made, memory).entry("main")
     taken = time.perf_counter() - started
     f.poison = True
     wanted = api.run_module(build(), "main", args)
     rows, held = [], list[Any]()
     for as_graph in (False, True, True) if graphs else (False,):
         f.program.graphs = as_graph
-        held.append([where.array(np.asarray(a)) for a in args])              # other addresses each time
+        held.append([memory.array(np.asarray(a)) for a in args])              # other addresses each time
         rows.append(compared(section, name, [r.numpy() for r in f.call(held[-1])], wanted, compile_s=taken))
     return next((row for row in rows if row.bad), max(rows, key=lambda row: row.numbers.get("worst", 0.0)))
 
@@ -418,7 +418,7 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
 # -- what is said of it -----------------------------------------------------------------------------------------------
 def header() -> Iterator[str]:
     """Lines describing the device, the code generated for it and the versions in use."""
-    device = place().device
+    device = device_memory().device
     free, total = device.room()
     yield f"device      {device.name}, sm_{device.architecture}, {total >> 20} MiB, {free >> 20} free"
     yield f"code        {target_for(device)}, {' '.join(target_for(device).features)}"

@@ -17,7 +17,7 @@ from mlc.backends.cpu.pool import CODE, MAX_THREADS
 from mlc.backends.load import Library
 from mlc.ir.abi import HOOK
 from mlc.ir.diag import UserError
-from mlc.ir.weak import WeakList
+from mlc.ir.weak_references import WeakList
 
 if TYPE_CHECKING:
     from pathlib import Path

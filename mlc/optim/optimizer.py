@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from mlc.frontend import absent, tree
+from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
@@ -77,7 +77,7 @@ class Optimizer:
         self.validate()
 
     def __getattr__(self, name: str) -> Any:
-        raise absent.error(type(self).__name__, name, absent.OPTIMIZER.get(name), self)
+        raise unsupported_api.error(type(self).__name__, name, unsupported_api.OPTIMIZER.get(name), self)
 
     @staticmethod
     def check(name: str, value: Any, below: float = float("inf")) -> None:

@@ -73,12 +73,13 @@ FAULTS: tuple[Fault, ...] = (
     call(SUPPORT, "same = a.and_(same, a.compare(\"eq\", a.load(I32, found, layout.ARRAY_NDIM), rank))", "pass"),
     call(SUPPORT, "same = a.compare(\"eq\", found.args[0], a.load(PTR, at, offset(Binding, \"value\")))", "same = "
          "a.true"),
-    cache("backends/canonical.py", "digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()",
+    cache("backends/fingerprint.py", "digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()",
           "digest = hashlib.sha256(flat.view(np.uint8)[:8].data).hexdigest()"),
-    cache("backends/canonical.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return "
+    cache("backends/fingerprint.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return "
           "name\n"
           "        if isinstance(value, np.ndarray):"),
-    cache("backends/canonical.py", "if name in _MESSAGES_ONLY:", "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
+    cache("backends/fingerprint.py", "if name in _MESSAGES_ONLY:",
+          "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
     recorder(RUNTIME, "return then() if decided(test) else otherwise()", "return otherwise() if decided(test) else "
              "then()"),
     recorder(RUNTIME, "if_(not_(stop()), functools.partial(body, item)", "if_(stop(), functools.partial(body, item)"),

@@ -32,8 +32,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     keys = tuple(_listed(k) for k in keys)
     loc = user_loc()
     try:
-        if state.trace is None and not isinstance(input, Tracer) and isinstance(input.held, np.ndarray) and not any(
-                is_tensor(k) for k in keys):
+        if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
+                and not any(is_tensor(k) for k in keys)):
             return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
         parts = _expanded(keys, input.ndim)
         arrays = [k for k in parts if is_tensor(k)]
