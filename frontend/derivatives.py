@@ -290,7 +290,7 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
     return out, pullback
 
 
-def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.Structure,
+def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.TreeDef,
                 given: Any) -> list[Tracer]:
     """One cotangent for each float result, of its type; 0 for the buffers, which come after what f returned."""
     leaves = [x for x, wanted in zip(_leaves_or_none(structure, given), is_result) if wanted]
@@ -323,7 +323,7 @@ def _must_be(wanted: Value, n: Value) -> T.FailIf:
     return T.FailIf(T.Item(differ).result, "a cotangent has as many elements as its result")
 
 
-def _leaves_or_none(structure: tree.Structure, given: Any) -> list[Any]:
+def _leaves_or_none(structure: tree.TreeDef, given: Any) -> list[Any]:
     """The leaves of cotangents, where None may stand for one."""
     if len(structure) == 1:
         return [given]

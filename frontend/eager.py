@@ -43,7 +43,7 @@ class Kernel:
 
     __slots__ = ("entry", "outputs", "structure")
 
-    def __init__(self, entry: Entry | None, structure: tree.Structure, outputs: list[tuple[str, Any]]) -> None:
+    def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]]) -> None:
         self.entry = entry
         self.structure = structure
         self.outputs = outputs
@@ -260,7 +260,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
         leaves, structure = tree.flatten(op.record(args, keywords))
         try:
             with located(loc):
-                leaves = [strengthened(x) if isinstance(x, Tracer) else x for x in leaves]
+                leaves = [to_default_dtype(x) if isinstance(x, Tracer) else x for x in leaves]
                 results = [x for x in leaves if isinstance(x, Tracer) and x.value not in position]
                 trace.finish(results, True)
         except Error as error:
@@ -284,8 +284,8 @@ def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
     return next(pending)
 
 
-def strengthened(x: Tracer) -> Tracer:
-    """Strongly typed value of a number that leaves a function: Python floats are float32."""
+def to_default_dtype(x: Tracer) -> Tracer:
+    """Convert a weakly typed float, as of a Python number, to the default dtype, float32."""
     from mlc.frontend.operands import cast
     from mlc.ir.types import f32
     return cast(x, f32) if x.weak and x.type.dtype.is_float else x

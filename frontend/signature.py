@@ -13,12 +13,12 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.carries import Undefined
 from mlc.frontend.data_dependent import unpad
 from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.eager import frozen, strengthened
+from mlc.frontend.eager import frozen, to_default_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.loop_carried import Undefined
 from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
@@ -109,7 +109,7 @@ class Arguments:
 
     __slots__ = ("arrays", "device", "given", "key", "leaves", "slots", "structure", "types", "weak")
 
-    def __init__(self, leaves: Sequence[Any], structure: tree.Structure,
+    def __init__(self, leaves: Sequence[Any], structure: tree.TreeDef,
                  specs: Sequence[Spec | None] | None = None) -> None:
         self.leaves = leaves
         self.structure = structure
@@ -202,7 +202,7 @@ class Recorded:
     """
 
     trace: Trace
-    structure: tree.Structure
+    structure: tree.TreeDef
     outputs: list[tuple[str, Any]]
     captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
@@ -263,7 +263,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 for x in out:
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
                         outputs.append(("result", len(results)))
-                        results.append(strengthened(tracer(x)))
+                        results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
                         raise UserError("what is returned may have no value", code="MLC0607", loc=loc,
                                         hint="give it a value on every path")

@@ -453,7 +453,7 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
 
 # -- functions inside functions ---------------------------------------------------------------------------------------
 def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
-           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.Structure, list[Any]]:
+           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
     """Record `f` as a function of its own within the current trace.
 
     If `inputs` is given, it becomes a function of them: `f` is called with tracers in their place. What else it uses

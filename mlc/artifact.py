@@ -124,7 +124,7 @@ def _weights(compiled: Compiled) -> dict[str, Array]:
     """The arrays of the module that was compiled, by the names of its state."""
     leaves = tree.leaves(compiled.signature.bound)
     names = tree.names(compiled.signature.bound[0]) if compiled.signature.bound else []
-    slots = Arguments(leaves, tree.Structure()).slots
+    slots = Arguments(leaves, tree.TreeDef()).slots
     return {name: x.array if isinstance(x, Tensor) else np.asarray(x)
             for name, x, slot in zip(names, leaves, slots) if slot}
 
@@ -146,7 +146,7 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
             "results": _structure_data(variant.recorded.structure, "a result"), "outputs": outputs}
 
 
-def _structure_data(structure: tree.Structure, what: str) -> list[Any]:
+def _structure_data(structure: tree.TreeDef, what: str) -> list[Any]:
     out: list[Any] = []
     for token in structure:
         if token is tree.LEAF:
@@ -257,10 +257,10 @@ class Signature:
     assigned   (weight, result) of weights that a call replaces
     """
 
-    structure: tree.Structure
+    structure: tree.TreeDef
     leaves: list[list[Any] | None]
     weak: list[bool]
-    results: tree.Structure
+    results: tree.TreeDef
     outputs: list[tuple[str, Any]]
     assigned: list[tuple[int, int]]
     image: Image | None
@@ -365,7 +365,7 @@ def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> De
     return image
 
 
-def _structure(data: Sequence[Any]) -> tree.Structure:
+def _structure(data: Sequence[Any]) -> tree.TreeDef:
     """The structure that gave this data; CorruptFile if none did."""
     tokens: list[Any] = []
     wanted = 1                                             # how many trees are still to come
@@ -384,7 +384,7 @@ def _structure(data: Sequence[Any]) -> tree.Structure:
         wanted += count
     if wanted:
         raise CorruptFile("a container in it is ill-formed")
-    return tree.Structure(tokens)
+    return tree.TreeDef(tokens)
 
 
 def _value(data: Any) -> Any:

@@ -172,7 +172,7 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
                         hint="return something that depends on an argument")
     leaves = tree.leaves(signature.bound)
     held = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
-        leaves, Arguments(leaves, tree.Structure()).slots) if slot]
+        leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
     return Recorded(_function(compiled, what, variant, lowering.interface, len(held)), lowering, held, names)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlc.frontend import carries, tree
-from mlc.frontend.carries import Rows, Site
+from mlc.frontend import loop_carried, tree
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
@@ -28,6 +27,7 @@ from mlc.frontend.language.values import (
     report,
     shown,
 )
+from mlc.frontend.loop_carried import SourceConstruct, StackedRows
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import Tracer, current
@@ -168,8 +168,8 @@ def _misplaced(node: S.Node, frame: Frame) -> None:
 
 
 # -- branches ---------------------------------------------------------------------------------------------------------
-def _site(what: str, node: S.Node, frame: Frame, names: Sequence[str]) -> Site:
-    return Site(what, frame.loc(node.at), tuple(names))
+def _site(what: str, node: S.Node, frame: Frame, names: Sequence[str]) -> SourceConstruct:
+    return SourceConstruct(what, frame.loc(node.at), tuple(names))
 
 
 def _located(f: Callable[[], Any], what: str, node: S.Node, frame: Frame) -> Any:
@@ -242,7 +242,7 @@ def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence
         return sides[-1]
 
     with deeper(frame, node.at, 4):
-        found = _located(lambda: carries.branch(carries.condition(condition, site), lambda: side(ways[0]),
+        found = _located(lambda: loop_carried.branch(loop_carried.condition(condition, site), lambda: side(ways[0]),
                                                 lambda: side(ways[1]), site, True), "if", node, frame)
     return [POISON if i in wrong or found is POISON else found[i] for i in range(len(names))]
 
@@ -337,7 +337,7 @@ def _while(node: S.While, frame: Frame) -> None:
         return body.after(inner, values)
 
     with deeper(frame, node.at, 4):
-        body.finish(_located(lambda: carries.while_(going, step, body.start, site, True), "while", node, frame))
+        body.finish(_located(lambda: loop_carried.while_(going, step, body.start, site, True), "while", node, frame))
 
 
 def _look_inside(node: S.For, frame: Frame) -> None:
@@ -421,7 +421,7 @@ def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
             length = _length(spans[0], node, frame) if node.results is not None else None
     found: list[Any] = []
 
-    def step(i: Any, values: Sequence[Any]) -> tuple[list[Any], Rows | None]:
+    def step(i: Any, values: Sequence[Any]) -> tuple[list[Any], StackedRows | None]:
         inner = body.inside(values)
         at = counter(i, site)
         given = []
@@ -446,10 +446,10 @@ def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
         leaves, structure = tree.flatten(value)
         found[:] = [structure]
         place = current().local(tracer(at if first == 0 else binary("-", at, first, node.at, frame)))
-        return body.after(inner, values), Rows([_strong(x) for x in leaves], place, length)
+        return body.after(inner, values), StackedRows([_strong(x) for x in leaves], place, length)
 
     def run() -> Any:
-        return carries.for_(bound(first, site), bound(last, site), step, body.start, site, True)
+        return loop_carried.for_(bound(first, site), bound(last, site), step, body.start, site, True)
 
     out = _located(run, "for", node, frame)
     body.finish(out if out is POISON else out[0])
@@ -459,8 +459,8 @@ def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
 
 
 def _strong(x: Any) -> Tracer:
-    from mlc.frontend.eager import strengthened
-    return strengthened(tracer(x))
+    from mlc.frontend.eager import to_default_dtype
+    return to_default_dtype(tracer(x))
 
 
 def _length(span: Span, node: S.For, frame: Frame) -> Any:

@@ -251,7 +251,7 @@ def _like(new: Tensor, old: Tensor) -> Tensor:
     return new if new.dtype is old.dtype else E.cast_to(new, old.dtype)
 
 
-def leaves_of(params: Any, **trees: Any) -> tuple[tree.Structure, list[tuple[Tensor, ...]]]:
+def leaves_of(params: Any, **trees: Any) -> tuple[tree.TreeDef, list[tuple[Tensor, ...]]]:
     """The structure of what is trained, and the leaves that belong together, one tuple for each parameter."""
     first, structure = tree.flatten(tree.trained_part(params))
     rows = [first]
@@ -264,7 +264,7 @@ def leaves_of(params: Any, **trees: Any) -> tuple[tree.Structure, list[tuple[Ten
     return structure, list(zip(*rows))
 
 
-def trees_of(structure: tree.Structure, rows: Sequence[tuple[Any, ...]], count: int) -> list[Any]:
+def trees_of(structure: tree.TreeDef, rows: Sequence[tuple[Any, ...]], count: int) -> list[Any]:
     """`count` trees from one tuple of leaves for each parameter."""
     return [structure.unflatten([row[i] for row in rows]) for i in range(count)]
 

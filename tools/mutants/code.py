@@ -6,7 +6,7 @@ from mlc.tools.mutants.fault import Fault, rows
 
 ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/lower_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
-RUNTIME, CARRIES, CHECKED = "frontend/script/runtime.py", "frontend/carries.py", "backends/cpu/checked_call.py"
+RUNTIME, LOOPS, CHECKED = "frontend/script/runtime.py", "frontend/loop_carried.py", "backends/cpu/checked_call.py"
 DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
 ROW = "llvm.FNeg: lambda"
 lower = rows("lowering", "scf_to_llvm")
@@ -91,11 +91,11 @@ FAULTS: tuple[Fault, ...] = (
              "return or_(found, lambda: chain(right, cheap, *rest), cheap)"),
     recorder(RUNTIME, "if n in variables.head and (", "if n in variables.live and ("),
     recorder(RUNTIME, "OPERATIONS[\"logical_not\"](truth(x, \"`not`\"))", "truth(x, \"`not`\")"),
-    recorder(CARRIES, "scf.If(where, Region(blocks[0]), Region(blocks[1]),", "scf.If(where, Region(blocks[1]), "
+    recorder(LOOPS, "scf.If(pred, Region(blocks[0]), Region(blocks[1]),", "scf.If(pred, Region(blocks[1]), "
              "Region(blocks[0]),"),
-    recorder(CARRIES, "return strong if kind_of_dtype(weak.type.dtype)", "return weak if "
-             "kind_of_dtype(weak.type.dtype)"),
-    recorder(CARRIES, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
+    recorder(LOOPS, "return strong if dtype_kind(weak.type.dtype)", "return weak if "
+             "dtype_kind(weak.type.dtype)"),
+    recorder(LOOPS, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
              "starts = (number(0, i64).value, *(number(0, i64).value for _ in t.shape))"),
     gpu("passes/loop_to_gpu/panels.py", "filled = [(pack, *elements(low, pack)) for pack in packs]\n    "
         "gpu.Barrier()\n",

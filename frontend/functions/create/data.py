@@ -9,7 +9,7 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.eager import strengthened
+from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.operands import cast, reshape, together
 from mlc.frontend.tensor import (
@@ -80,7 +80,7 @@ def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
     if any(x.shape != inner for x in parts):
         raise UserTypeError("tensors of different shapes make no array", code="MLC0345",
                             hint="pick elements that are numbers, or join them with mlc.cat")
-    rows = tuple(reshape(strengthened(x), [1, *inner]) for x in parts)
+    rows = tuple(reshape(to_default_dtype(x), [1, *inner]) for x in parts)
     return reshape(emit(T.Concat, rows, 0) if len(rows) > 1 else rows[0], [*outer, *inner])
 
 
