@@ -88,7 +88,7 @@ def cost(op: InKernel, machine: Cpu) -> int:
                    for inner in op.body.block if not inner.terminator) * words // 32
     if isinstance(op, loop.Contract | loop.Mma):
         return machine.ps_fma * words // 32
-    folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall)
+    folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.StoreScratch | loop.LoadScratch)
     return machine.ps_simple if folds else 0
 
 

@@ -106,7 +106,7 @@ class Bindings:
         return (OUT_OF_MEMORY, None) if address is None else address
 
     def cuMemFree(self, address: int) -> None: self.device.free(address)
-    def cuMemGetInfo(self) -> Any: return (DONE, *self.device.room())
+    def cuMemGetInfo(self) -> Any: return (DONE, *self.device.memory_info())
 
     def cuMemHostAlloc(self, size: int, flags: int) -> int:
         self.pinned.append((ctypes.c_uint8 * size)())

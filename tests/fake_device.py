@@ -72,7 +72,7 @@ class FakeDevice:
     def free(self, address: int) -> None:
         self.taken -= self.memory.pop(address).size
 
-    def room(self) -> tuple[int, int]:
+    def memory_info(self) -> tuple[int, int]:
         return self.capacity - self.taken, self.capacity
 
     def bytes(self, address: int, size: int) -> Array:

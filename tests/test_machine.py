@@ -53,8 +53,8 @@ def test_a_gpu_is_an_entry(products: str) -> None:
 
 
 def test_caches_and_costs_are_figures() -> None:
-    assert "split_sum" in str(schedule(CPU, rows=1).steps)
-    assert "split_sum" not in str(schedule(replace(CPU, l2_bytes=1 << 20), rows=1).steps)
+    assert "split_k" in str(schedule(CPU, rows=1).steps)
+    assert "split_k" not in str(schedule(replace(CPU, l2_bytes=1 << 20), rows=1).steps)
     assert schedule(CPU).threads and not schedule(replace(CPU, handover_ns=10**9)).threads
 
 

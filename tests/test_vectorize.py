@@ -71,7 +71,7 @@ def test_known_sizes(shape: tuple[int, int, int], turns: tuple[bool, bool]) -> N
 def test_unknown_sizes(turns: tuple[bool, bool]) -> None:
     """One function for all sizes; among them none, one of each, and more than a part of the sum."""
     entry, schedule = product("M", "N", "K", *turns)
-    assert "keep_total()" in schedule
+    assert "spill_accumulator()" in schedule
     for shape in ((0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (17, 70, 513), (250, 33, 5), (6, 129, 1025)):
         check(entry, *shape, *turns)
 
@@ -87,8 +87,8 @@ def test_other_registers(bits: int, dtype: str, turns: tuple[bool, bool]) -> Non
     ((300, 300, 300), (False, False), "pack(side=rhs, vector=1)"),            # lines of memory far apart
     ((300, 300, 300), (False, True), "pack(side=rhs, vector=1, size=16)"),    # across memory: turned
     ((300, 300, 300), (True, False), "pack(side=lhs, vector=0, size=16)"),    # down the columns
-    ((300, 300, 1000), (False, False), "keep_total()"),
-    ((1, 4096, 4096), (False, False), "split_sum(dim=2, size=8)"),            # one row: a few lines at a time
+    ((300, 300, 1000), (False, False), "spill_accumulator()"),
+    ((1, 4096, 4096), (False, False), "split_k(dim=2, size=8)"),            # one row: a few lines at a time
 ])
 def test_what_a_schedule_does(shape: tuple[int, int, int], turns: tuple[bool, bool], step: str) -> None:
     assert step in product(*shape, *turns)[1]

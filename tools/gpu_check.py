@@ -419,7 +419,7 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
 def header() -> Iterator[str]:
     """Lines describing the device, the code generated for it and the versions in use."""
     device = device_memory().device
-    free, total = device.room()
+    free, total = device.memory_info()
     yield f"device      {device.name}, sm_{device.architecture}, {total >> 20} MiB, {free >> 20} free"
     yield f"code        {target_for(device)}, {' '.join(target_for(device).features)}"
     known = {"mlc": mlc.__version__, "Python": platform.python_version()}

@@ -194,7 +194,7 @@ class Driver:
     def free(self, address: int) -> None:
         self.call(self.cu.cuMemFree(address), "freeing memory")
 
-    def room(self) -> tuple[int, int]:
+    def memory_info(self) -> tuple[int, int]:
         free, total = self.call(self.cu.cuMemGetInfo(), "asking for free memory")
         return int(free), int(total)
 

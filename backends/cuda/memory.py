@@ -106,7 +106,7 @@ class Allocator:
             self._release()
             address = self.device.allocate(size)
         if address is None:
-            free, total = self.device.room()
+            free, total = self.device.memory_info()
             raise BackendError(f"{self.device.name} has no {size} bytes left: of {total}, {free} are free, and mlc "
                                f"holds {self.statistics.held}", code="MLC0585",
                                hint="use smaller batches, drop tensors that are done with (del x), or donate arguments")

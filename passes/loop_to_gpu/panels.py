@@ -30,7 +30,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
     filled = [(pack, *elements(low, pack)) for pack in packs]
     gpu.Barrier()
     for pack, pace, found in filled:
-        made = low.scope.rooms[pack.scratch][0]
+        made = low.scope.scratch_buffers[pack.scratch][0]
         for values, place, there in found:
             memory.guarded(there, (), partial(_write, low, made, values, place, pace), list, low)
     gpu.Barrier()
@@ -57,7 +57,7 @@ class Plan:
 
     def __init__(self, low: Threads, op: loop.Pack) -> None:
         self.low, dims = low, op.scratch.type.dims
-        _, self.corner, shape, _ = low.scope.rooms[op.scratch]
+        _, self.corner, shape, _ = low.scope.scratch_buffers[op.scratch]
         self.extents = {d: low.points_along(d) for d in dims}
         self.along, self.count = direction(low, op, self.extents)
         self.paces = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))

@@ -52,11 +52,11 @@ def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) 
     Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned, which can be
     done with elements of 16 bits only: each thread reads its own ones of 32 bits.
     """
-    assert isinstance(tile.op, loop.Recall)
-    room, corner, shape, _ = low.scope.rooms[tile.op.scratch]
+    assert isinstance(tile.op, loop.LoadScratch)
+    buffer, corner, shape, _ = low.scope.scratch_buffers[tile.op.scratch]
     dims = tile.op.scratch.type.dims
     turned = dims[-1] == d
-    lane, dtype = sizes.modulo(low.thread, WARP), room.type.dtype
+    lane, dtype = sizes.modulo(low.thread, WARP), buffer.type.dtype
     wide, slot = 16 // dtype.itemsize, low.scope.slots.get(tile.op.scratch, 0)
 
     def place(along_d: Dim, along_k: Dim) -> Value:
@@ -69,11 +69,11 @@ def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) 
     if turned and dtype == f32:
         group, member = sizes.divide(lane, 4), sizes.modulo(lane, 4)
         parts = [(8 * (r % 2), 4 * (r // 2)) if count == 4 else (0, 4 * r) for r in range(count)]
-        return vector.FromElements(tuple(memref.Load(room, (place(group + i, member + j),)).result for i, j in parts),
+        return vector.FromElements(tuple(memref.Load(buffer, (place(group + i, member + j),)).result for i, j in parts),
                                    VectorType((count, 1), f32)).result
     matrix, row = sizes.divide(lane, 8), sizes.modulo(lane, 8)
     second, third = sizes.modulo(matrix, 2), sizes.modulo(sizes.divide(matrix, 2), 2)
     along_d, along_k = (second * 8, third * wide) if count == 4 else (0, second * wide)
     along_d, along_k = (along_d, along_k + row) if turned else (along_d + row, along_k)
-    return nvgpu.LdMatrix(room, (place(along_d, along_k),), VectorType((count, 4 // dtype.itemsize), dtype),
+    return nvgpu.LdMatrix(buffer, (place(along_d, along_k),), VectorType((count, 4 // dtype.itemsize), dtype),
                           transpose=turned, numTiles=count).result

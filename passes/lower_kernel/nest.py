@@ -49,7 +49,7 @@ class Scope:
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
         self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # the same as masks; none where all are
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
-        self.rooms: dict[Value, Any] = dict(outer.rooms) if outer else {}
+        self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
     def inner(self) -> Scope:
         numbers = SizeBuilder(dict(self.numbers.symbols))

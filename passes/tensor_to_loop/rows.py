@@ -134,7 +134,7 @@ class RowBuilder(KernelBuilder):
     def keep(self, v: Value, value: Value) -> None:
         """Put a value where later stages find it."""
         if v in self.scratch:
-            loop.Keep(value, self.scratch[v])
+            loop.StoreScratch(value, self.scratch[v])
         else:
             self.store(value, v.type.dtype, self.buffers[v], self.index_at(self.domain.points))
 
@@ -147,7 +147,7 @@ class RowBuilder(KernelBuilder):
             return self.load(v, at, mask)
         if at != self.index_at(self.domain.points):
             return super().value(v, at, mask)
-        self.memo[v, at, None] = loop.Recall(self.scratch[v]).result
+        self.memo[v, at, None] = loop.LoadScratch(self.scratch[v]).result
         return self.memo[v, at, None]
 
 

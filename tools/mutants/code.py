@@ -106,8 +106,8 @@ FAULTS: tuple[Fault, ...] = (
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)"),
     gpu("passes/loop_to_gpu/stages.py", "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)",
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead)"),
-    gpu("passes/loop_to_gpu/collective.py", "scf.Yield(())\n    gpu.Barrier()\n    return memref.Load(room, (zero,))",
-        "scf.Yield(())\n    return memref.Load(room, (zero,))"),
+    gpu("passes/loop_to_gpu/collective.py", "scf.Yield(())\n    gpu.Barrier()\n    return memref.Load(buffer, (zero,))",
+        "scf.Yield(())\n    return memref.Load(buffer, (zero,))"),
     gpu("passes/loop_to_gpu/threads.py", "self.least(at, end - 1)", "self.least(at, end)"),
     gpu("passes/loop_to_gpu/threads.py", "if read and self.across >= 0 and any(", "if False and any("),
 )
