@@ -36,7 +36,7 @@ fix: the levels are tensor, loop, low and llvm; mlc compile --emit also knows ll
 MLC0335 A module is already past the level that is asked for.
 Passes only go down.
 example text:
-    error[MLC0335]: the module is at level low already, past loop
+    error[MLC0335]: the module is at level low already, below loop
 fix: start from an earlier dump.
 
 MLC0387 A file holds no arrays, or is damaged.
