@@ -167,7 +167,7 @@ class Bindings:
         return int(self.cuGraphAddKernelNode(graph, before, count, node)[1])  # type: ignore[index]
 
     def _node(self, node: Parameters) -> Callable[[], None]:
-        """What a node does, with the parameters that it has now."""
+        """Work of a graph node with its current parameters."""
         if hasattr(node, "dst"):
             assert node.height == 1
             return lambda: self._fill(node.dst, node.value, node.elementSize, node.width)

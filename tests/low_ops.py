@@ -124,7 +124,7 @@ def _function(name: str, build: Build, operands: Sequence[ScalarType], result: S
 
 
 def _filler(dtype: ScalarType, width: int) -> Value:
-    """What lanes that are off hold: one, so that nothing traps there."""
+    """Value of inactive lanes: one, so that nothing traps there."""
     return constant(1.0 if isinstance(dtype, FloatType) else 1, VectorType((width,), dtype))
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.
 
 def test_attributes_are_the_slow_paths() -> None:
     class Compiled:
-        """What a front end would attach."""
+        """Stand-in for the function that a frontend attaches."""
 
         def __call__(self, *args: Any) -> Any:
             return "slow"

@@ -549,7 +549,7 @@ def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPa
 
 
 def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it reads there changes nothing, so only a page that may not be read shows it."""
+    """A stray read does not change the result, so only a guard page detects it."""
     call = vars(redzones.FencedEntry)["_run"]
 
     def run_wrong(self: redzones.FencedEntry, inputs: Any, *more: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What users see of a GPU: tensors, modules and functions on a device that is none, and other libraries' tensors."""
+"""The public interface of a GPU: tensors, modules and functions on a fake device, and tensors of other libraries."""
 from __future__ import annotations
 
 import copy

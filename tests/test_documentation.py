@@ -103,7 +103,7 @@ def test_every_method_of_a_tensor_is_documented() -> None:
 
 def test_faults_are_found() -> None:
     def f(x: int, y: int) -> int:
-        """What it is: MLC9999.
+        """Text with a code: MLC9999.
 
         Args:
             x: A number.

@@ -204,7 +204,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 
 
 def reverse(text: str) -> Array:
-    """What the kernel of tests/cases/gpu makes of 128 numbers in two blocks."""
+    """Result of the kernel of tests/cases/gpu for 128 numbers in two CTAs."""
     out = np.zeros(128, "f4")
     Interpreter(parse_module(text, "k.mlir")).call("main", [np.arange(128, dtype="f4"), out, 2])
     return out

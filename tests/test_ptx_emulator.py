@@ -55,7 +55,7 @@ class Case:
         return image.compile_image(self.build(), target_for(device), device.assemble, self.precision)
 
     def wanted(self) -> list[Any]:
-        """What the interpreter says, once every sum has its order: from there on every pass keeps every bit."""
+        """Result of the interpreter after fix_numerics, below which every pass preserves every bit."""
         module, products = self.build(), {None: "mma", "ieee": "fma", "tf32": "tf32"}[self.precision]
         steps = pipeline.steps("low", machine=GPU, products=products)
         last = [step.transform.name for step in steps].index("fix_numerics")

@@ -21,7 +21,7 @@ from tests.fake_device import FakeDevice
 from tests.public_case import thinned
 
 SHIFTS = [np.float32(s) for s in (0, 9, -9, -0.7)]
-"""What makes some, all, none and few elements positive."""
+"""Offsets that make some, all, none and few elements positive."""
 
 
 def data(*shape: int) -> Array:

@@ -292,7 +292,7 @@ def check_gradient(sample: Sample, order: int) -> None:
 DIFFERENTIABLE = [s for s in SAMPLES if isinstance(s.build()[1].results[0].type, TensorType)
                   and s.build()[1].results[0].type.dtype == f64 and any(t.dtype == f64 for t in s.types)
                   and s.smooth and s.op not in ("tensor.map", "tensor.stop_gradient")]
-"""What differences can check; test_tensor_ops has the rest: kinks, and what stop_gradient stops."""
+"""Operations whose derivatives finite differences can check; test_tensor_ops has the rest."""
 
 
 @pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 3), ids=ids(DIFFERENTIABLE))

@@ -105,7 +105,7 @@ def test_shapes() -> None:
 @pytest.mark.parametrize("bits", [512, 256, 128])
 @pytest.mark.parametrize("size", [(3, 40, 9, 17), (2, 16, 16, 16), (1, 70, 5, 33)])
 def test_squares_turned_in_registers(size: tuple[int, int, int, int], bits: int) -> None:
-    """What is written across the order in which it is read, with zeros around it, with known and unknown sizes."""
+    """Transposed copies with padding, for static and dynamic sizes."""
     n, c, h, w = size
     for known in (True, False):
         a, b, d, e = size if known else ("N", "C", "H", "W")

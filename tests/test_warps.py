@@ -1,4 +1,4 @@
-"""What warps do together: matrix products of fragments, and copies that go on meanwhile; as PTX defines them."""
+"""Warp-level operations as PTX defines them: matrix products of fragments, and asynchronous copies."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -31,7 +31,7 @@ WORDS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
 
 def product(text: str, dtype: str, level: str = "low") -> tuple[Array, Array]:
-    """What the kernel of tests/cases/nvgpu makes of two matrices, and what it should."""
+    """Result of the kernel of tests/cases/nvgpu for two matrices, and the expected one."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(WORDS[dtype]) for shape in ((16, 16), (16, 8)))
     module, out = parse_module(text.replace("bf16", dtype), "k.mlir"), np.zeros((16, 8), "f4")
