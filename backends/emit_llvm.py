@@ -434,8 +434,8 @@ def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
 
 
 def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
-    turned = ".trans" if op.layout == "col" else ""
-    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{turned}.b16", [op.ptr.type])
+    transposed = ".trans" if op.layout == "col" else ""
+    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{transposed}.b16", [op.ptr.type])
 
 
 def _of_name(cls: type[Op]) -> Row:

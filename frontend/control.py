@@ -104,7 +104,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
 
     Args:
         lower: First index: an integer, a size, or a tensor of one integer.
-        upper: End of the indices, which is excluded; below `lower` it means no turn.
+        upper: End of the indices, which is excluded; below `lower` the trip count is 0.
         body_fn: Function of i, a tensor of no dimensions (int64, or the dtype of tensors as bounds), and of x.
         init: First x, a tree.
 

@@ -309,13 +309,13 @@ def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure:
 
 
 def _fits(n: Any, wanted: Any) -> bool:
-    """Whether a cotangent has the size of its result; where only data tell that one, the code checks it."""
+    """Whether a cotangent has the size of its result; a data-dependent size is checked when the code runs."""
     if n == wanted:
         return True
-    told_by_data = not sizes.symbols(wanted).isdisjoint(current().root.named)
-    if told_by_data:
+    is_data_dependent = not sizes.symbols(wanted).isdisjoint(current().root.named)
+    if is_data_dependent:
         emit(_must_be, tracer(wanted), tracer(n))
-    return told_by_data
+    return is_data_dependent
 
 
 def _must_be(wanted: Value, n: Value) -> T.FailIf:

@@ -194,8 +194,8 @@ def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -
 class Recorded:
     """A function as a module with the entry @main, and how its results become what the Python function returned.
 
-    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, where only the data tell
-              how much of a result there is, ("first", (its number, the axes and the results that tell))
+    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, for a padded result of
+              data-dependent size, ("first", (its number, the axes and the results that are its sizes))
     captured  arrays that the function reached by itself and takes after its arguments
     assigned  of the modules among the arguments, the buffers that get a new value which is not returned: number of
               the buffer, number of the result

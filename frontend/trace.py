@@ -277,7 +277,7 @@ class Trace:
         return self.captured[outer]
 
     def check_sizes(self, what: str, shape: Iterable[Any]) -> None:
-        """UserError where a size that only data tell is told in a loop or branch that is over."""
+        """Raise UserError if a data-dependent size is bound in a loop or branch that has been left."""
         for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
             around: Trace | None = self
             while around is not None and name not in around.data_dependent.bindings:
@@ -336,8 +336,8 @@ class Trace:
     def finish(self, results: Sequence[Tracer], pads: bool = False) -> func.Func:
         """Close the function with these results. A nested one is added to the module, or found there.
 
-        pads   whether the caller takes out of larger results what has a size that only data tell: as `cuts` says of
-               the outermost function, and of another by the sizes `leaving`, whose numbers come after the results
+        pads   whether the caller unpads results of data-dependent size: of the outermost function as `unpadding` says,
+               and of a nested one by the sizes `leaving`, whose values follow the results
         """
         if self.root.refused is not None:
             raise self.root.refused

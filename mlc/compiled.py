@@ -121,7 +121,7 @@ class CompiledFunction:
     def peak_bytes(self, **numbers: int) -> int:
         """Compute the memory of a call before it is made: bytes of its arguments, its results and all between, at once.
 
-        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent number of turns may
+        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent trip count may
         take more for their derivatives, while these run.
 
         Args:

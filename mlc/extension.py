@@ -232,7 +232,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
         if kind == "result":
             return Slot(value)
         if kind == "first":
-            raise UserTypeError(f"{name} returns an array of which only the data tell how large it is",
+            raise UserTypeError(f"{name} returns an array of data-dependent size",
                                 code="MLC0574", loc=user_loc(),
                                 hint="return one of a known size, and the number of elements that count beside it")
         if type(value) not in (bool, int, float, str):

@@ -1,8 +1,8 @@
-"""Put the bodies of functions where they are called.
+"""Inline function calls.
 
 takes  any form
 gives  the same form
-why    what stands in one function can be simplified and fused together
+why    simplification and fusion work within a function
 
 Inlined are private functions called once, and small ones; with `all`, every function that can be. Callees are
 treated before their callers, so one walk suffices. A body's size symbols become the sizes at the call. Functions
@@ -19,7 +19,7 @@ from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
 
 INLINE_THRESHOLD = 8
-"""Operations of a body that is inlined wherever it is called."""
+"""Largest body, in operations, that is inlined at every call."""
 
 
 def run(module: Op, all: bool = False, small: int = INLINE_THRESHOLD) -> None:
@@ -42,7 +42,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
                 continue
             if callee.attrs.get(RECOMPUTE) or any(
                     isinstance(v.op, tensor.BindSize) and v.op.bound is None for v in call.args):
-                continue                         # what shall not be kept, and what needs memory that only data measure
+                continue                         # recomputed functions, and memory of data-dependent size
             once = not callee.is_public and uses[call.callee] == 1
             if (everything or once or len(callee.block) <= small) and allowed("call", call):
                 _inline(call, callee)

@@ -255,9 +255,9 @@ def test_capsules_are_as_pytorch_has_them(device: FakeDevice, monkeypatch: pytes
         del back
         gc.collect()
         assert mlc.cuda.memory_allocated() == 0
-    turned = torch.arange(12.0).reshape(3, 4).T
+    transposed = torch.arange(12.0).reshape(3, 4).T
     with pytest.raises(UserTypeError, match=r"MLC0346.*row-major"):
-        mlc.from_dlpack(Foreign(turned.__dlpack__()))
+        mlc.from_dlpack(Foreign(transposed.__dlpack__()))
 
 
 def test_tensors_of_others_are_operands(device: FakeDevice) -> None:

@@ -112,8 +112,8 @@ def product(*types: str, axes: tuple[int, int] = (1, 0), batch: int = 0) -> Call
 
 PRODUCTS: dict[str, Callable[[], tuple[Module, list[Any]]]] = {
     "whole boxes": product("128x32xf32", "32x64xf32"), "odd": product("70x41xf32", "41x90xf32"),
-    "lhs turned": product("37x65xf32", "37x68xf32", axes=(0, 0)),
-    "rhs turned": product("33x300xf32", "48x300xf32", axes=(1, 1)),
+    "lhs transposed": product("37x65xf32", "37x68xf32", axes=(0, 0)),
+    "rhs transposed": product("33x300xf32", "48x300xf32", axes=(1, 1)),
     "symbolic": product("BxNxf32", "Nx40xf32"), "batched": product("3x33x20xf32", "3x20x36xf32", axes=(2, 1), batch=1),
     "one column": product("130x40xf32", "40x1xf32"), "one row": product("1x40xf32", "40x130xf32"),
     "no terms": product("20x0xf32", "0x20xf32"), "no rows": product("0x20xf32", "20x20xf32"),

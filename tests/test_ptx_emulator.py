@@ -153,7 +153,7 @@ NEEDLESS: dict[str, dict[int, str]] = {
     "transposed_product": {0: ONCE}, "narrow_floats": {1: ALONE, 2: LAST}, "unused_and_scalar": {1: ALONE, 2: LAST},
     "mlp_gradient": {0: ONCE}, "in place": {2: LAST, 5: LAST},
     "mlp_gradient_of_symbolic_batch": {3: ALONE, 4: LAST, 5: LAST, 6: ONCE, 8: ONCE},
-    "warps, lhs turned": {0: ONCE}, "warps, tiny": {0: ONCE}}
+    "warps, lhs transposed": {0: ONCE}, "warps, tiny": {0: ONCE}}
 """Barriers that a kernel would do without, by their place among the barriers and waits of a program's PTX."""
 
 
@@ -230,7 +230,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "an index that is not clamped": ("linear_relu", r"min\.s64 (\t\S+) (\S+), \d+;", r"mov.b64 \1 \2;"),
     "the other operand": ("integers", r"selp\.b32 (\t\S+) (\S+), (\S+),", r"selp.b32 \1 \3, \2,"),
     "half a copy": ("warps, many stages", r"(cp\.async\.c)g(.*), 16;", r"\1a\2, 8;"),
-    "a matrix not turned": ("warps, rest", r"(ldmatrix\S+)\.trans", r"\1"),
+    "a matrix not transposed": ("warps, rest", r"(ldmatrix\S+)\.trans", r"\1"),
     "one row further": ("linear_relu", r"ld\.shared\.b32 (\t%r27, \[%rd66\+-)160", r"ld.shared.b32 \g<1>80"),
     "another rotation": ("random_bits-2xui32", r"(shf\.l\.wrap\.b32 .*), 13;", r"\1, 14;"),
 }

@@ -220,15 +220,16 @@ def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
 def products(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Products by tensor cores, whose sums are rounded a little otherwise than the interpreter's."""
     shapes = (16, 16, 8), (40, 48, 72), (33, 1600, 50), (500, 256, 1000), (2048, 4096, 1024)
-    for (m, k, n), dtype, turned in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
-        name = f"{m}x{k}x{n} {dtype}{' turned' if turned else ''}"
+    for (m, k, n), dtype, transposed in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
+        name = f"{m}x{k}x{n} {dtype}{' transposed' if transposed else ''}"
 
-        def one(m: int = m, k: int = k, n: int = n, dtype: str = dtype, turned: bool = turned, name: str = name) -> Row:
+        def one(m: int = m, k: int = k, n: int = n, dtype: str = dtype, transposed: bool = transposed,
+                name: str = name) -> Row:
             x, y = (mlc.tensor(rng.standard_normal(s, np.float32)).to("float32" if dtype == "tf32" else dtype)
-                    for s in ((m, k), (n, k) if turned else (k, n)))
-            f = mlc.compile(lambda x, y: (x @ (y.T if turned else y)).float(), target="cuda",
+                    for s in ((m, k), (n, k) if transposed else (k, n)))
+            f = mlc.compile(lambda x, y: (x @ (y.T if transposed else y)).float(), target="cuda",
                             matmul_precision="tf32" if dtype == "tf32" else None)
-            wanted = x.numpy().astype(np.float64) @ (y.numpy().T if turned else y.numpy()).astype(np.float64)
+            wanted = x.numpy().astype(np.float64) @ (y.numpy().T if transposed else y.numpy()).astype(np.float64)
             error = float(np.abs(f(x, y).numpy() - wanted).max() / np.abs(wanted).max())
             return Row("products", name, "close" if error < ROUNDED[dtype] else "wrong", f"relative error {error:.2g}",
                        {"worst": error})

@@ -133,7 +133,7 @@ class Program:
 
     kernels    one by its name
     constants  the addresses of the program's data by name
-    allocate   memory of so many bytes, for what has a size that only the data tell
+    allocate   allocates memory of data-dependent size
     graphs     whether launches that follow from sizes alone are handed to the device as one
     """
 

@@ -1,4 +1,4 @@
-"""Functions whose results have as many elements as the data say: what a mask picks, what differs from the rest.
+"""Functions with results of data-dependent size: selection by a mask, unique elements.
 
 The number of elements is a data-dependent size (frontend/data_dependent.py). Equal masks give equal sizes, so
 `x[mask] + y[mask]` fits. No derivative goes to a mask or to positions; values are picked by position.

@@ -177,7 +177,7 @@ def _comprehension(node: S.Comprehension, frame: Frame) -> Any:
 
 
 def nothing_is_known(source: Any) -> bool:
-    """Whether what a loop goes through is wrong, so that even how often it turns is not known."""
+    """Whether what a loop goes through is wrong, so that its trip count is unknown."""
     return is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts))
 
 

@@ -245,10 +245,10 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
                 raise
             note("value", f"{LOOP} is written out, {steps.length} times its body: {error.message}")
         iterable = steps
-    pending, turns, before = iter(iterable), 0, _emitted()
+    pending, iterations, before = iter(iterable), 0, _emitted()
     for item in pending:
         body(item)
-        turns += 1
+        iterations += 1
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
@@ -259,8 +259,8 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
                 return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             break
-    if turns > 1 and _emitted() > before:
-        note("value", f"{LOOP} is written out, {turns} times its body: it goes through Python's values")
+    if iterations > 1 and _emitted() > before:
+        note("value", f"{LOOP} is written out, {iterations} times its body: it goes through Python's values")
     return None
 
 

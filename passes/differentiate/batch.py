@@ -32,12 +32,12 @@ from mlc.passes.differentiate.batch_operations import (
     batched_type,
 )
 
-Lanes = dict[BatchRequest, BatchedFunction]
+BatchedFunctions = dict[BatchRequest, BatchedFunction]
 """The batched functions, by request."""
 
 
 # -- expansion --------------------------------------------------------------------------------------------------------
-def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
+def expand_vmap(op: Vmap, function: Func, module: Module, made: BatchedFunctions) -> None:
     """Replace one operation by a call of the batched function."""
     check(op, function)
     batch_size = op.batch_size if isinstance(op.batch_size, int) else None
@@ -53,7 +53,7 @@ def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
     op.replace_by(*results)
 
 
-def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> BatchedFunction:
+def batch(module: Module, request: BatchRequest, made: BatchedFunctions, asked: Loc) -> BatchedFunction:
     """The function for `request`; those for calls inside are made first. `made` is the memo.
 
     The generator of a caller waits while its callee is batched: nested calls need no recursion.

@@ -28,7 +28,7 @@ def _for(low: Threads, op: loop.For) -> None:
 
 
 class Stages:
-    """One loop: every scratch that it packs has as many copies as there are stages, which take turns."""
+    """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage."""
 
     def __init__(self, low: Threads, op: loop.For, packs: Sequence[loop.Pack]) -> None:
         self.low, self.op, self.packs = low, op, packs

@@ -152,11 +152,11 @@ def _shuffle(m: Match) -> str:
 
 def _ldmatrix(m: Match) -> str:
     """Lane 8 i + r has the address of row r of matrix i; lane l gets elements 2 (l % 4) and one on of row l / 4."""
-    turned, names, place = m[1], m[2].split(", "), m[3]
+    transposed, names, place = m[1], m[2].split(", "), m[3]
     base, _, offset = place.partition("+")
     text = f"{LANE} cvt.u32.u64 %xs10, {base}; add.u32 %xs10, %xs10, {offset or 0}; st.shared.b32 [%xs6], %xs10; {SYNC}"
     for i, d in enumerate(names):
-        if not turned:
+        if not transposed:
             text += f"""shl.b32 %xs11, %xs3, 2; add.u32 %xs11, %xs11, %xs7; ld.shared.b32 %xs12, [%xs11+{32 * i}];
                 shl.b32 %xs13, %xs4, 2; add.u32 %xs12, %xs12, %xs13; ld.shared.b32 {d}, [%xs12];"""
             continue

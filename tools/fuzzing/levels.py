@@ -168,7 +168,7 @@ def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     """The passes of an examination as far as `depth`, and whether each has to keep every bit.
 
     All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
-    of a derivative is what the interpreter runs, of many lanes it is not.
+    of a derivative is what the interpreter runs, of a batch it is not.
     """
     steps = pipeline.steps("llvm", host().machine)
     names = [step.transform.name for step in steps]

@@ -57,7 +57,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "tensor cores": (lambda a, b: a @ b, ((40, 160), (160, 24))),
     "rows": (lambda x: mlc.softmax(x, 1), ((5, 130),)),
     "columns": (lambda x: x.sum(0), ((70, 33),)),
-    "turned": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
+    "transposed": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
     "long": (lambda x: x.cumsum(0) + x, ((1000,),)),
 }
 """Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""

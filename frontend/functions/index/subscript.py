@@ -181,18 +181,18 @@ def _without_numbers(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
 
 
 def _without_far_ones(x: Tracer, keys: Sequence[Any]) -> tuple[Tracer, list[Any]]:
-    """The same index without integers along dimensions whose sizes only data tell: these are looked up when it runs."""
+    """Resolve integers along dimensions of data-dependent size: these are looked up when the code runs."""
     rest: list[Any] = []
     for k in keys:
         at = sum(other is not None for other in rest)
-        if isinstance(k, int) and _told_by_data(x.shape[at]):
+        if isinstance(k, int) and _is_data_dependent(x.shape[at]):
             x = take(x, number(k, i64), at)
         else:
             rest.append(k)
     return x, rest
 
 
-def _told_by_data(n: Dim) -> bool:
+def _is_data_dependent(n: Dim) -> bool:
     return not sizes.symbols(n).isdisjoint(current().root.named)
 
 
@@ -262,7 +262,7 @@ def _length(start: Any, stop: Any, step: int) -> Any:
 
 
 def _place(k: int | Size, n: Dim) -> Dim:
-    """Where a bound of a slice lies in a dimension of n elements, of which only data tell the number."""
+    """Position of a slice bound in a dimension of data-dependent size n."""
     if isinstance(k, Size) or k == 0:
         return k
     return _at_most(k, n) if k > 0 else n - _at_most(-k, n)
@@ -287,7 +287,7 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
         first, last, by = slice(start, stop, step).indices(n)
         empty = 0 if not n else min(first, n - 1)
         return (first, last, by) if (last - first) * by > 0 else (empty, empty, by)
-    if step > 0 and _told_by_data(n):
+    if step > 0 and _is_data_dependent(n):
         begin, end = _place(start or 0, n), n if stop is None else _place(stop, n)
         return begin if end == n or begin == 0 else _at_most(begin, end), end, step
     if step < 0 and (start is not None or stop is not None):

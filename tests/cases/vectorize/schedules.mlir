@@ -17,8 +17,8 @@ func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tenso
 }
 // CHECK: domain = [5], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [16]
 // CHECK: domain = [20], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [32]
-// what is written along one dimension and read along another goes in squares that are turned in registers
-func.func @turned(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
+// what is written along one dimension and read along another goes in squares that are transposed in registers
+func.func @transposed(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
   %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<50x70xf32>) -> tensor<70x50xf32>
   %1 = tensor.add %0, %b : (tensor<70x50xf32>, tensor<50xf32>) -> tensor<70x50xf32>
   func.return %1 : tensor<70x50xf32>
@@ -41,7 +41,7 @@ func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
 // CHECK: domain = [5, 70], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
 // CHECK: domain = [70, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [64, 1], vector = 0
 // -----
-// a factor that lies across the vectors is packed for many rows: squares of it are turned in registers
+// a factor that lies across the vectors is packed for many rows: squares of it are transposed in registers
 func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<Bx24xf32>, tensor<20x24xf32>) -> tensor<Bx20xf32>
   func.return %0 : tensor<Bx20xf32>
@@ -53,7 +53,7 @@ func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf3
 // CHECK: loop.for {dim = 0, size =
 // CHECK: loop.load_scratch
 // -----
-// a factor of one row is read once: turned, not packed
+// a factor of one row is read once: transposed, not packed
 func.func @row(%x: tensor<1x24xf32>, %w: tensor<20x24xf32>) -> tensor<1x20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<1x24xf32>, tensor<20x24xf32>) -> tensor<1x20xf32>
   func.return %0 : tensor<1x20xf32>
