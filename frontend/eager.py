@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 MAX_SHAPES = 100_000
 """Shapes remembered before the table starts again; the kernels themselves stay."""
 
-_kernels: dict[Any, Kernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
-_by_shape: dict[Any, Kernel] = {}
+_kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
+_by_shape: dict[Any, EagerKernel] = {}
 
 
-class Kernel:
-    """A compiled operation: its entry, and how results and what it takes over unchanged make up its output."""
+class EagerKernel:
+    """A compiled eager operation: its entry point, and the structure of its output."""
 
     __slots__ = ("entry", "outputs", "structure")
 
@@ -217,7 +217,7 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
     return "such arguments"
 
 
-def _find(call: Call) -> Kernel:
+def _find(call: Call) -> EagerKernel:
     """The kernel for a call whose shapes have not been seen, made if need be."""
     names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
@@ -246,7 +246,7 @@ def _without_shapes(key: Any) -> Any:
     return key
 
 
-def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
+def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
     """Record and compile the operation for arrays of these shapes."""
     op, loc = call.op, user_loc()
     trace = Trace("main")
@@ -270,7 +270,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
     outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
-    return Kernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
+    return EagerKernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
 
 
 def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:

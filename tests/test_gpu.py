@@ -30,7 +30,7 @@ from mlc.ir.types import i32
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.passes.schedule import gpu_transforms
-from mlc.passes.schedule.transforms import block
+from mlc.passes.schedule.transforms import tile
 from tests import upstream
 from tests.corpus import PROGRAMS, numbers
 from tests.op_samples import SAMPLES, Sample, t
@@ -133,12 +133,12 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     rows, columns, high, wide, terms = schedule
 
     def distribute(kernel: Kernel) -> None:
-        block(kernel, 0, rows)
-        block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
+        tile(kernel, 0, rows)
+        tile(kernel, 1, columns, vector=True, lanes=min(columns, 4))
         gpu_transforms.cta_tile(kernel, (high, wide))
         gpu_transforms.stage(kernel, terms, 4)
-        gpu_transforms.share(kernel, "lhs")
-        gpu_transforms.share(kernel, "rhs")
+        gpu_transforms.promote_to_shared(kernel, "lhs")
+        gpu_transforms.promote_to_shared(kernel, "rhs")
 
     built, arguments = product("36x300xf32", "300x44xf32")()
     run_to(built, "coalesce_dimensions")

@@ -76,8 +76,8 @@ class Todo:
 
 
 # -- what is launched -------------------------------------------------------------------------------------------------
-class Plan:
-    """Steps with room for their arguments: an array of words, and the address of each."""
+class LaunchPlan:
+    """Launches and fills with their argument buffers: an array of words, and the address of each."""
 
     def __init__(self, device: Device, kernels: Callable[[str], Any], todo: Sequence[Todo]) -> None:
         self.device = device
@@ -143,8 +143,8 @@ class Program:
         self.constants = dict(constants)
         self.graphs = False
         self.interpretations = 0
-        self._plans: dict[tuple[str, tuple[int, ...]], Plan] = {}
-        self._pieces: dict[tuple[Todo, ...], Plan] = {}
+        self._plans: dict[tuple[str, tuple[int, ...]], LaunchPlan] = {}
+        self._pieces: dict[tuple[Todo, ...], LaunchPlan] = {}
         self._arenas: dict[tuple[str, tuple[int, ...]], int] = {}
         self._lock = threading.Lock()
 
@@ -174,15 +174,15 @@ class Program:
                 plan = self._plan(self._plans, key, recording.todo)
         plan.run(buffers, self.graphs)
 
-    def piece(self, todo: Sequence[Todo]) -> Plan:
+    def piece(self, todo: Sequence[Todo]) -> LaunchPlan:
         """Steps that were recorded between two places where the host waits."""
         key = tuple(todo)
         return self._pieces.get(key) or self._plan(self._pieces, key, todo)
 
-    def _plan(self, known: dict[Any, Plan], key: Any, todo: Sequence[Todo]) -> Plan:
+    def _plan(self, known: dict[Any, LaunchPlan], key: Any, todo: Sequence[Todo]) -> LaunchPlan:
         if len(known) >= MOST_PLANS:
             known.clear()
-        known[key] = plan = Plan(self.device, self.kernels, todo)
+        known[key] = plan = LaunchPlan(self.device, self.kernels, todo)
         return plan
 
 

@@ -38,7 +38,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
 
 def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
     """The stride between adjacent elements, and the elements of a panel that one thread computes."""
-    plan = Plan(low, op)
+    plan = CopyPlan(low, op)
     found: list[Element] = []
     for unit in plan.units():
         with low.scoped() as scope:
@@ -52,8 +52,8 @@ def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
     return plan.paces[plan.along], found
 
 
-class Plan:
-    """Which elements of a panel each thread takes: those side by side in memory, as neighbours do."""
+class CopyPlan:
+    """Assignment of the elements of a panel to threads, so that accesses are coalesced."""
 
     def __init__(self, low: Threads, op: loop.Pack) -> None:
         self.low, dims = low, op.scratch.type.dims

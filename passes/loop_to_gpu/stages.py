@@ -113,12 +113,12 @@ class Stages:
             low.enter(self.op.dim, origin, self.size)
             self.place(origin, number)
             for pack in self.packs:
-                plan = panels.Plan(low, pack)
+                plan = panels.CopyPlan(low, pack)
                 for unit in plan.units():
                     memory.guarded(plan.there(unit), (), partial(self.copy, pack, plan, unit), list, low)
         return []
 
-    def copy(self, pack: loop.Pack, plan: panels.Plan, unit: Dim) -> list[Value]:
+    def copy(self, pack: loop.Pack, plan: panels.CopyPlan, unit: Dim) -> list[Value]:
         """The copy of one group of neighbours."""
         low, load = self.low, pack.body.block.first
         assert isinstance(load, loop.Load)
