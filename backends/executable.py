@@ -120,7 +120,7 @@ class Entry(ArgumentChecks):
         return self._slow_calls + self.fast_calls.value
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
+        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
         interface = self.interface
         self._check_count(arrays)
         inputs = [self._array(i, array) for i, array in enumerate(arrays)]
@@ -177,7 +177,7 @@ class Entry(ArgumentChecks):
 
 
 class _Arena:
-    """Scratch memory for one call at a time, and the context that tells the entry of it."""
+    """Scratch memory of one call at a time, and the context that passes it to the entry point."""
 
     def __init__(self) -> None:
         self.context = Context()

@@ -368,19 +368,19 @@ class Trace:
 
     def _tell_sizes(self) -> None:
         """Give the function an argument for every size symbol that it uses and no argument tells."""
-        told = {str(d) for a in self.block.args for d in a.type.shape}
+        bound = {str(d) for a in self.block.args for d in a.type.shape}
         used = {s for op in self.function.walk() for d in _sizes_of(op) for s in sizes.symbols(d)}
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
             for name, binding in around.data_dependent.bindings.items():
-                if name in used and name not in told:
+                if name in used and name not in bound:
                     self._captured(binding.result, around)
-                    told.add(name)
+                    bound.add(name)
             for arg in list(around.block.args):
-                if any(str(d) in used and str(d) not in told for d in arg.type.shape):
+                if any(str(d) in used and str(d) not in bound for d in arg.type.shape):
                     self._captured(arg, around)
-                    told |= {str(d) for d in arg.type.shape}
+                    bound |= {str(d) for d in arg.type.shape}
             around = around.parent
 
     def arguments(self) -> list[Value]:

@@ -346,8 +346,8 @@ def site_error(site: str, element: int) -> Error:
     message, loc = _located(site)
     if message.startswith(TRAP):
         number, half = element - ELEMENTS // 2, ELEMENTS // 2
-        told = number if -half < number < half - 1 else f"{number} or beyond"
-        return InternalError(f"{message.removeprefix(TRAP)} {told}", code="MLC0480", loc=loc,
+        shown = number if -half < number < half - 1 else f"{number} or beyond"
+        return InternalError(f"{message.removeprefix(TRAP)} {shown}", code="MLC0480", loc=loc,
                              hint="if no dump was edited, this is a defect of mlc")
     if message.startswith(ASSERTION):
         return UserAssertionError(message.removeprefix(ASSERTION), code="MLC0612", loc=loc)

@@ -43,10 +43,10 @@ def run(module: Op) -> None:
 
 
 def _of_arguments(function: func.Func, conditions: Conditions) -> Conditions:
-    """The conditions in which there are only sizes that arguments tell."""
+    """The size constraints over sizes that arguments bind."""
     types = [a.type for a in function.args if isinstance(a.type, TensorType)]
-    told = {name for t in types for d in t.shape if (name := sizes.symbol_name(d)) is not None}
-    return {size: why for size, why in conditions.items() if sizes.symbols(size) <= told}
+    bound = {name for t in types for d in t.shape if (name := sizes.symbol_name(d)) is not None}
+    return {size: why for size, why in conditions.items() if sizes.symbols(size) <= bound}
 
 
 PASS = Pass(run, whole=False)

@@ -149,8 +149,8 @@ def _fix(op: Op, products: str) -> None:
 
 
 def is_fixed(module: Op) -> bool:
-    """Whether the numbers of a module have been fixed; not, where nothing in it tells."""
-    told = False
+    """Whether fix_numerics has run on a module; False if nothing in it depends on the pass."""
+    decided = False
     for op in module.walk():
         if _is_narrow(op):
             return False
@@ -158,11 +158,11 @@ def is_fixed(module: Op) -> bool:
             if op.order is None or (
                     isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op, "tf32"))):
                 return False
-            told = True
+            decided = True
         elif is_expanded(op):
             return False
-        told = told or isinstance(op, tn.Map)
-    return told
+        decided = decided or isinstance(op, tn.Map)
+    return decided
 
 
 TERMS = 256

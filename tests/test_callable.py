@@ -46,7 +46,7 @@ def test_attributes_are_the_slow_paths() -> None:
 
 def test_the_slow_callable_looks_the_same() -> None:
     f = make_callable(native.executable().entry("sized"), Function("add").slow_path, "ndarray")
-    assert type(f) is SlowCallable and f.fast_path == "no argument tells size N" and repr(f) == "<compiled sized>"
+    assert type(f) is SlowCallable and f.fast_path == "no argument binds size N" and repr(f) == "<compiled sized>"
     x = ramp(3)
     assert f(x, x).tolist() == [0, 2, 4] and f(x=x, y=x).tolist() == [0, 2, 4]
 

@@ -187,7 +187,7 @@ def _new(slow_path: Function[..., Any], on_error: Any, consumed: Any, keep: tupl
 def _unsuited(interface: Interface) -> str | None:
     """Why a signature has no fast path."""
     if unbound := set(interface.symbols) - set(interface.binders):
-        return f"no argument tells size {sorted(unbound)[0]}"
+        return f"no argument binds size {sorted(unbound)[0]}"
     if (count := len(interface.inputs) + len(interface.results)) > MAX_VALUES:
         return f"{count} arguments and results are more than {MAX_VALUES}"
     return None

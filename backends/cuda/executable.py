@@ -96,7 +96,7 @@ class Entry(ArgumentChecks):
         self.poison = False
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
-        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
+        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
         interface, memory = self.interface, self.memory
         self._check_count(arrays)
         for i, array in enumerate(arrays):

@@ -12,7 +12,7 @@ from mlc.ir.core import Value
 from mlc.ir.types import FloatType, ScalarType, TensorType, bf16, i1
 
 BOOL, SIGNED, UNSIGNED, FLOAT = 1, 2, 3, 4
-"""Kinds of elements, as a buffer's format tells them; 0 is any other."""
+"""Element kinds by the format of a buffer; 0 is any other."""
 SWAPPED = 8
 """Added to the kind of elements in the other byte order."""
 
@@ -225,7 +225,7 @@ def _check_type(builder: ModuleBuilder) -> None:
     """check_type(obj, view, spec): whether a buffer has the expected elements and number of dimensions."""
     a = Assembler(builder, "check_type", [PTR, PTR, PTR], I1)
     obj, view, spec = a.args
-    typed, mistyped, unknown, told, ranked, misranked, failed = (
+    typed, mistyped, unknown, unsupported, ranked, misranked, failed = (
         a.block(), a.block(), a.block(), a.block(PTR), a.block(), a.block(), a.block())
     text = a.load(PTR, view, python.VIEW_FORMAT)
     kind = a.and_(a.call("element_kind", text), a.i64(SWAPPED - 1))
@@ -234,12 +234,12 @@ def _check_type(builder: ModuleBuilder) -> None:
     a.branch(same, typed, mistyped)
     a.start(mistyped)
     dtype = a.call("PyObject_GetAttrString", obj, a.text("dtype"))
-    a.branch(a.is_null(dtype), unknown, told, (), (dtype,))
+    a.branch(a.is_null(dtype), unknown, unsupported, (), (dtype,))
     a.start(unknown)                                         # a buffer of another library
     a.call("PyErr_Clear")
-    a.goto(told, a.call("PyUnicode_FromString", a.select(a.is_null(text), a.text("B"), text)))
-    a.start(told)
-    _refuse(a, "TypeError", spec, _ELEMENTS, a.call("tuple_of", told.args[0], a.null))
+    a.goto(unsupported, a.call("PyUnicode_FromString", a.select(a.is_null(text), a.text("B"), text)))
+    a.start(unsupported)
+    _refuse(a, "TypeError", spec, _ELEMENTS, a.call("tuple_of", unsupported.args[0], a.null))
     a.goto(failed)
 
     a.start(typed)

@@ -111,8 +111,8 @@ class _Call(CheckedCall):
 
     def wrong_size(self, i: int, axis: int, expected: Value) -> None:
         dim = self.interface.inputs[i].shape[axis]
-        told = "" if isinstance(dim, int) else " = %d"
-        text = f"{_quoted(self.interface.argument(i))} has size %d on axis {axis}, expected {_quoted(str(dim))}{told}"
+        value = "" if isinstance(dim, int) else " = %d"
+        text = f"{_quoted(self.interface.argument(i))} has size %d on axis {axis}, expected {_quoted(str(dim))}{value}"
         self.fail("ValueError", text, self.dims[i][axis], *([] if isinstance(dim, int) else [expected]))
 
     def wrong_condition(self, number: int) -> None:

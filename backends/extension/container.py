@@ -7,7 +7,7 @@
     file size     u64
     magic         8 bytes
 
-Numbers are little endian. The digest tells damage from health and not friend from foe.
+Numbers are little endian. The digest detects corruption, not forgery.
 """
 
 from __future__ import annotations

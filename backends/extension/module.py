@@ -70,7 +70,7 @@ def glue(name: str, functions: Sequence[Function], levels: Sequence[str], weight
 
 # -- the C entry ------------------------------------------------------------------------------------------------------
 def use_weights_symbol(name: str) -> str:
-    """The C function that tells a module where its weights are."""
+    """Emit the C function that sets the address of the weights."""
     return f"{name}_use_weights"
 
 
@@ -97,11 +97,11 @@ def _entry(builder: ModuleBuilder, function: Function, levels: int, places: Sequ
                                builder.variable(WEIGHTS, 8, defined=False))
         if beside:
             weights = a.load(PTR, weights)
-            told, untold = a.block(), a.block()
-            a.branch(a.is_null(weights), untold, told)
-            a.start(untold)
+            given, missing = a.block(), a.block()
+            a.branch(a.is_null(weights), missing, given)
+            a.start(missing)
             a.ret(a.i32(NO_WEIGHTS))
-            a.start(told)
+            a.start(given)
         for i, place in enumerate(places):
             a.store(a.at(weights, place), full, 8 * i)
         for i in range(count):
@@ -134,9 +134,9 @@ def _init(builder: ModuleBuilder, name: str) -> None:
     a = Assembler(builder, f"PyInit_{name}", [], PTR, public=True)
     letters = a.call("PySys_GetObject", a.text("abiflags"))
     version = a.call("PySys_GetObject", a.text("hexversion"))
-    told, fits, threaded, old, locked = a.block(), a.block(), a.block(), a.block(), a.block()
-    a.branch(a.or_(a.is_null(letters), a.is_null(version)), old, told)
-    a.start(told)
+    found, fits, threaded, old, locked = a.block(), a.block(), a.block(), a.block(), a.block()
+    a.branch(a.or_(a.is_null(letters), a.is_null(version)), old, found)
+    a.start(found)
     length = a.call("PyUnicode_GetLength", letters)
     at = a.call("PyUnicode_FindChar", letters, a.i32(ord("t")), a.i64(0), length, a.i32(1))
     a.branch(a.compare("slt", at, a.i64(0)), locked, threaded)

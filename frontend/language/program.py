@@ -300,8 +300,8 @@ def compiled(function: Function) -> Any:
     """A function of a program as `mlc.compile` gives it, for its declared types."""
     static = [p.name for p in function.node.parameters if p.type is None]
     specs = list(function.specs or ())
-    told = {d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if sizes.symbol_name(d) is not None}
-    known = [specification(x, told) for x in specs]
+    bound = {d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if sizes.symbol_name(d) is not None}
+    known = [specification(x, bound) for x in specs]
     if any(x is None and p.type is not None for x, p in zip(known, function.node.parameters)):
         known = [x if _is_definite(x) else None for x in known]       # they may share sizes with what is not known
     return library.package("compile")(function, static=static, args=known)
@@ -311,17 +311,17 @@ def _is_definite(specs: Any) -> bool:
     return all(isinstance(d, int) for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape)
 
 
-def specification(specs: Any, told: set[Any]) -> Any:
+def specification(specs: Any, bound: set[Any]) -> Any:
     """Specification of a parameter for mlc.compile: none if its sizes are those of whatever is given.
 
-    told   the sizes that stand alone somewhere: of 2 * N alone, nobody could tell N
+    bound  sizes that are a whole dimension somewhere: 2 * N alone does not determine N
     """
     if specs is None or specs is POISON:
         return None
     dims = [d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if not isinstance(d, int)]
     if dims and next(tree.attribute_trees(specs), None) is not None:
         return None
-    return specs if {sizes.sym(s) for d in dims for s in sizes.symbols(d)} <= told else None
+    return specs if {sizes.sym(s) for d in dims for s in sizes.symbols(d)} <= bound else None
 
 
 def load(path: str | os.PathLike[str]) -> Program:

@@ -65,8 +65,8 @@ def _of_call(call: Op, inputs: Sequence[Type], conditions: Conditions) -> Iterat
     env = bind_symbols(inputs, _argument_types(call, len(inputs)))
     for size, (message, loc) in conditions.items():
         here = sizes.substitute(size, env)
-        told = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
-        message = f"{message} ({told} in this call)" if told else message
+        values = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
+        message = f"{message} ({values} in this call)" if values else message
         if isinstance(here, int) and here < 0:
             raise UserError(f"@{call.attrs['callee']} cannot be called with these sizes: {loc}: {message}",
                             code="MLC0328", loc=call.loc)
