@@ -72,7 +72,7 @@ class ArgumentChecks:
     def _check_sizes(self, env: Mapping[str, int]) -> None:
         """Check the size constraints of the function."""
         interface = self.interface
-        for size, site in zip(interface.conditions, interface.condition_sites):
+        for size, site in zip(interface.size_constraints, interface.constraint_sites):
             if self._evaluate(size, env) < 0:
                 raise size_error(site, env)
         if (count := self._evaluate(interface.temporaries, env)) >= MAX_BYTES:

@@ -109,5 +109,5 @@ class LocationTable:
     def interface(self, interface: Interface) -> Interface:
         """Interface of code of a module with the same fingerprint, with the names and locations of this one."""
         return replace(interface, error_sites=tuple(map(self.text, interface.error_sites)),
-                       condition_sites=tuple(map(self.text, interface.condition_sites)),
+                       constraint_sites=tuple(map(self.text, interface.constraint_sites)),
                        arg_names=tuple(map(str, self.names.get(interface.name, ()))))

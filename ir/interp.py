@@ -228,7 +228,7 @@ class Contract:
         if len(args) != len(self.type.inputs):
             raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
         bind_sizes(self.type.inputs, args, env)
-        for size, site in zip(self.attrs.get("conditions", ()), self.attrs.get("condition_sites", ())):
+        for size, site in zip(self.attrs.get("size_constraints", ()), self.attrs.get("constraint_sites", ())):
             if sizes.evaluate(parse_size(size), env) < 0:
                 raise size_error(site, env)
         numbers = [env[s] for s in self.attrs["symbols"]]

@@ -75,7 +75,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
             raise
         notes.append(note_of(error, "; so the code is for these sizes alone"))
         return None
-    general = ForSizes(types, code.entry.interface.conditions if code.entry is not None else (), code)
+    general = ForSizes(types, code.entry.interface.size_constraints if code.entry is not None else (), code)
     if not general.fits(call):
         return None
     with call.of_types(types):

@@ -145,7 +145,7 @@ def test_weights_beside_a_module_lie_beside_it(beside: str, tmp_path: Path) -> N
 
 def test_what_is_encoded_is_decoded() -> None:
     type = Parser("(tensor<Nx3xf32>) -> tensor<(N + 1)xf32>", "test").type()
-    interface = Interface("f", type, ("N",), (-1,), conditions=(sym("N") - 1,), condition_sites=("f.py:1",),  # type: ignore[arg-type]
+    interface = Interface("f", type, ("N",), (-1,), size_constraints=(sym("N") - 1,), constraint_sites=("f.py:1",),  # type: ignore[arg-type]
                           work=-1)
     for value in (interface, host()):
         assert from_json(json.loads(json.dumps(to_json(value))), value.__class__) == value

@@ -100,7 +100,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
         return SlowCallable(slow_path, keep, reason)
     interface = entry.interface
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
-                               condition_sites=("",) * len(interface.conditions)),
+                               constraint_sites=("",) * len(interface.size_constraints)),
                        tensor_type is not None, result == "tensor")
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))

@@ -77,7 +77,7 @@ class _Wrapper(CheckedCall):
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()
-        self.check_conditions()
+        self.check_size_constraints()
         self.check_results()
         if interface.donated:
             self.check_overlaps()

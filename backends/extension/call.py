@@ -77,7 +77,7 @@ class _Call(CheckedCall):
         for i in range(len(interface.inputs)):
             self.open(i)
         self.check_sizes()
-        self.check_conditions()
+        self.check_size_constraints()
         self.check_results()
         if interface.donated:
             self.check_overlaps()
@@ -117,7 +117,7 @@ class _Call(CheckedCall):
 
     def wrong_condition(self, number: int) -> None:
         where = ", ".join(f"{name} = %d" for name in self.env)
-        self.fail("ValueError", f"{_quoted(site(self.interface.condition_sites[number]))}, where {where}",
+        self.fail("ValueError", f"{_quoted(site(self.interface.constraint_sites[number]))}, where {where}",
                   *self.env.values())
 
     def wrong_result(self, number: int) -> None:

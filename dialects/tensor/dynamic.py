@@ -79,7 +79,7 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
         self.check_starts(self.starts, x, self.shape)
         return x.with_shape(self.shape)
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         return room(self.x.type, self.shape)
 
     def compute(self, size: Any, x: Any, *starts: Any) -> Array:
@@ -120,7 +120,7 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
         self.check_starts(self.starts, x, update.shape)
         return x
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         return room(self.x.type, self.update.type.shape)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:

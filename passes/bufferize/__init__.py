@@ -17,8 +17,8 @@ A call passes a part of the arena to the callee for the duration of the call, an
 and a result if the callee allows it. A recursive function has no arena of a known size and is refused.
 
 A public function gets the attributes `interface` (its tensor type, as text), `symbols`, `aliases` (per result: the
-position of the donated input whose buffer it takes, or -1), `error_sites`, `conditions` (size constraints: sizes that
-the caller guarantees to be non-negative), `condition_sites`, `work`, `temporaries` (bytes of all values in the arena)
+position of the donated input whose buffer it takes, or -1), `error_sites`, `size_constraints` (sizes that the
+caller guarantees to be non-negative), `constraint_sites`, `work`, `temporaries` (bytes of all values in the arena)
 and `arena` (its bytes), and a companion `@f_arena_bytes` that computes the arena bytes of a call. They include those of
 callees, except for arenas of data-dependent size, which are on the heap.
 

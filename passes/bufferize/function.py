@@ -34,7 +34,7 @@ from mlc.ir.types import (
     to_numpy,
 )
 from mlc.passes.analysis import kernel_boundary
-from mlc.passes.analysis.size_constraints import Conditions, op_sizes, size_conditions
+from mlc.passes.analysis.size_constraints import SizeConstraints, op_sizes, size_constraints
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import kernel_names, symbols_of
@@ -58,7 +58,7 @@ class Callee:
     arena: Dim
     temporaries: Dim
     work: Dim | None
-    conditions: Conditions
+    size_constraints: SizeConstraints
 
     def sizes_at(self, call: func.Call) -> dict[str, Dim]:
         """Values of the function's symbols at a call."""
@@ -98,8 +98,8 @@ class Bufferizer:
         self.check(names)
         bound = {str(op.size): op for op in function.inside(tn.BindSize)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
-        conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
-        for size, (message, loc) in conditions.items():
+        constraints = size_constraints(function, {n: (c.inputs, c.size_constraints) for n, c in self.callees.items()})
+        for size, (message, loc) in constraints.items():
             if sizes.symbols(size) & bound.keys():
                 function.fail(f"the data-dependent size {size} is not provably non-negative: {loc}: {message}",
                               code="MLC0161")
@@ -131,12 +131,12 @@ class Bufferizer:
         block.erase_args(range(len(old_args)))
         function.attrs.pop("donate", None)
         if function.is_public:
-            self.describe(interface, names, aliases, work, conditions, temporaries)
+            self.describe(interface, names, aliases, work, constraints, temporaries)
             function.attrs["arena"] = str(arena)
             self.companion(names, arena)
         function.update_type()
         return Callee(inputs, interface.results, tuple(names), tuple(aliases), overwrites, arena, temporaries, work,
-                      conditions)
+                      constraints)
 
     def check(self, names: Sequence[str]) -> None:
         """Check that sizes are bound by arguments or dominating operations, and that there is no recursion."""
@@ -454,14 +454,14 @@ class Bufferizer:
 
     # -- what callers of a public function must know --------------------------------------------------------------
     def describe(self, interface: FunctionType, names: Sequence[str], aliases: Sequence[int], work: Dim | None,
-                 conditions: Conditions, temporaries: Dim) -> None:
+                 constraints: SizeConstraints, temporaries: Dim) -> None:
         function = self.function
         sites = self.sites.names if self.sites.reached[function.sym_name] else ()
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
                            "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
-        if conditions:
-            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(
-                f"{loc}: {message}" for message, loc in conditions.values())}
+        if constraints:
+            function.attrs |= {"size_constraints": tuple(map(str, constraints)), "constraint_sites": tuple(
+                f"{loc}: {message}" for message, loc in constraints.values())}
         if not isinstance(temporaries, int):
             function.attrs["temporaries"] = str(temporaries)
 

@@ -71,7 +71,7 @@ func.func @heads(%x: tensor<(2*B)xf32>, %like: tensor<Bxf32>, %y: tensor<9xf32>)
   func.return %0, %1 : tensor<(2*B - 3)xf32>, tensor<6xf32>
 }
 // CHECK: func.func @heads
-// CHECK-SAME: conditions = ["2*B - 3"]
+// CHECK-SAME: size_constraints = ["2*B - 3"]
 // CHECK: memref.cast %y : memref<9xf32> to memref<?xf32>
 // -----
 // places where an index can be out of range are numbered over the module, as they are first met
