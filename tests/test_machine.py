@@ -1,4 +1,4 @@
-"""Machine models: schedules follow from their figures, and pipelines that are written down say what passes are told."""
+"""Machine models: schedules depend on their figures, and the text of a pipeline has its machine options."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_every_pass_is_told() -> None:
         "parallelize{machine=scratches:1;vector_bits:64}"]
     assert Pipeline(parse_pipeline(text)).steps == pipeline.build(machine=odd).steps
     assert "machine" not in str(pipeline.build(machine=GPU)) + str(pipeline.build(machine=CPU))
-    told = str(pipeline.build(machine=SMALL_GPU))
-    assert told.count("machine=multiprocessors:4;registers:16384;shared_bytes_optin:32768") == 2
+    text = str(pipeline.build(machine=SMALL_GPU))
+    assert text.count("machine=multiprocessors:4;registers:16384;shared_bytes_optin:32768") == 2
 
 
 @pytest.mark.parametrize("model", [ANY, CPU, GPU, x86_64(256), SMALL_GPU, replace(GPU, tensor_cores=False)])

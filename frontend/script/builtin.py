@@ -31,7 +31,7 @@ from mlc.ir.sizes import Size
 
 @dataclass
 class Steps:
-    """Iteration space of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
+    """Iteration domain of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
 
     known    the items one by one, where it is known how many there are
     once     whether it is an iterator, as enumerate(x) is: gone through once

@@ -43,7 +43,7 @@ CASES = sorted(Path(__file__).resolve().parents[2].glob("tests/cases/canonicaliz
 FIRST: dict[str, tuple[str, ...]] = {
     "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
     "rule": ("identities", "moves", "numbers", "products"), "merging": ("identities", "moves", "training", "control"),
-    "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
+    "numerics": ("functions", "numbers", "sizes"), "fusion": ("iteration_domains", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),

@@ -2,7 +2,7 @@
 // tolerance: 1e-4
 // sizes: B=5
 
-// the collapsed dimension in four registers of 512 bits
+// the coalesced dimension in four registers of 512 bits
 func.func @pointwise(%x: tensor<Bx40xf32>) -> tensor<Bx40xf32> {
   %0 = tensor.sqrt %x : tensor<Bx40xf32>
   func.return %0 : tensor<Bx40xf32>
