@@ -315,9 +315,9 @@ NOWHERE = np.empty(0, np.uint8)
 
 def aligned(size: int, alignment: int = 64) -> np.ndarray[Any, Any]:
     """Bytes that start at a multiple of `alignment`, all set."""
-    room = np.full(size + alignment, 255, np.uint8)
-    start = -start_of(room) % alignment
-    return room[start: start + size]
+    storage = np.full(size + alignment, 255, np.uint8)
+    start = -start_of(storage) % alignment
+    return storage[start: start + size]
 
 
 def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

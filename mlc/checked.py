@@ -197,8 +197,8 @@ def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
 
 def _strided(x: Array) -> Array:
     """Every second element of a longer array."""
-    room = np.repeat(x, 2, -1) if x.ndim else x
-    return room[..., ::2] if x.ndim else x
+    storage = np.repeat(x, 2, -1) if x.ndim else x
+    return storage[..., ::2] if x.ndim else x
 
 
 def _backwards(x: Array) -> Array:
@@ -206,9 +206,9 @@ def _backwards(x: Array) -> Array:
 
 
 def _unaligned(x: Array) -> Array:
-    room = np.zeros(x.nbytes + 1, np.uint8)
-    room[1:] = np.frombuffer(x.tobytes(), np.uint8)
-    return np.ndarray(x.shape, x.dtype, room, 1)
+    storage = np.zeros(x.nbytes + 1, np.uint8)
+    storage[1:] = np.frombuffer(x.tobytes(), np.uint8)
+    return np.ndarray(x.shape, x.dtype, storage, 1)
 
 
 LAYOUTS: dict[str, Callable[[Array], Array]] = {

@@ -178,7 +178,7 @@ def operation(name: str) -> str:
 
 
 def call_arguments(case: Case) -> list[Any]:
-    """The count, the operands and room for the result."""
+    """The count, the operands and space for the result."""
     name, _, operands, result = case
     columns = inputs(name, operands, result)
     return [columns[0].size, *columns, result_array(result, columns[0].size)]

@@ -92,14 +92,14 @@ def layouts(arrays: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
 
 
 def _strided(a: Array) -> Array:
-    room = np.zeros((*a.shape, 3), a.dtype)
-    room[..., 1] = a
-    return room[..., 1]
+    storage = np.zeros((*a.shape, 3), a.dtype)
+    storage[..., 1] = a
+    return storage[..., 1]
 
 
 def _unaligned(a: Array) -> Array:
-    room = np.zeros(a.nbytes + 1, np.uint8)
-    out = np.ndarray(a.shape, a.dtype, room.data, 1)
+    storage = np.zeros(a.nbytes + 1, np.uint8)
+    out = np.ndarray(a.shape, a.dtype, storage.data, 1)
     out[...] = a
     return out
 

@@ -212,8 +212,8 @@ def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
     run = vars(redzones.FencedEntry)["_run"]
 
     def run_wrong(self: redzones.FencedEntry, *args: Any) -> Any:
-        _, room, _, end = self.memory.zones[-1]
-        room[end + 3] = 0
+        _, storage, _, end = self.memory.zones[-1]
+        storage[end + 3] = 0
         return run(self, *args)
 
     monkeypatch.setattr(redzones.FencedEntry, "_run", run_wrong)

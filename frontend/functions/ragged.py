@@ -48,8 +48,8 @@ def _positions(mask: Tracer) -> Tracer:
     rows = trace.data_dependent.new(count, total)
     place = E.where(mask, rank, tracer(total))
     line = emit(T.Iota, (total,), 0, i64)
-    room = emit(T.Full, 0, (total + 1,), i64)
-    placed = emit(T.Scatter, room, tracer(place), line, 0, "set")
+    buffer = emit(T.Full, 0, (total + 1,), i64)
+    placed = emit(T.Scatter, buffer, tracer(place), line, 0, "set")
     return emit(T.Slice, placed, (0,), (rows,), (1,))  # type: ignore[no-any-return]
 
 

@@ -212,17 +212,17 @@ class BufferPlan:
     def enter_while(self, op: scf.While) -> None:
         """A forwarded value has one buffer; any other argument and result has its own in the loop."""
         before, after = op.before.block, op.after.block
-        again = after.terminator.operands
+        next_values = after.terminator.operands
         for j, (result, arg, value) in enumerate(zip(op.results, after.args, before.terminator.operands[1:])):
             if not isinstance(result.type, TensorType):
                 continue
             self.alias(arg, result)
             if (i := forwarded(op, j)) is not None:
                 self.alias(before.args[i], result)
-                self.hint(again[i], result, arg)
+                self.hint(next_values[i], result, arg)
             else:
                 self.hint(value, result, None)
-        for arg, yielded in zip(before.args, again):
+        for arg, yielded in zip(before.args, next_values):
             if isinstance(arg.type, TensorType) and arg not in self.storage_of:
                 self.assign(arg, self.allocate(op, arg), self.life.end[op])
                 self.hint(yielded, arg, None)

@@ -35,8 +35,8 @@ def rewrite_while(b: Bufferizer, op: scf.While) -> None:
     asserts = any(isinstance(inner, tn.FailIf) or (isinstance(inner, func.Call) and b.sites.reached[inner.callee])
                   for inner in op.walk())
     _start(b, op.init, test.args)
-    handed_on, again = [None, *_buffers(b, after.args)], _buffers(b, test.args)
-    for block, targets in ((test, handed_on), (after, again)):
+    forwarded, next_values = [None, *_buffers(b, after.args)], _buffers(b, test.args)
+    for block, targets in ((test, forwarded), (after, next_values)):
         b.rewrite_block(block, targets)
         _drop_tensors(block)
     if asserts:
