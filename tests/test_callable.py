@@ -85,7 +85,7 @@ def test_dispatcher_learns_signatures() -> None:
     for _ in range(compiled.MAX_FAST_PATHS - 2):
         assert add_fast_path(f, add, "ndarray") == "yes"
     assert "8 signatures" in add_fast_path(f, add, "ndarray") and f(x, x).tolist() == [0, 2, 4]
-    assert "no argument tells" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
+    assert "no argument binds" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
 
 
 def test_dispatchers_die() -> None:

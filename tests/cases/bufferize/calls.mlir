@@ -34,12 +34,12 @@ func.func @step(%p: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> attribute
 // CHECK: func.call @update(%p, %g, %p, %arena, %errors)
 // -----
 // the callee reads other elements than it writes: one buffer for both would be wrong
-func.func private @step(%p: tensor<4xf32>) -> tensor<4xf32> {
+func.func private @advance(%p: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tensor.reverse %p {axes = [0]} : tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
 func.func @step(%p: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [0]} {
-  %0 = func.call @step(%p) : tensor<4xf32>
+  %0 = func.call @advance(%p) : tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
 // CHECK: aliases = [-1]
