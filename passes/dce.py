@@ -1,11 +1,11 @@
-"""Remove what nobody uses: operations without effect, and private functions.
+"""Erase dead operations and unreachable private functions.
 
 takes  any form
 gives  the same form
-why    every pass may leave what it replaced behind
+why    every pass may leave dead operations behind
 
-An operation goes if nothing in it has an effect and no result of it is used, and then what it used is looked at again.
-A private function goes if no public one reaches it through calls.
+An operation is dead if it has no side effects and no used results; its operands are then revisited. A private function
+is unreachable if no public one reaches it through calls.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlc.passes.analysis.effects import is_pure, pure_functions
 
 
 def run(module: Op) -> None:
-    """Erase unused operations, then the private functions that nothing public reaches."""
+    """Erase dead operations, then the private functions that are unreachable from public ones."""
     pure = pure_functions(module)
     work: dict[Op, None] = {}
     for op in module.walk():

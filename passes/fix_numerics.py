@@ -1,8 +1,8 @@
-"""Say in which order and precision numbers are computed; nothing below may change a bit.
+"""Fix the order and precision of arithmetic; the passes below preserve every bit.
 
 takes  DIFFERENTIATED, decomposed
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
-why    two machines, two schedules or two batch sizes give the same bits only if no later pass has a choice
+why    results are bitwise reproducible across machines, schedules and batch sizes
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
   ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. A long sum
@@ -198,7 +198,7 @@ than SHORT."""
 
 
 def _reduce(op: Reduce) -> None:
-    """Give a reduction its order, or make it in two, each of which may be made in two again."""
+    """Assign an order to a reduction, or split it in two, recursively."""
     with before(op, op.loc.through("fix_numerics")):
         x, axes, first = _parts(op)
         if not first:

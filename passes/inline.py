@@ -4,9 +4,9 @@ takes  any form
 gives  the same form
 why    simplification and fusion work within a function
 
-Inlined are private functions called once, and small ones; with `all`, every function that can be. Callees are
-treated before their callers, so one walk suffices. A body's size symbols become the sizes at the call. Functions
-that call themselves, and bodies of several blocks, stay.
+Private functions are inlined if they are small or have a single call; with `all`, wherever possible. Callees are
+processed before callers, so that one walk suffices. Size symbols of a body are replaced by the sizes at the call.
+Recursive functions and bodies of several blocks are not inlined.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INLINE_THRESHOLD = 8
 
 
 def run(module: Op, all: bool = False, small: int = INLINE_THRESHOLD) -> None:
-    """Inline calls; private functions that are then no longer used are removed."""
+    """Inline calls, and remove private functions that become unused."""
     for table in [op for op in module.walk() if op.symbol_table]:
         _module(table, all, small)
 
