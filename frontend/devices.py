@@ -55,7 +55,7 @@ class Devices:
         return compiler().put(array, device)
 
     @staticmethod
-    def dlpack_devices() -> Collection[int]:
+    def dlpack_types() -> Collection[int]:
         """DLPack device types that `import_dlpack` takes."""
         return compiler().dlpack_devices()
 

@@ -434,8 +434,7 @@ def as_backing_array(x: Any) -> BackingArray:
     """Convert to an array, without a copy from device memory."""
     if isinstance(x, Tensor):
         return x.backing_array
-    if (not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__")
-            and dlpack_device(x) in Devices.dlpack_devices()):
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and dlpack_device(x) in Devices.dlpack_types():
         return Devices.import_dlpack(x)
     return as_array(x)
 
