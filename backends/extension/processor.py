@@ -33,7 +33,7 @@ FEATURES: Mapping[str, tuple[int, int, int, int]] = {
     **{name: (7, 1, _EAX, bit) for name, bit in {"avxvnni": 4, "avx512bf16": 5}.items()},
     **{name: (0x80000001, 0, _ECX, bit) for name, bit in {"sahf": 0, "lzcnt": 5}.items()},
 }
-"""cpuid bit of a feature by its LLVM name: leaf, subleaf, register, bit."""
+"""The cpuid bit of a feature by its LLVM name: leaf, subleaf, register, bit."""
 
 _OSXSAVE = (1, 0, _ECX, 27)
 _AVX_STATE, _AVX512_STATE, _AMX_STATE = 0x6, 0xE6, 0x60000
