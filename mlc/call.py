@@ -181,10 +181,10 @@ class Call(Arguments):
 
     def of_modules(self) -> list[bool]:
         """Per array: whether it belongs to a module among the arguments."""
-        held: list[bool] = []
+        of_module: list[bool] = []
         for _, x in self.roots():
-            held += [any(True for _ in tree.attribute_trees(x))] * len(tree.leaves(x))
-        return [h for h, slot in zip(held, self.slots) if slot]
+            of_module += [any(True for _ in tree.attribute_trees(x))] * len(tree.leaves(x))
+        return [h for h, slot in zip(of_module, self.slots) if slot]
 
     def brings(self) -> dict[str, Any]:
         """Values besides arrays that arguments bring along: parts of the code, and the classes of modules."""

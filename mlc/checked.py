@@ -145,10 +145,10 @@ def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
     other things among them than arrays."""
     if not all(isinstance(x, Tensor | np.ndarray) for x in args):
         return None
-    held = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
+    arguments = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
     tensors = [isinstance(x, Tensor) for x in args]
     return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
-                    for x, is_tensor in zip(held, tensors)]
+                    for x, is_tensor in zip(arguments, tensors)]
 
 
 def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any,
@@ -335,9 +335,9 @@ def _short(x: Array) -> str:
     return f"{x.dtype}{list(x.shape)} {np.array2string(x.ravel()[:4], threshold=4)}"
 
 
-def _own(held: BackingArray, given: Any, weak: bool) -> Any:
+def _own(array: BackingArray, given: Any, weak: bool) -> Any:
     """An argument as the function sees it in a plain run."""
-    return given if weak else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
+    return given if weak else wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
 
 
 def buffers_of(trees: Any) -> list[Any]:

@@ -67,11 +67,11 @@ def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights
                         hint="one of " + ", ".join(map(repr, WEIGHTS)))
     named = functions if isinstance(functions, dict) else {"": functions}
     sources = [source(f, name=given) for given, f in named.items()]
-    held = weights_of(name, sources, weights)
-    content = built(name, sources, [Target.parse(level) for level in cpu], held, opt_level)
+    weights_file = weights_of(name, sources, weights)
+    content = built(name, sources, [Target.parse(level) for level in cpu], weights_file, opt_level)
     try:
-        if held.beside:
-            write_whole(Path(path).with_name(held.beside), [held.content])
+        if weights_file.beside:
+            write_whole(Path(path).with_name(weights_file.beside), [weights_file.content])
         write_whole(path, [content])
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -171,11 +171,11 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         raise UserError(f"{what} computes nothing", code="MLC0574", loc=user_loc(),
                         hint="return something that depends on an argument")
     leaves = tree.leaves(signature.bound)
-    held = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
+    bound = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
         leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
-    return Recorded(_function(compiled, what, variant, lowering.interface, len(held)), lowering, held, names)
+    return Recorded(_function(compiled, what, variant, lowering.interface, len(bound)), lowering, bound, names)
 
 
 def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
@@ -358,11 +358,11 @@ def arrays(x: Any) -> Any:
     `module.train(*mlc.extension.arrays((model, state)), images, labels)` goes on where mlc has begun.
     """
     leaves, structure = tree.flatten(x)
-    held = iter([np.array(leaf.numpy() if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
+    copies = iter([np.array(leaf.numpy() if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
     values = list[Any]()
 
     def leaf(path: str) -> Tree:
-        values.append(next(held))
+        values.append(next(copies))
         return Slot(len(values) - 1)
     return _plain(_tree(iter(structure), leaf, "x"), values)
 

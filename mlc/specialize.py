@@ -93,9 +93,9 @@ def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]
         return []
     shapes = [tuple(a.shape) for a in call.arrays]
     before = state.seen.setdefault(call.lookup_without_sizes(), shapes)
-    held = call.of_modules()
+    of_modules = call.of_modules()
     return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape)
-            if call.types[i] is None and not call.weak[i] and not held[i]
+            if call.types[i] is None and not call.weak[i] and not of_modules[i]
             and (function.dynamic or n != before[i][axis])]
 
 

@@ -37,7 +37,7 @@ def test_every_truncation_is_found() -> None:
             unpack(b"MLCTEST0", data + more)
 
 
-def test_heads_that_are_none() -> None:
+def test_ill_formed_headers() -> None:
     for pieces in (3, [["x", -1], ["y", 1]], [["x", 1]], [["x"]], None):
         with pytest.raises(CorruptFile):
             unpack(b"MLCTEST0", repacked({"pieces": pieces}))

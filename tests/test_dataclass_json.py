@@ -111,7 +111,7 @@ KINDS: dict[str, tuple[Callable[[Path], tuple[Any, Rewrite]], Callable[[Path], A
 
 @pytest.mark.parametrize("trials", [150, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_heads_are_read_or_refused(kind: str, trials: int, tmp_path: Path) -> None:
+def test_headers_are_read_or_refused(kind: str, trials: int, tmp_path: Path) -> None:
     """Reading a file with any header is an error with a code or gives validated data."""
     make, read = KINDS[kind]
     path, draw = tmp_path / "file", random.Random(trials)

@@ -131,8 +131,8 @@ def clone(input: Operand) -> Tensor:
     """
     if isinstance(input, Tracer):
         return input
-    held = as_backing_array(input)
-    return wrap(np.array(held, order="C") if isinstance(held, np.ndarray) else held.copy())
+    array = as_backing_array(input)
+    return wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy())
 
 
 @creation
@@ -152,10 +152,10 @@ def contiguous(input: Operand) -> Tensor:
     """
     if isinstance(input, Tracer):
         return input
-    held = as_backing_array(input)
-    if not isinstance(held, np.ndarray) or held.flags.c_contiguous:
-        return input if isinstance(input, Tensor) else wrap(held)
-    return wrap(np.array(held, order="C"))
+    array = as_backing_array(input)
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return input if isinstance(input, Tensor) else wrap(array)
+    return wrap(np.array(array, order="C"))
 
 
 @creation
