@@ -78,13 +78,14 @@ def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
-def built(name: str, sources: Sequence[Recorded], targets: Sequence[Target], weights: Weights, opt_level: int) -> bytes:
+def built(name: str, sources: Sequence[RecordedFunction], targets: Sequence[Target], weights: Weights,
+          opt_level: int) -> bytes:
     """The file of a module."""
     from mlc.backends.extension.build import build  # LLVM comes in only when something must be compiled
     return build(name, sources, sorted(targets, key=lambda t: len(t.features)), weights, opt_level)
 
 
-def weights_of(name: str, sources: Sequence[Recorded], where: str) -> Weights:
+def weights_of(name: str, sources: Sequence[RecordedFunction], where: str) -> Weights:
     """The arrays that functions hold themselves, "inside" the module `name` or "beside" it."""
     total = sum(array.nbytes for s in sources for array in s.weights)
     if where == "inside" and total > MOST_INSIDE:
@@ -112,7 +113,7 @@ def module_name(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedFunction:
     """A function, ready to be built for any machine.
 
     weights, names  the arrays of the module it was made from, and what its `state_dict` calls them
@@ -146,7 +147,7 @@ class Lowering:
         return interfaces(self.at(Target.parse(LEVELS[0]).machine))["main"]
 
 
-def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorded:
+def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> RecordedFunction:
     """A function to be built.
 
     args  specifications of its arguments, or arguments like those it will be called with, in place of what it has
@@ -175,7 +176,7 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
-    return Recorded(_function(compiled, what, variant, lowering.interface, len(bound)), lowering, bound, names)
+    return RecordedFunction(_function(compiled, what, variant, lowering.interface, len(bound)), lowering, bound, names)
 
 
 def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
