@@ -1,6 +1,6 @@
 """The compile cache: what has been compiled on this machine, in one folder that any number of processes share.
 
-An entry is one sealed file (backends/sealed.py) named KIND-KEY, where KEY is the SHA-256 of everything that the entry
+An entry is a container (backends/checksummed.py) named KIND-KEY; KEY is the SHA-256 of everything that the entry
 depends on. It appears whole: written under another name, synced, renamed. It is code that will be run, so it is
 believed only if it is authenticated with the user's own secret (backends/private.py), lies in a folder that nobody else
 can write to and has the right name; anything else counts as absent and is deleted. Whatever fails, a folder that cannot
@@ -26,8 +26,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from mlc.backends.checksummed import CorruptFile, Piece, pack, unpack
 from mlc.backends.private import Exposed, exposed, make_folder, of_others, secret
-from mlc.backends.sealed import Broken, Piece, seal, unseal
 from mlc.backends.versions import changed_since_start, versions
 from mlc.ir.files import remove_leftovers, replace
 
@@ -81,7 +81,7 @@ class Store:
         try:
             make_folder(self.folder)
             if self._trusted():
-                parts = seal(MAGIC, {"kind": kind, "key": key, "versions": versions(), **head}, pieces, self._secret)
+                parts = pack(MAGIC, {"kind": kind, "key": key, "versions": versions(), **head}, pieces, self._secret)
                 replace(self.folder / f"{kind}-{key}", parts, 0o600)
                 self._account(sum(map(len, parts)))
         except OSError as error:
@@ -103,7 +103,7 @@ class Store:
             return None
         try:
             return check(path.name, data, self._secret)
-        except Broken:
+        except CorruptFile:
             _remove(path)
             return None
 
@@ -184,7 +184,7 @@ class Store:
         for path, _ in self.entries():
             try:
                 check(path.name, path.read_bytes(), self._secret)
-            except Broken as error:
+            except CorruptFile as error:
                 bad.append((path.name, str(error)))
                 _remove(path)
             except OSError as error:
@@ -194,10 +194,10 @@ class Store:
 
 
 def check(name: str, data: bytes, secret: bytes) -> tuple[dict[str, Any], dict[str, memoryview]]:
-    """The head and the pieces of the entry of this name; Broken if these bytes are not that."""
-    head, pieces = unseal(MAGIC, data, secret)
+    """The head and the pieces of the entry of this name; CorruptFile if these bytes are not that."""
+    head, pieces = unpack(MAGIC, data, secret)
     if f"{head.pop('kind', None)}-{head.pop('key', None)}" != name:
-        raise Broken("it is another entry")
+        raise CorruptFile("it is another entry")
     head.pop("versions", None)                             # for people
     return head, pieces
 

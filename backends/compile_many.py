@@ -1,4 +1,4 @@
-"""Many units at once: from memory, from the cache, and by LLVM in several processes where that pays.
+"""Compilation of many units: from memory, from the cache, and by LLVM in several processes where that pays.
 
 Measured on two cores with 30 kernels of 1 MB of LLVM text in all: one process 1.6 s, two threads 1.6 s (llvmlite holds
 one lock), this process and one more 0.9 s. A process takes 70 ms to start, so it is started for one batch and only for
@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from mlc.backends import cache, compile_worker
+from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import Target
-from mlc.backends.units import Unit
 
 SECONDS_PER_CHARACTER, SECONDS_PER_UNIT = 1.6e-6, 2e-3
 """Approximate compile time of LLVM, measured over kernels of 5,000 to 80,000 characters."""
@@ -32,25 +32,25 @@ _memory_lock = threading.Lock()
 os.register_at_fork(after_in_child=_memory_lock._at_fork_reinit)  # type: ignore[attr-defined]
 
 
-def objects(units: Sequence[Unit], target: Target, opt_level: int) -> list[bytes]:
-    """The object of each unit; those of shared units are compiled once in the process, and once on the machine."""
+def objects(units: Sequence[CompilationUnit], target: Target, opt_level: int) -> list[bytes]:
+    """Object code of each unit; shared units are compiled once per process, and once per machine with the cache."""
     keys = [_key(unit, target, opt_level) for unit in units]
-    found = [_recall(unit, key) for unit, key in zip(units, keys)]
+    found = [_lookup(unit, key) for unit, key in zip(units, keys)]
     missing = [i for i, obj in enumerate(found) if obj is None]
     for i, obj in zip(missing, _compile([units[i].text for i in missing], target, opt_level)):
         found[i] = obj
         if units[i].shared:
-            _keep(keys[i], obj)
+            _remember(keys[i], obj)
             if (store := cache.store()) is not None:
                 store.put("object", keys[i], {}, {"object": obj})
     return [obj for obj in found if obj is not None]
 
 
-def _key(unit: Unit, target: Target, opt_level: int) -> str:
+def _key(unit: CompilationUnit, target: Target, opt_level: int) -> str:
     return cache.key_of("object", [unit.text, repr(target), str(opt_level)])
 
 
-def _recall(unit: Unit, key: str) -> bytes | None:
+def _lookup(unit: CompilationUnit, key: str) -> bytes | None:
     if not unit.shared:
         return None
     if (obj := _memory.get(key)) is not None:
@@ -59,11 +59,11 @@ def _recall(unit: Unit, key: str) -> bytes | None:
     if store is None or (found := store.get("object", key)) is None or "object" not in found[1]:
         return None
     obj = bytes(found[1]["object"])
-    _keep(key, obj)
+    _remember(key, obj)
     return obj
 
 
-def _keep(key: str, obj: bytes) -> None:
+def _remember(key: str, obj: bytes) -> None:
     with _memory_lock:
         _memory[key] = obj
         while len(_memory) > 1 and sum(map(len, _memory.values())) > MAX_MEMORY:

@@ -422,7 +422,7 @@ def _register(w: _Writer, op: Op) -> str:
 
 
 def _shuffle_threads(w: _Writer, op: nvvm.ShflSync) -> str:
-    """Upstream's name of the intrinsic ends in p where it tells too whether there is another thread."""
+    """Variants of the intrinsic with a second, predicate result end in p."""
     return w.intrinsic(op, f"{op.name}.{op.kind}.{op.val.type}{'p' if op.return_value_and_is_valid else ''}", ())
 
 
@@ -434,8 +434,8 @@ def _mma(w: _Writer, op: nvvm.MmaSync) -> str:
 
 
 def _ldmatrix(w: _Writer, op: nvvm.LdMatrix) -> str:
-    turned = ".trans" if op.layout == "col" else ""
-    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{turned}.b16", [op.ptr.type])
+    transposed = ".trans" if op.layout == "col" else ""
+    return w.intrinsic(op, f"nvvm.ldmatrix.sync.aligned.m8n8.x{op.num}{transposed}.b16", [op.ptr.type])
 
 
 def _of_name(cls: type[Op]) -> Row:

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.argument_checks import MAX_BYTES, ArgumentChecks
 from mlc.backends.cpu import threads
 from mlc.backends.cpu.layout import data_address
 from mlc.backends.cpu.targets import host
-from mlc.backends.guards import MAX_BYTES, Guards
 from mlc.backends.image import Image, compile_image, link_image
 from mlc.backends.load import Library, load
 from mlc.backends.target import Target
@@ -102,7 +102,7 @@ class Executable:
         return "\n".join(lines + [f"@{name}: {entry.interface.type}" for name, entry in self.entries.items()])
 
 
-class Entry(Guards):
+class Entry(ArgumentChecks):
     """One compiled function. Any number of threads may call it at once."""
 
     def __init__(self, library: Library, interface: Interface) -> None:
@@ -120,7 +120,7 @@ class Entry(Guards):
         return self._slow_calls + self.fast_calls.value
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[Array]:
-        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
+        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
         interface = self.interface
         self._check_count(arrays)
         inputs = [self._array(i, array) for i, array in enumerate(arrays)]
@@ -177,7 +177,7 @@ class Entry(Guards):
 
 
 class _Arena:
-    """Scratch memory for one call at a time, and the context that tells the entry of it."""
+    """Scratch memory of one call at a time, and the context that passes it to the entry point."""
 
     def __init__(self) -> None:
         self.context = Context()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mlc.backends import cache
-from mlc.backends.heads import decoded, encoded
-from mlc.backends.sealed import Broken
+from mlc.backends.checksummed import CorruptFile
+from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.target import Target
 from mlc.ir import abi
 from mlc.ir.abi import HOOK, Interface
@@ -43,7 +43,7 @@ class Image:
 
     def head(self) -> dict[str, Any]:
         """All but the code, as data that JSON can hold."""
-        out: dict[str, Any] = encoded(Head(tuple(self.interfaces.values()), self.target, self.undefined, self.shares))
+        out: dict[str, Any] = to_json(Head(tuple(self.interfaces.values()), self.target, self.undefined, self.shares))
         return out
 
     def at(self, interface: Callable[[Interface], Interface]) -> Image:
@@ -53,8 +53,8 @@ class Image:
 
     @staticmethod
     def of(head: Any, code: bytes | memoryview) -> Image:
-        """The image that gave this head; Broken if none did."""
-        known = decoded(head, Head)
+        """The image that gave this head; CorruptFile if none did."""
+        known = from_json(head, Head)
         return Image(bytes(code), {i.name: i for i in known.interfaces}, known.target, known.undefined, known.shares)
 
 
@@ -63,8 +63,8 @@ def compile_image(module: Op, target: Target, opt_level: int = 2,
                   allowed: frozenset[str] = abi.ALLOWED_EXTERNALS) -> Image:
     """The code of a module of the llvm dialect."""
     from mlc.backends import compile_many
-    from mlc.backends.units import units
-    objects = compile_many.objects(units(module, target), target, opt_level)
+    from mlc.backends.compilation_units import compilation_units
+    objects = compile_many.objects(compilation_units(module, target), target, opt_level)
     return link_image(objects, abi.interfaces(module), target, allowed)
 
 
@@ -80,19 +80,19 @@ def link_image(objects: bytes | Sequence[bytes], interfaces: Mapping[str, Interf
 
 
 # -- in the cache -----------------------------------------------------------------------------------------------------
-def recall(key: str) -> Image | None:
-    """The image that the compile cache has under a key, if it has one."""
-    store = cache.store()
-    found = store.get("module", key) if store is not None else None
+def lookup(key: str) -> Image | None:
+    """Image of a key in the compile cache; None if there is none."""
+    entries = cache.store()
+    found = entries.get("module", key) if entries is not None else None
     if found is None or "code" not in found[1]:
         return None
     try:
         return Image.of(found[0], found[1]["code"])
-    except Broken:                                         # whole, but written by who knows whom
+    except CorruptFile:                                         # whole, but written by who knows whom
         return None
 
 
-def keep(key: str, image: Image) -> None:
+def store(key: str, image: Image) -> None:
     """Put an image into the compile cache, if there is one."""
-    if (store := cache.store()) is not None:
-        store.put("module", key, image.head(), {"code": image.code})
+    if (entries := cache.store()) is not None:
+        entries.put("module", key, image.head(), {"code": image.code})

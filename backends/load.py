@@ -28,7 +28,7 @@ class Library:
     def __init__(self, handle: ctypes.CDLL) -> None:
         self._handle = handle
         self._number = handle._handle
-        _loaded[self._number] = _Loaded(self, _gone.append)      # no Python runs when it goes, see ir/weak.py
+        _loaded[self._number] = _Loaded(self, _gone.append)      # see ir/weak_references.py
         _loaded[self._number].handle = self._number
 
     def stay(self) -> None:
@@ -79,7 +79,7 @@ def unload() -> None:
 def load(so: bytes) -> Library:
     """Map the shared object `so` and bind its symbols; its own names stay private to it.
 
-    Bytes that have been on a disk must have been found whole (sealed.py): a damaged library is not an error to the
+    Bytes that have been on a disk must have been found whole (checksummed.py): a damaged library is not an error to the
     system's loader but a crash or wrong numbers.
     """
     unload()

@@ -10,23 +10,23 @@ from mlc.ir.diag import BackendError
 from mlc.ir.machine import Gpu, Model
 
 VENDORS = ("cpu", "cuda")
-"""The folders beside this module, each called as the names of its devices begin: `targets` holds the machines it makes
-code for, `toolchain` makes and loads it."""
+"""Backends of vendors, each a folder named like the prefix of its devices: `targets` has its targets, `toolchain`
+compiles and loads code."""
 
 
 def part_of(vendor: str, name: str) -> ModuleType:
-    """A module of a vendor's folder, imported when it is asked for."""
+    """Import a module of a vendor's folder lazily."""
     return importlib.import_module(f"mlc.backends.{vendor}.{name}")
 
 @dataclass(frozen=True)
 class Target:
     """A code generation target.
 
-    name         what the user wrote: "host", a level such as "x86-64-v3", "aarch64", or a GPU such as "cuda:sm_90"
+    name         name that users give: "host", a level such as "x86-64-v3", "aarch64", or a GPU such as "cuda:sm_90"
     triple       LLVM target triple
-    cpu          LLVM processor name: chooses the scheduling model, implies features
-    features     "+x" for features the code may use, "-x" for those that `cpu` might imply and the machine lacks
-    machine      the model that schedules are made for
+    cpu          LLVM processor name, which selects the scheduling model and implies features
+    features     "+x" for features in use, "-x" for features implied by `cpu` that the machine lacks
+    machine      machine model for cost models and schedules
     """
 
     name: str
@@ -37,45 +37,45 @@ class Target:
 
     @property
     def vector_bits(self) -> int:
-        """The widest vector that the code generator should form."""
+        """Width of the widest vector that the code generator forms."""
         return self.machine.vector_bits
 
     @property
     def feature_string(self) -> str:
-        """The features as LLVM takes them, in a target machine or in a "target-features" attribute."""
+        """Features in the form of LLVM's "target-features" attribute."""
         return ",".join(self.features)
 
     @property
     def is_gpu(self) -> bool:
-        """Whether code for this target is launched on a device of its own."""
+        """Whether code for this target is launched on a GPU."""
         return isinstance(self.machine, Gpu)
 
     @property
     def vendor(self) -> str:
-        """Whose folder makes code for it."""
+        """Vendor whose backend compiles for the target."""
         return self.name.partition(":")[0] if ":" in self.name else VENDORS[0]
 
     def products(self, precision: str | None) -> str:
-        """How matrices are multiplied, as passes/fix_numerics.py has it, where a user asks for this precision.
+        """Option `products` of passes/fix_numerics.py for a precision of matrix products.
 
-        None and "tf32" mean tensor cores where there are such, for 16-bit floats and for float32 too; "ieee" none.
+        By default tensor cores multiply 16-bit floats where available, with "tf32" also float32; with "ieee" neither.
         """
         if not isinstance(self.machine, Gpu) or not self.machine.tensor_cores:
             return "fma"
         return {None: "mma", "ieee": "fma", "tf32": "tf32"}[precision]
 
     def has(self, feature: str) -> bool:
-        """Whether code for this target may use `feature`, spelled as LLVM does ("avx512bf16")."""
+        """Whether code for this target may use an LLVM feature such as "avx512bf16"."""
         return "+" + feature in self.features
 
     def runs(self, other: Target) -> bool:
-        """Whether a machine of this target can execute code made for `other`."""
+        """Whether this target can execute code compiled for `other`."""
         wanted = {feature for feature in other.features if feature.startswith("+")}
         return self.triple == other.triple and wanted <= set(self.features)
 
     @staticmethod
     def parse(text: str) -> Target:
-        """The target named `text`; BackendError with the list of valid names if there is none."""
+        """Look up a target by name; raises BackendError with the valid names if there is none."""
         if text == "host":
             found: Target = part_of(VENDORS[0], "targets").host()
             return found
@@ -86,7 +86,7 @@ class Target:
 
     @staticmethod
     def default(vendor: str) -> Target:
-        """Default target for a vendor's devices, if none is at hand."""
+        """Default target of a vendor, for use without a device."""
         return Target.parse(part_of(vendor, "targets").DEFAULT)
 
     def __str__(self) -> str:
@@ -94,5 +94,5 @@ class Target:
 
 
 def targets() -> dict[str, Target]:
-    """The targets of all vendors, by name."""
+    """Targets of all vendors by name."""
     return {name: target for vendor in VENDORS for name, target in part_of(vendor, "targets").TARGETS.items()}

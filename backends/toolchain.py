@@ -1,6 +1,6 @@
-"""The way from a recorded module to code that runs: what the compiler asks of the folder of each vendor.
+"""Toolchain interface: the steps from a recorded module to loaded code, implemented by the folder of each vendor.
 
-A toolchain belongs to one machine: it lowers modules for it, compiles them, and loads the code there.
+A toolchain belongs to one device: it lowers modules for it, compiles them, and loads the code there.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from mlc.ir.abi import Interface
 
 
 class Image(Protocol):
-    """Code with what one must know to use it."""
+    """Compiled code with its interfaces and its target."""
 
     @property
     def interfaces(self) -> Mapping[str, Interface]: ...
     @property
     def target(self) -> Target: ...
     def at(self, interface: Callable[[Interface], Interface]) -> Any:
-        """The same code for callers who speak of it by other interfaces, with places and names of their own."""
+        """The same code under mapped interfaces: other names and locations."""
 
 
 class Executable(Protocol):
-    """Code that is loaded."""
+    """Loaded code."""
 
     linked: Any
 
@@ -33,36 +33,36 @@ class Executable(Protocol):
         """As of `Image`."""
 
     def entry(self, name: str) -> Any:
-        """One of its functions, ready to be called with arrays."""
+        """Entry point of a function, callable with arrays."""
 
 
 class Toolchain(Protocol):
-    """How modules of the tensor level become code for one machine.
+    """Compiler from modules of the tensor level to code of one target.
 
-    kind  what the compile cache calls such code
+    kind  entry kind in the compile cache
     """
 
     kind: str
 
     def key(self) -> Sequence[str]:
-        """All that the code of a module depends on besides the module."""
+        """Cache key parts besides the module: everything else that the code depends on."""
 
-    def home(self) -> Any:
-        """Further context that code is loaded for: equal for toolchains that can share loaded code."""
+    def load_context(self) -> Any:
+        """Context that code is loaded in: equal for toolchains that can share loaded code."""
 
     def lower(self, module: Module) -> Module:
-        """The module at the level that code is made from: the module itself, which is lowered in place."""
+        """Lower the module in place to the level that `compile` takes, and return it."""
 
     def compile(self, module: Module) -> Any:
-        """The image of a lowered module."""
+        """Compile a lowered module to an image."""
 
     def load(self, image: Any) -> Any:
-        """An image made ready to run here."""
+        """Load an image on this machine."""
 
-    def recall(self, key: str) -> Any:
-        """The image that the compile cache has under a key; None if it has none."""
+    def lookup(self, key: str) -> Any:
+        """Image of a key in the compile cache; None if there is none."""
 
-    def keep(self, key: str, image: Any) -> None:
+    def store(self, key: str, image: Any) -> None:
         """Put an image into the compile cache, if there is one."""
 
 
@@ -70,11 +70,11 @@ def toolchain_for(device: str, target: Target | None = None, *, graph: bool = Fa
                   checked: bool = False, here: bool = True) -> Toolchain:
     """The toolchain of a device: `cpu`, `cuda:0`.
 
-    target     the machine to make code for, in place of that device itself
-    graph      whether all kernels of a call are launched as one, where that is possible
-    precision  of products of matrices, as users ask for it
-    checked    whether code reports what is undefined, as of passes/insert_checks
-    here       whether code is to be loaded; without it the device need not be there
+    target     target of code generation; the default is that of the device
+    graph      whether the kernels of a call are launched as one CUDA graph where possible
+    precision  precision of matrix products, as set by the user
+    checked    whether code reports undefined behaviour (passes/insert_checks)
+    here       whether the code is to be loaded; if not, the device need not exist
     """
     vendor = part_of(device.partition(":")[0], "toolchain")
     made: Toolchain = vendor.toolchain(device, target, graph=graph, precision=precision, checked=checked, here=here)

@@ -57,7 +57,7 @@ def _sources() -> list[tuple[str, str]]:
 
 
 def llvm_version() -> str:
-    """The version of llvmlite, and what tells its library from another build of it; "" if it is not there."""
+    """Version of llvmlite and identity of its library's build; "" if it is missing."""
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or spec.origin is None:
         return ""

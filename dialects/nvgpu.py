@@ -87,7 +87,7 @@ class LdMatrix(Op, name="nvgpu.ldmatrix", pure=False):
         type = _row(self, self.memory, self.indices)
         if type.space != "workgroup" or self.numTiles not in (1, 2, 4) or (
                 type.dtype not in ((bf16, f16) if self.transpose else (bf16, f16, f32))):
-            self.fail(f"{self.numTiles} tiles of a {type}: 1, 2 or 4, of bf16 or f16, or of f32 that are not turned, "
+            self.fail(f"{self.numTiles} tiles of a {type}: 1, 2 or 4, of bf16 or f16, or of untransposed f32, "
                       "in the workgroup's space", code="MLC0184")
         return VectorType((self.numTiles, 4 // type.dtype.itemsize), type.dtype)
 

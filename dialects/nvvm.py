@@ -51,7 +51,7 @@ def _along(base: type[SpecialRegister], axis: str) -> type[SpecialRegister]:
 
 REGISTERS: dict[tuple[type[Op], str], type[SpecialRegister]] = {
     (base, axis): _along(base, axis) for base in (Tid, Ctaid, Ntid, Nctaid) for axis in AXES}
-"""The classes, by what they tell and along which axis."""
+"""Special-register classes by quantity and axis."""
 
 
 class Barrier(Op, name="nvvm.barrier", pure=False):

@@ -40,7 +40,7 @@ def inputs(batch: int, length: int, width: int, seed: int = 0) -> tuple[Array, A
 
 def torch_loss_and_gradients(width: int, heads: int, state: dict[str, mlc.Tensor], x: Array, padding: Array,
                              target: Array) -> tuple[float, dict[str, Array], Array]:
-    """What PyTorch says of the same layer: (loss, gradients of the parameters by name, gradient of x)."""
+    """Reference results of PyTorch for the same layer: (loss, gradients of the parameters by name, gradient of x)."""
     import torch
     layer = torch.nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, activation="gelu", batch_first=True)
     layer.load_state_dict({name: torch.from_numpy(p.numpy().copy()) for name, p in state.items()})

@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 DATA = Path(__file__).parent / "data" / "digits.csv.gz"
 BATCH = 64
 Report = Callable[[int, float, float], None]
-"""What is told after every epoch: its number, mean loss, accuracy on the test set."""
+"""Callback after every epoch: its number, mean loss, accuracy on the test set."""
 
 
 class Classifier(nn.Module):

@@ -59,7 +59,7 @@ def tasks(count, points, seed):
     return out
 
 
-def main(turns=300):
+def main(iterations=300):
     inner = np.int64(3)                                    # an argument: one code for any number of steps
     optimizer = mlc.optim.Adam(lr=0.005)
 
@@ -70,10 +70,10 @@ def main(turns=300):
 
     p = parameters()
     state = optimizer.init(p)
-    for turn in range(turns):
-        p, state, value = learn(p, state, *tasks(16, 10, turn), inner)
-        if turn % 100 == 0 or turn == turns - 1:
-            print(f"turn {turn:3}   loss after adapting {float(value):.4f}")
+    for step in range(iterations):
+        p, state, value = learn(p, state, *tasks(16, 10, step), inner)
+        if step % 100 == 0 or step == iterations - 1:
+            print(f"step {step:3}   loss after adapting {float(value):.4f}")
     test = mlc.compile(meta_loss)
     before, after = (float(test(p, *tasks(100, 10, 9999), np.int64(n))) for n in (0, int(inner)))
     print(f"new tasks: {before:.3f} before, {after:.3f} after {int(inner)} steps")

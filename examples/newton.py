@@ -12,18 +12,18 @@ def root(a, start=1.0, tolerance=1e-12):
     """The x near `start` with x^3 + a x = 1, by Newton's method."""
     x = start
     error = a * x + x * x * x - 1.0
-    turns = 0
+    iterations = 0
     while mlc.abs(error) > tolerance:
         x = x - error / (3.0 * x * x + a)
         error = a * x + x * x * x - 1.0
-        turns += 1
-        if turns >= 50:
+        iterations += 1
+        if iterations >= 50:
             break
     return x
 
 
 def sensitivity(a):
-    """dx/da of the root, through all turns of the loop; for a root x it is -x / (3 x^2 + a)."""
+    """dx/da of the root, through all iterations of the loop; for a root x it is -x / (3 x^2 + a)."""
     return mlc.grad(root)(a)
 
 

@@ -49,9 +49,9 @@ def main(target=1.0, end=3.0):
         return off, speed - off / slope
 
     speed = np.array(1.5)
-    for turn in range(6):
+    for step in range(6):
         off, speed = correct(speed)
-        print(f"turn {turn}   starting speed {float(speed):.9f}   miss {float(off):+.1e}")
+        print(f"step {step}   starting speed {float(speed):.9f}   miss {float(off):+.1e}")
     return abs(float(off))
 
 

@@ -301,7 +301,7 @@ def _check_float(x: Any, what: str) -> Tracer:
                         hint="make it a float, such as 1.0 for 1, or leave it out")
 
 
-def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], structure: tree.Structure,
+def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], structure: tree.TreeDef,
          i: int) -> tuple[Any, ...]:
     """The derivatives of one of the results by the arguments."""
     y = _check_float(leaves[i], "a result")
@@ -314,8 +314,8 @@ def _row(pullback: Callable[[Any], tuple[Any, ...]], leaves: Sequence[Any], stru
         return tree.map(lambda d: reshape(tracer(d), (*y.shape, *d.shape[1:])), pulled)  # type: ignore[no-any-return]
 
 
-def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.Structure,
-            j: int) -> tuple[list[Any], tree.Structure]:
+def _column(f: Callable[..., Any], leaves: Sequence[Any], inputs: tree.TreeDef,
+            j: int) -> tuple[list[Any], tree.TreeDef]:
     """The derivatives of the leaves of what f returns by one of those of its arguments, and their structure."""
     with located(user_loc()):
         x = tracer(leaves[j])

@@ -16,7 +16,7 @@ from mlc.dialects.builtin import Module
 from mlc.ir.diag import BackendError
 
 if TYPE_CHECKING:
-    from mlc.frontend.devices import Array, DeviceArray, Held
+    from mlc.frontend.devices import Array, BackingArray, DeviceArray
 
 compiling = threading.RLock()
 """Held while anything is compiled. A fork waits for it: a child cannot go on with what another thread has begun."""
@@ -26,29 +26,29 @@ os.register_at_fork(before=compiling.acquire, after_in_parent=compiling.release,
 class Entry(Protocol):
     """A compiled function."""
 
-    def call(self, arrays: Sequence[Any]) -> Sequence[Held]: ...
+    def call(self, arrays: Sequence[Any]) -> Sequence[BackingArray]: ...
 
 
 class Compiler(Protocol):
     """Interface that a compiler implements for the frontend."""
 
-    def compile(self, module: Module, where: str) -> Entry:
+    def compile(self, module: Module, device: str) -> Entry:
         """The function @main of a module of the tensor level, for the device of this name."""
 
     def vendors(self) -> Sequence[str]:
         """The kinds of devices that there is code for, as their names begin: cpu first."""
 
-    def check_device(self, where: str) -> None:
+    def check_device(self, device: str) -> None:
         """Raise an error at the user's line if there is no device of this name."""
 
-    def put(self, array: Array, where: str) -> DeviceArray:
+    def put(self, array: Array, device: str) -> DeviceArray:
         """A copy of an array of the CPU's memory, on the device of this name."""
 
-    def adopt(self, x: Any) -> DeviceArray:
+    def import_dlpack(self, x: Any) -> DeviceArray:
         """The array of another library's tensor that is on a device, sharing its memory."""
 
     def dlpack_devices(self) -> Collection[int]:
-        """DLPack device types of the arrays that `adopt` takes."""
+        """DLPack device types of the arrays that `import_dlpack` takes."""
 
     def captured(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function that records what this one does, Python's control flow included."""
@@ -80,9 +80,9 @@ def vendors() -> Sequence[str]:
     return _given[0].vendors() if _given else ("cpu",)
 
 
-def compile_module(module: Module, where: str) -> Entry:
+def compile_module(module: Module, device: str) -> Entry:
     """The function @main of a module, compiled for the device of this name."""
-    return (_instead[-1] if _instead else compiler().compile)(module, where)
+    return (_instead[-1] if _instead else compiler().compile)(module, device)
 
 
 @contextmanager

@@ -13,12 +13,12 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor import control
-from mlc.frontend import carries, tree
+from mlc.frontend import loop_carried, tree
 from mlc.frontend.arguments import coded
-from mlc.frontend.carries import Rows, Site
 from mlc.frontend.derivatives import run_now
-from mlc.frontend.eager import is_watched, strengthened
+from mlc.frontend.eager import is_watched, to_default_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.loop_carried import SourceConstruct, StackedRows
 from mlc.frontend.operands import broadcast_to, cast, integer, number, reshape, tracer
 from mlc.frontend.symint import plain_sizes
 from mlc.frontend.tensor import Tensor, wrap
@@ -54,12 +54,12 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
         tensor([10., 20.], dtype=mlc.float32)
     """
     chosen = captured(true_fn), captured(false_fn)
-    if not carries.is_array(pred):
+    if not loop_carried.is_array(pred):
         return (chosen[0] if pred else chosen[1])(*operands)
     if state.trace is None:
         return run_now(lambda pred, *xs: cond(pred, true_fn, false_fn, *xs), (pred, *operands), {})
-    site = Site("mlc.cond", user_loc(), ("the result",))
-    found, = carries.branch(carries.condition(pred, site), lambda: [chosen[0](*operands)],
+    site = SourceConstruct("mlc.cond", user_loc(), ("the result",))
+    found, = loop_carried.branch(loop_carried.condition(pred, site), lambda: [chosen[0](*operands)],
                             lambda: [chosen[1](*operands)], site)
     return found
 
@@ -90,8 +90,8 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     if state.trace is None:
         return run_now(lambda x: while_loop(cond_fn, body_fn, x), (init,), {})
     going, body = captured(cond_fn), captured(body_fn)
-    site = Site("mlc.while_loop", user_loc(), ("init",))
-    found, = carries.while_(lambda x: going(x[0]), lambda x: [body(x[0])], [init], site)
+    site = SourceConstruct("mlc.while_loop", user_loc(), ("init",))
+    found, = loop_carried.while_(lambda x: going(x[0]), lambda x: [body(x[0])], [init], site)
     return found
 
 
@@ -104,7 +104,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
 
     Args:
         lower: First index: an integer, a size, or a tensor of one integer.
-        upper: End of the indices, which is excluded; below `lower` it means no turn.
+        upper: End of the indices, which is excluded; below `lower` the trip count is 0.
         body_fn: Function of i, a tensor of no dimensions (int64, or the dtype of tensors as bounds), and of x.
         init: First x, a tree.
 
@@ -121,16 +121,16 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: 
     """
     if state.trace is None:
         return run_now(lambda lower, upper, x: fori_loop(lower, upper, body_fn, x), (lower, upper, init), {})
-    body, site = captured(body_fn), Site("mlc.fori_loop", user_loc(), ("init",))
-    like = next((x for x in (lower, upper) if carries.is_array(x)), 0)
+    body, site = captured(body_fn), SourceConstruct("mlc.fori_loop", user_loc(), ("init",))
+    like = next((x for x in (lower, upper) if loop_carried.is_array(x)), 0)
     bounds = bound(lower, site), bound(upper, site)
     with located(site.loc):
         kind = integer(like, "a bound")
 
-    def step(i: Value, x: carries.Trees) -> tuple[carries.Trees, None]:
+    def step(i: Value, x: loop_carried.Trees) -> tuple[loop_carried.Trees, None]:
         return [body(cast(counter(i, site), kind.type.dtype, kind.weak), x[0])], None
 
-    (found,), _ = carries.for_(*bounds, step, [init], site)
+    (found,), _ = loop_carried.for_(*bounds, step, [init], site)
     return found
 
 
@@ -165,14 +165,14 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
         if is_watched() and (found_now := _scanned(f, init, xs, reverse)) is not None:
             return found_now
         return run_now(lambda c, xs: scan(f, c, xs, length, reverse), (init, xs), {})  # type: ignore[no-any-return]
-    body, site = captured(f), Site("mlc.scan", user_loc(), ("init",))
+    body, site = captured(f), SourceConstruct("mlc.scan", user_loc(), ("init",))
     leaves, structure = tree.flatten(xs)
     with located(site.loc):
         rows = [tracer(x) for x in leaves]
     n = _length(rows, tree.paths(xs, "xs"), length, site)
-    found: list[tree.Structure] = []
+    found: list[tree.TreeDef] = []
 
-    def step(i: Value, x: carries.Trees) -> tuple[carries.Trees, Rows]:
+    def step(i: Value, x: loop_carried.Trees) -> tuple[loop_carried.Trees, StackedRows]:
         with located(site.loc):
             at = current().local(counter(i, site))
             if reverse:
@@ -187,13 +187,13 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, le
         found[:] = [kind]
         try:
             with located(site.loc):
-                return [pair[0]], Rows([strengthened(tracer(y)) for y in ys], at, n)
+                return [pair[0]], StackedRows([to_default_dtype(tracer(y)) for y in ys], at, n)
         except Error as error:
             raise as_user_error(error, "mlc.scan", ys, site.loc) from None
 
     with located(site.loc):
         bounds = control.as_index(0), control.as_index(n)
-    (carry,), stacked = carries.for_(*bounds, step, [init], site)
+    (carry,), stacked = loop_carried.for_(*bounds, step, [init], site)
     return carry, found[0].unflatten(stacked)
 
 
@@ -244,7 +244,7 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
 
 
 # -- what they and Python's own loops share ---------------------------------------------------------------------------
-def bound(x: Any, site: Site) -> Value:
+def bound(x: Any, site: SourceConstruct) -> Value:
     """A bound of a loop as an index."""
     x = plain_sizes(x)
     with located(site.loc):
@@ -259,7 +259,7 @@ def bound(x: Any, site: Site) -> Value:
             raise as_user_error(error, site.what, (x,), site.loc) from None
 
 
-def counter(i: Value, site: Site, weak: bool = True) -> Tracer:
+def counter(i: Value, site: SourceConstruct, weak: bool = True) -> Tracer:
     """A loop's index as a tensor; as weak as the Python integer that it is in a plain loop."""
     with located(site.loc):
         return Tracer(control.from_index(i), current(), weak)
@@ -274,7 +274,7 @@ def row(x: Tracer, at: Tracer, length: Dim) -> Tracer:
     return reshape(emit(T.DynamicSlice, x, starts, (1, *rest)), rest)
 
 
-def _length(rows: list[Tracer], paths: list[str], length: Any, site: Site) -> Dim:
+def _length(rows: list[Tracer], paths: list[str], length: Any, site: SourceConstruct) -> Dim:
     found: Dim | None = plain_sizes(length)
     for x, path in zip(rows, paths):
         if not x.shape:

@@ -15,7 +15,7 @@ import numpy as np
 from mlc.dialects import func
 from mlc.dialects import tensor as T
 from mlc.dialects.tensor.bounded import first_of, named, to_bounds
-from mlc.frontend.devices import Held
+from mlc.frontend.devices import BackingArray
 from mlc.ir import sizes
 from mlc.ir.bounds import most
 from mlc.ir.core import Block, Value
@@ -103,7 +103,7 @@ def unpadded(outer: DataDependentSizes, inner: DataDependentSizes, numbers: Mapp
     return [first_of(v, [sizes.substitute(d, names) for d in shape]) for v, shape in zip(values, shapes)]
 
 
-def unpad(results: Sequence[Held], number: int, unpadding: Unpadding) -> Held:
+def unpad(results: Sequence[BackingArray], number: int, unpadding: Unpadding) -> BackingArray:
     """A result of a compiled function, unpadded to its true size."""
     array = results[number]
     shape = list(array.shape)

@@ -19,7 +19,7 @@ from mlc.frontend.arguments import coded
 from mlc.frontend.axes import plain_int
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compile_module
-from mlc.frontend.devices import place_of
+from mlc.frontend.devices import device_of_call
 from mlc.frontend.location import user_loc
 from mlc.frontend.operands import broadcast_to, cast, is_tensor, tracer
 from mlc.frontend.signature import Arguments, name_of, parameters, paths_of, record_entry
@@ -39,7 +39,7 @@ def run_now(f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, An
     if not recorded.computes:
         return recorded.result(())
     arrays = [*arguments.arrays, *recorded.captured]
-    results = compile_module(recorded.trace.module, place_of(arrays)).call(arrays)
+    results = compile_module(recorded.trace.module, device_of_call(arrays)).call(arrays)
     recorded.assign((args, keywords), results)
     return recorded.result(results)
 
@@ -291,7 +291,7 @@ def _vjp(f: Callable[..., Any], primals: Sequence[Any]) -> tuple[Any, Callable[[
     return out, pullback
 
 
-def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.Structure,
+def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure: tree.TreeDef,
                 given: Any) -> list[Tracer]:
     """One cotangent for each float result, of its type; 0 for the buffers, which come after what f returned."""
     leaves = [x for x, wanted in zip(_leaves_or_none(structure, given), is_result) if wanted]
@@ -310,13 +310,13 @@ def _cotangents(results: Sequence[Tracer], is_result: Sequence[bool], structure:
 
 
 def _fits(n: Any, wanted: Any) -> bool:
-    """Whether a cotangent has the size of its result; where only data tell that one, the code checks it."""
+    """Whether a cotangent has the size of its result; a data-dependent size is checked when the code runs."""
     if n == wanted:
         return True
-    told_by_data = not sizes.symbols(wanted).isdisjoint(current().root.named)
-    if told_by_data:
+    is_data_dependent = not sizes.symbols(wanted).isdisjoint(current().root.named)
+    if is_data_dependent:
         emit(_must_be, tracer(wanted), tracer(n))
-    return told_by_data
+    return is_data_dependent
 
 
 def _must_be(wanted: Value, n: Value) -> T.FailIf:
@@ -324,7 +324,7 @@ def _must_be(wanted: Value, n: Value) -> T.FailIf:
     return T.FailIf(T.Item(differ).result, "a cotangent has as many elements as its result")
 
 
-def _leaves_or_none(structure: tree.Structure, given: Any) -> list[Any]:
+def _leaves_or_none(structure: tree.TreeDef, given: Any) -> list[Any]:
     """The leaves of cotangents, where None may stand for one."""
     if len(structure) == 1:
         return [given]

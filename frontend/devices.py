@@ -1,4 +1,4 @@
-"""Where tensors are: in the CPU's memory, as numpy arrays, or in that of a device, as arrays the compiler put there."""
+"""Devices of tensors: arrays in host memory are numpy's, those in device memory belong to the backend of the device."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mlc.ir.diag import UserError
 Array = np.ndarray[Any, Any]
 CPU = "cpu"
 ELSEWHERE = frozenset({"gpu", "mps", "xpu", "xla", "meta"})
-"""Names of devices in other libraries, by which an argument is known to be one."""
+"""Device types of other libraries, so that an argument is recognised as a device."""
 
 
 class DeviceArray(Protocol):
-    """An array that is not in the CPU's memory."""
+    """An array in device memory."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -37,36 +37,36 @@ class DeviceArray(Protocol):
     def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
-Held = np.ndarray[Any, Any] | DeviceArray
+BackingArray = np.ndarray[Any, Any] | DeviceArray
 """Storage of a tensor's elements: a numpy array, or an array of a device."""
 
 
 class Devices:
-    """How arrays come to devices: the compiler knows."""
+    """Transfers to devices, implemented by the compiler."""
 
     @staticmethod
-    def check(where: str) -> None:
+    def check(device: str) -> None:
         """Raise an error at the user's line if there is no device of this name."""
-        compiler().check_device(where)
+        compiler().check_device(device)
 
     @staticmethod
-    def put(array: Array, where: str) -> DeviceArray:
-        """A copy of an array of the CPU's memory, on the device of this name."""
-        return compiler().put(array, where)
+    def put(array: Array, device: str) -> DeviceArray:
+        """Copy a host array to a device."""
+        return compiler().put(array, device)
 
     @staticmethod
-    def adopted() -> Collection[int]:
-        """DLPack device types of the arrays that `adopt` takes."""
+    def dlpack_types() -> Collection[int]:
+        """DLPack device types that `import_dlpack` takes."""
         return compiler().dlpack_devices()
 
     @staticmethod
-    def adopt(x: Any) -> DeviceArray:
-        """The array of another library's tensor that is on a device, sharing its memory."""
-        return compiler().adopt(x)
+    def import_dlpack(x: Any) -> DeviceArray:
+        """Import a device tensor of another library by DLPack, without a copy."""
+        return compiler().import_dlpack(x)
 
 
 def is_device(x: Any) -> bool:
-    """Whether this names a device, as PyTorch does."""
+    """Whether `x` is a device in the sense of PyTorch: a `torch.device` or a name such as "cuda:0"."""
     return type(x).__name__ == "device" or (isinstance(x, str) and (
         (name := x.split(":")[0]) in ELSEWHERE or name in vendors()))
 
@@ -86,31 +86,30 @@ def as_device(device: Any) -> str | None:
                     hint=f"use {offered}, or leave the device out")
 
 
-def device_of(array: Held) -> str:
+def device_of(array: BackingArray) -> str:
     return CPU if isinstance(array, np.ndarray) else array.device
 
 
-def place_of(arrays: Sequence[Held]) -> str:
-    """Where a compiled function runs that is called with these: where the first is that is on a device. What is in the
-    CPU's memory is brought there."""
+def device_of_call(arrays: Sequence[BackingArray]) -> str:
+    """Device of a call with these arguments: that of the first device array, to which host arrays are copied."""
     return next((a.device for a in arrays if not isinstance(a, np.ndarray)), CPU)
 
 
 def common_device(arrays: list[Any], given: list[Any], function: str) -> str:
-    """Where a function runs that is called with these: where its tensors are.
+    """Device of an eager operation: that of its tensors.
 
-    Numbers, tensors of one element and numpy arrays are brought there; other tensors stay where they are put.
+    Numbers, tensors of one element and numpy arrays are copied to it; other tensors are never copied implicitly.
     """
     found = {a.device: i for i, a in reversed(list(enumerate(arrays))) if not isinstance(a, np.ndarray)}
     if not found:
         return CPU
-    where: str = min(found, key=lambda d: found[d])
-    other = next((i for d, i in found.items() if d != where), None)
+    device: str = min(found, key=lambda d: found[d])
+    other = next((i for d, i in found.items() if d != device), None)
     if other is None:
         other = next((i for i, (a, x) in enumerate(zip(arrays, given))
-                      if isinstance(a, np.ndarray) and a.ndim and hasattr(x, "held")), None)
+                      if isinstance(a, np.ndarray) and a.ndim and hasattr(x, "backing_array")), None)
     if other is not None:
-        raise UserError(f"{function}: operand {found[where]} is on {where}, operand {other} on "
+        raise UserError(f"{function}: operand {found[device]} is on {device}, operand {other} on "
                         f"{device_of(arrays[other])}", code="MLC0339", loc=user_loc(),
-                        hint=f'move one of them: x.to("{where}")')
-    return where
+                        hint=f'move one of them: x.to("{device}")')
+    return device

@@ -105,15 +105,15 @@ def destination(target: Any, dtype: Any, device: Any) -> tuple[DType | None, str
     element type or a tensor; None of what it does not ask for."""
     if is_device(target):
         target, device = None, target
-    elif device is None and hasattr(target, "held"):
+    elif device is None and hasattr(target, "backing_array"):
         device = target.device
-    where = as_device(device)
+    name = as_device(device)
     if target is not None and dtype is not None:
         raise UserTypeError(f"{target!r} and {dtype!r} are two element types"[:200], code="MLC0342", loc=user_loc(),
                             hint="pass one of them")
     wanted = dtype if target is None else getattr(target, "dtype", target) if hasattr(target, "shape") else target
     try:
-        return None if wanted is None else as_dtype(wanted), where
+        return None if wanted is None else as_dtype(wanted), name
     except UserTypeError as error:
         error.loc = user_loc()
         if isinstance(target, str):

@@ -17,10 +17,10 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.compiler import Compile, Entry, compile_module, compiled_instead_by, compiling
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import CPU, Held, common_device, device_of
+from mlc.frontend.devices import CPU, BackingArray, common_device, device_of
 from mlc.frontend.generalize import asks_for_numbers
 from mlc.frontend.location import user_loc
-from mlc.frontend.tensor import Tensor, as_held, wrap
+from mlc.frontend.tensor import Tensor, as_backing_array, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error
 from mlc.ir import sizes
 from mlc.ir.core import located
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 MAX_SHAPES = 100_000
 """Shapes remembered before the table starts again; the kernels themselves stay."""
 
-_kernels: dict[Any, Kernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
-_by_shape: dict[Any, Kernel] = {}
+_kernels: dict[Any, EagerKernel | None] = {}        # by pattern; None: this pattern needs the exact shapes
+_by_shape: dict[Any, EagerKernel] = {}
 
 
-class Kernel:
-    """A compiled operation: its entry, and how results and what it takes over unchanged make up its output."""
+class EagerKernel:
+    """A compiled eager operation: its entry point, and the structure of its output."""
 
     __slots__ = ("entry", "outputs", "structure")
 
-    def __init__(self, entry: Entry | None, structure: tree.Structure, outputs: list[tuple[str, Any]]) -> None:
+    def __init__(self, entry: Entry | None, structure: tree.TreeDef, outputs: list[tuple[str, Any]]) -> None:
         self.entry = entry
         self.structure = structure
         self.outputs = outputs
 
-    def run(self, arrays: Sequence[Held], given: Sequence[Any]) -> Any:
+    def run(self, arrays: Sequence[BackingArray], given: Sequence[Any]) -> Any:
         results = self.entry.call(arrays) if self.entry is not None else []
         if len(self.outputs) == 1 and self.outputs[0][0] == "result" and len(self.structure) == 1:
             return wrap(results[0])
@@ -65,11 +65,11 @@ class Kernel:
         return self.structure.unflatten(leaves)
 
 
-_watching: list[Callable[[str, Sequence[Held], Any], None]] = []
+_watching: list[Callable[[str, Sequence[BackingArray], Any], None]] = []
 
 
 @contextmanager
-def watched(watch: Callable[[str, Sequence[Held], Any], None]) -> Iterator[None]:
+def watched(watch: Callable[[str, Sequence[BackingArray], Any], None]) -> Iterator[None]:
     """Within, `watch` is told the name, the operands and the result of every operation."""
     _watching.append(watch)
     try:
@@ -151,7 +151,7 @@ class Call:
 
     def __init__(self, op: Operation, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.op, self.args, self.keywords = op, args, keywords
-        self.arrays: list[Held] = []
+        self.arrays: list[BackingArray] = []
         self.device = CPU
         self.given: list[Any] = []
         self.weak: list[bool] = []
@@ -170,7 +170,7 @@ class Call:
         """Take an array in; what of it is part of the key."""
         kind = type(x)
         if kind is Tensor:
-            return self._array(x.held, x)
+            return self._array(x.backing_array, x)
         if x is None or kind is bool:
             return x
         if kind is int or kind is float:
@@ -185,14 +185,14 @@ class Call:
         if isinstance(x, Tracer):
             raise UserError(f"{self.op.name}: a {x.type} is used after the function it belongs to has been recorded",
                             code="MLC0351", loc=user_loc(), hint="return it from the function instead of storing it")
-        return self._array(as_held(x), x)
+        return self._array(as_backing_array(x), x)
 
     @property
     def sizes(self) -> list[int]:
         """The sizes above 1, each once: what the symbols n0, n1, ... of a kernel for many shapes stand for."""
         return list(dict.fromkeys(n for a in self.arrays for n in a.shape if n > 1))
 
-    def _array(self, array: Held, given: Any, weak: bool = False) -> Any:
+    def _array(self, array: BackingArray, given: Any, weak: bool = False) -> Any:
         if type(array) is not np.ndarray:
             self.device = device_of(array)
         self.arrays.append(array)
@@ -217,7 +217,7 @@ def _unhashable(args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
     return "such arguments"
 
 
-def _find(call: Call) -> Kernel:
+def _find(call: Call) -> EagerKernel:
     """The kernel for a call whose shapes have not been seen, made if need be."""
     names: dict[int, Dim] = {n: sizes.sym(f"n{i}") for i, n in enumerate(call.sizes)}
     shapes: list[tuple[Dim, ...]] = [tuple(names.get(n, n) for n in a.shape) for a in call.arrays]
@@ -246,7 +246,7 @@ def _without_shapes(key: Any) -> Any:
     return key
 
 
-def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
+def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> EagerKernel:
     """Record and compile the operation for arrays of these shapes."""
     op, loc = call.op, user_loc()
     trace = Trace("main")
@@ -260,7 +260,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
         leaves, structure = tree.flatten(op.record(args, keywords))
         try:
             with located(loc):
-                leaves = [strengthened(x) if isinstance(x, Tracer) else x for x in leaves]
+                leaves = [to_default_dtype(x) if isinstance(x, Tracer) else x for x in leaves]
                 results = [x for x in leaves if isinstance(x, Tracer) and x.value not in position]
                 trace.finish(results, True)
         except Error as error:
@@ -270,7 +270,7 @@ def _build(call: Call, shapes: Sequence[tuple[Dim, ...]]) -> Kernel:
                ("input", position[x.value]) if x.value in position else ("result", number[x.value]) for x in leaves]
     outputs = [("first", (x, trace.unpadding[x])) if kind == "result" and x in trace.unpadding else (kind, x)
                for kind, x in outputs]
-    return Kernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
+    return EagerKernel(compile_module(trace.module, call.device) if results else None, structure, outputs)
 
 
 def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
@@ -284,8 +284,8 @@ def _traced(x: Any, op: Operation, parameter: str, pending: Any) -> Any:
     return next(pending)
 
 
-def strengthened(x: Tracer) -> Tracer:
-    """Strongly typed value of a number that leaves a function: Python floats are float32."""
+def to_default_dtype(x: Tracer) -> Tracer:
+    """Convert a weakly typed float, as of a Python number, to the default dtype, float32."""
     from mlc.frontend.operands import cast
     from mlc.ir.types import f32
     return cast(x, f32) if x.weak and x.type.dtype.is_float else x

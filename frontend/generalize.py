@@ -107,7 +107,7 @@ def _join(found: Sequence[str], numbers: dict[str, Dim], means: dict[str, Dim]) 
         means[name] = sizes.substitute(meaning, env)
 
 
-def fits(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]], conditions: Sequence[Dim]) -> bool:
+def fits(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]], constraints: Sequence[Dim]) -> bool:
     """Whether arrays of these shapes are of the types, and no condition is negative."""
     env: dict[str, int] = {}
     for type, shape in zip(types, shapes):
@@ -116,6 +116,6 @@ def fits(types: Sequence[TensorType], shapes: Sequence[tuple[int, ...]], conditi
                 env.setdefault(name, n)
     try:
         return all(len(t.shape) == len(s) and all(sizes.evaluate(d, env) == n for d, n in zip(t.shape, s))
-                   for t, s in zip(types, shapes)) and all(sizes.evaluate(c, env) >= 0 for c in conditions)
+                   for t, s in zip(types, shapes)) and all(sizes.evaluate(c, env) >= 0 for c in constraints)
     except (KeyError, ZeroDivisionError):
         return False

@@ -184,8 +184,7 @@ def same_shape(a: Sequence[Dim], b: Sequence[Dim]) -> bool:
 
 
 def need(n: Dim, message: str) -> None:
-    """UserError unless n >= 0: now, where the compiled function is called, or, of what only its data tell, as it runs.
-    """
+    """Require n >= 0: raises UserError now, at the call of the compiled function, or, if data-dependent, as it runs."""
     if isinstance(n, int):
         if n < 0:
             raise UserError(message, code="MLC0363")

@@ -13,16 +13,16 @@ import numpy as np
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.buffers import Buffers
-from mlc.frontend.carries import Undefined
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import Held, place_of
+from mlc.frontend.devices import BackingArray, device_of_call
 from mlc.frontend.dtypes import as_dtype
-from mlc.frontend.eager import frozen, strengthened
+from mlc.frontend.eager import frozen, to_default_dtype
 from mlc.frontend.location import user_loc
+from mlc.frontend.loop_carried import Undefined
 from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script.reach import Reached
-from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_held, is_operand, wrap
+from mlc.frontend.tensor import Array, Consumed, DTypeLike, Tensor, as_array, as_backing_array, is_operand, wrap
 from mlc.frontend.trace import Trace, Tracer, as_user_error, captured, check_call
 from mlc.ir import sizes
 from mlc.ir.affine_syntax import parse_size
@@ -111,11 +111,11 @@ class Arguments:
 
     __slots__ = ("arrays", "device", "given", "key", "leaves", "slots", "structure", "types", "weak")
 
-    def __init__(self, leaves: Sequence[Any], structure: tree.Structure,
+    def __init__(self, leaves: Sequence[Any], structure: tree.TreeDef,
                  specs: Sequence[Spec | None] | None = None) -> None:
         self.leaves = leaves
         self.structure = structure
-        self.arrays: list[Held] = []
+        self.arrays: list[BackingArray] = []
         self.given: list[Any] = []
         self.slots: list[bool] = []
         self.types: list[TensorType | None] = []           # of leaves with a specification
@@ -133,7 +133,7 @@ class Arguments:
             self.weak.append(weak)
             self.types.append(wanted.type if wanted is not None else None)
             key.append(wanted if wanted is not None else (type(x) if weak else (array.dtype, array.shape)))
-        self.device = place_of(self.arrays)
+        self.device = device_of_call(self.arrays)
         self.key = tuple(key)
 
     def input_types(self) -> list[TensorType]:
@@ -141,10 +141,10 @@ class Arguments:
                 for a, wanted in zip(self.arrays, self.types)]
 
 
-def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
+def _array_of(x: Any, wanted: Spec | None) -> tuple[BackingArray | None, bool]:
     """The array that a leaf is, and whether it is a Python number; None for what belongs to the compiled function."""
     if type(x) is Tensor:
-        return x.held, False
+        return x.backing_array, False
     if isinstance(x, np.ndarray):
         return (x if x.dtype.isnative else as_array(x)), False
     if isinstance(x, int | float) and not isinstance(x, np.generic):
@@ -160,7 +160,7 @@ def _array_of(x: Any, wanted: Spec | None) -> tuple[Held | None, bool]:
     if isinstance(x, Tracer):
         raise UserError(f"a {x.type} is used after the function it belongs to has been recorded", code="MLC0351",
                         loc=user_loc(), hint="return it from the function instead of storing it")
-    return (as_held(x), False) if is_operand(x) else (None, False)
+    return (as_backing_array(x), False) if is_operand(x) else (None, False)
 
 
 def _number(x: int | float, wanted: Spec) -> Array:
@@ -196,17 +196,17 @@ def roots(names: Sequence[str], args: Sequence[Any], keywords: dict[str, Any]) -
 class Recorded:
     """A function as a module with the entry @main, and how its results become what the Python function returned.
 
-    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, where only the data tell
-              how much of a result there is, ("first", (its number, the axes and the results that tell))
+    outputs   per leaf of the result: ("result", its number), ("value", the leaf itself), or, for a padded result of
+              data-dependent size, ("first", (its number, the axes and the results that are its sizes))
     captured  arrays that the function reached by itself and takes after its arguments
     assigned  of the modules among the arguments, the buffers that get a new value which is not returned: number of
               the buffer, number of the result
     """
 
     trace: Trace
-    structure: tree.Structure
+    structure: tree.TreeDef
     outputs: list[tuple[str, Any]]
-    captured: list[Held] = field(default_factory=list)
+    captured: list[BackingArray] = field(default_factory=list)
     assigned: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -214,7 +214,7 @@ class Recorded:
         """Whether there is anything to run."""
         return bool(self.assigned) or any(kind != "value" for kind, _ in self.outputs)
 
-    def result(self, results: Sequence[Held]) -> Any:
+    def result(self, results: Sequence[BackingArray]) -> Any:
         """Result of the Python function, rebuilt from those of the compiled one."""
         make = object.__new__
         leaves = []
@@ -227,7 +227,7 @@ class Recorded:
                 leaves.append(x)
         return self.structure.unflatten(leaves)
 
-    def assign(self, given: tuple[Any, ...], results: Sequence[Held]) -> None:
+    def assign(self, given: tuple[Any, ...], results: Sequence[BackingArray]) -> None:
         """Give the modules among the arguments `given` (args, keywords) the buffers that the call has assigned."""
         if self.assigned:
             Buffers(*given).assign({i: wrap(results[n]) for i, n in self.assigned.items()})
@@ -266,7 +266,7 @@ def record_entry(f: Callable[..., Any], arguments: Arguments, names: Sequence[st
                 for x in out:
                     if isinstance(x, tree.Leaf | np.ndarray) or hasattr(type(x), "__dlpack__"):
                         outputs.append(("result", len(results)))
-                        results.append(strengthened(tracer(x)))
+                        results.append(to_default_dtype(tracer(x)))
                     elif isinstance(x, Undefined):
                         raise UserError("what is returned may have no value", code="MLC0607", loc=loc,
                                         hint="give it a value on every path")

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from mlc.dialects.tensor.promotion import promote
-from mlc.frontend import absent
+from mlc.frontend import unsupported_api
 from mlc.frontend.axes import axis
-from mlc.frontend.devices import CPU, Devices, Held, as_device, device_of
+from mlc.frontend.devices import CPU, BackingArray, Devices, as_device, device_of
 from mlc.frontend.dlpack import dlpack_device, from_dlpack
 from mlc.frontend.dtypes import DType, as_dtype, destination, of_ir
 from mlc.frontend.location import user_loc
@@ -80,8 +80,8 @@ class Tensor(Methods):
 
     # -- what it is ---------------------------------------------------------------------------------------------------
     @property
-    def held(self) -> Held:
-        """The array itself, wherever it is; UserError if a call has taken it over."""
+    def backing_array(self) -> BackingArray:
+        """Array that holds the elements, on the host or on a device; raises UserError if the tensor was donated."""
         array = self._array
         if array is None or type(array) is Consumed:
             raise UserError(f"this tensor was donated to {array}, which took over its memory", code="MLC0343",
@@ -90,24 +90,24 @@ class Tensor(Methods):
 
     @property
     def array(self) -> Array:
-        """The numpy array itself, or a copy of what is on a device; UserError if a call has taken it over."""
-        held = self.held
-        return held if isinstance(held, np.ndarray) else held.numpy()
+        """The numpy array itself, or a copy of a device array; raises UserError if the tensor was donated."""
+        array = self.backing_array
+        return array if isinstance(array, np.ndarray) else array.numpy()
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """The sizes of the dimensions; symbolic ones within a function that is compiled for all sizes."""
-        return tuple(self.held.shape)
+        return tuple(self.backing_array.shape)
 
     @property
     def dtype(self) -> DType:
         """The dtype of the elements, such as `mlc.float32`."""
-        return of_ir(from_numpy(self.held.dtype))
+        return of_ir(from_numpy(self.backing_array.dtype))
 
     @property
     def device(self) -> str:
         """The device that holds the elements: "cpu", or "cuda:0" and so on."""
-        return device_of(self.held)
+        return device_of(self.backing_array)
 
     @property
     def ndim(self) -> _int:
@@ -150,7 +150,7 @@ class Tensor(Methods):
 
     def numel(self) -> Any:
         """The number of elements."""
-        return self.held.size
+        return self.backing_array.size
 
     def nelement(self) -> Any:
         """The number of elements."""
@@ -184,7 +184,7 @@ class Tensor(Methods):
         if method == "__call__" and not keywords and ufunc.nout == 1 and name in OPERATIONS:
             return OPERATIONS[name](*inputs)
         if any(isinstance(x, Tensor) for x in keywords.get("out", ())):
-            raise absent.assignment()
+            raise unsupported_api.assignment()
         try:
             out = getattr(ufunc, method)(*(x.numpy() if isinstance(x, Tensor) else x for x in inputs), **keywords)
         except (TypeError, ValueError) as error:
@@ -194,23 +194,23 @@ class Tensor(Methods):
         return wrap(out) if type(out) is np.ndarray and "out" not in keywords and out.dtype.kind in "biuf" else out
 
     def __dlpack__(self, **keywords: Any) -> Any:
-        held = self.held
-        if not isinstance(held, np.ndarray):
-            return held.__dlpack__(**keywords)
+        array = self.backing_array
+        if not isinstance(array, np.ndarray):
+            return array.__dlpack__(**keywords)
         try:
-            return held.__dlpack__(**keywords)
+            return array.__dlpack__(**keywords)
         except BufferError as error:                     # bfloat16, for which numpy has no name
             raise UserTypeError(f"a tensor of {self.dtype} cannot be shared: {error}", code="MLC0346", loc=user_loc(),
                                 hint="share the bits, as in x.numpy().view(np.int16), or x.float()") from None
 
     def __dlpack_device__(self) -> tuple[_int, int]:
-        return self.held.__dlpack_device__()
+        return self.backing_array.__dlpack_device__()
 
     def item(self) -> Any:
         """The only element as a Python number; UserError MLC0344 where there are several."""
-        held = self.held
-        if held.size != 1:
-            raise UserError(f"a tensor of shape {list(held.shape)} is no single number", code="MLC0344",
+        array = self.backing_array
+        if array.size != 1:
+            raise UserError(f"a tensor of shape {list(array.shape)} is no single number", code="MLC0344",
                             loc=user_loc())
         return self.array.item()
 
@@ -255,13 +255,13 @@ class Tensor(Methods):
         return call("getitem", self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        raise absent.assignment()
+        raise unsupported_api.assignment()
 
     # -- what PyTorch has ---------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
-        raise absent.of_tensor(name, self)
+        raise unsupported_api.of_tensor(name, self)
 
-    data, grad, requires_grad = absent.Attribute(), absent.Attribute(), absent.Attribute()
+    data, grad, requires_grad = unsupported_api.Attribute(), unsupported_api.Attribute(), unsupported_api.Attribute()
 
     # -- another like this one ----------------------------------------------------------------------------------------
     def to(self, target: Any = None, dtype: DTypeLike = None, *, device: Any = None, copy: _bool = False,
@@ -285,16 +285,16 @@ class Tensor(Methods):
             >>> mlc.tensor([1.7]).to(mlc.int64)
             tensor([1], dtype=mlc.int64)
         """
-        wanted, where = destination(target, dtype, device)
+        wanted, placed = destination(target, dtype, device)
         out = self if wanted is None else call("cast", self, wanted)
-        out = out if where is None else out.moved(where)
+        out = out if placed is None else out.to_device(placed)
         return out.clone() if copy and out is self else out
 
-    def moved(self, where: str) -> Tensor:
-        """The tensor on the device of this name, as `devices.as_device` gives it; itself if it is there."""
-        if where == self.device:
+    def to_device(self, device: str) -> Tensor:
+        """The tensor on a device, named as by `devices.as_device`; itself if it is there."""
+        if device == self.device:
             return self
-        return wrap(self.array if where == CPU else Devices.put(self.array, where))
+        return wrap(self.array if device == CPU else Devices.put(self.array, device))
 
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of `other`."""
@@ -302,11 +302,11 @@ class Tensor(Methods):
 
     def cpu(self) -> Tensor:
         """The tensor in the CPU's memory; itself if it is there."""
-        return self.moved(CPU)
+        return self.to_device(CPU)
 
     def cuda(self, device: Any = None) -> Tensor:
         """The tensor on a GPU, `cuda:0` or that of a number or name; itself if it is there."""
-        return self.moved(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int)
+        return self.to_device(as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int)
                                     else device) or CPU)
 
     def new_zeros(self, *size: Any, dtype: DTypeLike = None) -> Tensor:
@@ -389,7 +389,7 @@ UFUNCS = {"subtract": "sub", "multiply": "mul", "divide": "div", "power": "pow",
 """Functions of numpy that have another name here."""
 
 
-def wrap(array: Held) -> Tensor:
+def wrap(array: BackingArray) -> Tensor:
     """The tensor of an array that is in standard layout, or on a device."""
     out = object.__new__(Tensor)
     out._array = array
@@ -430,12 +430,12 @@ def check_fits(given: Array | int, wanted: np.dtype[Any]) -> None:
                         hint="cast an array of a wider type to have it wrap around")
 
 
-def as_held(x: Any) -> Held:
-    """The array of anything that has one, wherever it is."""
+def as_backing_array(x: Any) -> BackingArray:
+    """Convert to an array, without a copy from device memory."""
     if isinstance(x, Tensor):
-        return x.held
-    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and dlpack_device(x) in Devices.adopted():
-        return Devices.adopt(x)
+        return x.backing_array
+    if not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack__") and dlpack_device(x) in Devices.dlpack_types():
+        return Devices.import_dlpack(x)
     return as_array(x)
 
 

@@ -23,12 +23,12 @@ from mlc.frontend import tree
 from mlc.frontend.buffers import Buffers
 from mlc.frontend.compiler import compiler
 from mlc.frontend.data_dependent import DataDependentSizes, Unpadding, refuse, unpadded
-from mlc.frontend.devices import CPU, Held
+from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.dtypes import DType, of_ir
 from mlc.frontend.location import is_ours, user_loc
 from mlc.frontend.refusals import in_progress, refusal
 from mlc.frontend.symint import plain_sizes, symbolic
-from mlc.frontend.tensor import Array, Tensor, as_held
+from mlc.frontend.tensor import Array, Tensor, as_backing_array
 from mlc.ir import sizes
 from mlc.ir.core import Block, Op, Symbol, Value, at_end, insertion, located
 from mlc.ir.diag import UNKNOWN, BackendError, Error, InternalError, IRError, Loc, UserError, UserTypeError
@@ -74,14 +74,15 @@ class Tracer(Tensor):
 
     @property
     def device(self) -> str:
-        """Nobody knows: what is recorded runs where its arguments will be. What asks for nothing else gets "cpu"."""
+        """Always "cpu": the device is that of the arguments of the call, which recording does not know."""
         return CPU
 
-    def moved(self, where: str) -> Tensor:
-        if where == CPU:
+    def to_device(self, device: str) -> Tensor:
+        if device == CPU:
             return self
-        raise UserError("within a recorded function nothing moves: it runs where its arguments are", code="MLC0337",
-                        loc=user_loc(), hint='pass arguments that are there, or mlc.compile(f, target="cuda")')
+        raise UserError("a recorded function cannot move tensors between devices: it runs on that of its arguments",
+                        code="MLC0337", loc=user_loc(),
+                        hint='pass arguments on that device, or mlc.compile(f, target="cuda")')
 
     def size(self, dim: int | None = None) -> Any:
         found = tuple(map(symbolic, self.value.type.shape))
@@ -91,7 +92,7 @@ class Tracer(Tensor):
         return symbolic(sizes.product(self.value.type.shape))
 
     @property
-    def held(self) -> Held:
+    def backing_array(self) -> BackingArray:
         """Not there yet."""
         self._unknown("its elements are")
 
@@ -192,8 +193,9 @@ class Trace:
         self.function = func.function(name, (), private=parent is not None)
         self.block = self.function.block
         self.captured: dict[Value, Value] = {}             # of the parent's function -> argument of this one
-        self.lifted: list[Held] = []                      # of arguments for arrays that the function reached itself
-        self.arrays: dict[int, tuple[Held, Tracer, Held]] = {}    # by id: the array, which keeps its id so; elements
+        self.lifted: list[BackingArray] = []               # of arguments for arrays that the function reached itself
+        # by id: the array, which keeps its id so; elements
+        self.arrays: dict[int, tuple[BackingArray, Tracer, BackingArray]] = {}
         self.texts: dict[str, func.Func] = {}               # of the outermost: recorded functions by their text
         self.notes: list[tuple[Loc, str, str]] = []         # of the outermost: what became of Python's control flow
         self.refused: UserError | None = None              # of the outermost: what the function itself may have caught
@@ -275,7 +277,7 @@ class Trace:
         return self.captured[outer]
 
     def check_sizes(self, what: str, shape: Iterable[Any]) -> None:
-        """UserError where a size that only data tell is told in a loop or branch that is over."""
+        """Raise UserError if a data-dependent size is bound in a loop or branch that has been left."""
         for name in {n for d in shape for n in sizes.symbols(d)} & self.root.named:
             around: Trace | None = self
             while around is not None and name not in around.data_dependent.bindings:
@@ -286,7 +288,7 @@ class Trace:
                                 f"data-dependent size {name}", code="MLC0600", loc=user_loc(),
                                 hint="reduce it there, or choose by the mask with mlc.where, which keeps the size")
 
-    def known(self, array: Held, of_tensor: bool = False) -> Tracer:
+    def known(self, array: BackingArray, of_tensor: bool = False) -> Tracer:
         """An array that the function reaches by itself: a constant, or an argument whose array is kept in `lifted`.
 
         Either way it stands for the elements it has now; only those of a Tensor nobody is expected to write to.
@@ -296,7 +298,7 @@ class Trace:
         if found is not None and (found[2] is array or not isinstance(array, np.ndarray)
                                   or found[2].tobytes() == array.tobytes()):  # type: ignore[union-attr]
             return found[1]
-        elements: Held
+        elements: BackingArray
         if keeper.lifts:
             kept = of_tensor or not isinstance(array, np.ndarray) or not array.flags.writeable
             elements = array if kept else np.array(array, order="C")
@@ -334,8 +336,8 @@ class Trace:
     def finish(self, results: Sequence[Tracer], pads: bool = False) -> func.Func:
         """Close the function with these results. A nested one is added to the module, or found there.
 
-        pads   whether the caller takes out of larger results what has a size that only data tell: as `cuts` says of
-               the outermost function, and of another by the sizes `leaving`, whose numbers come after the results
+        pads   whether the caller unpads results of data-dependent size: of the outermost function as `unpadding` says,
+               and of a nested one by the sizes `leaving`, whose values follow the results
         """
         if self.root.refused is not None:
             raise self.root.refused
@@ -366,19 +368,19 @@ class Trace:
 
     def _tell_sizes(self) -> None:
         """Give the function an argument for every size symbol that it uses and no argument tells."""
-        told = {str(d) for a in self.block.args for d in a.type.shape}
+        bound = {str(d) for a in self.block.args for d in a.type.shape}
         used = {s for op in self.function.walk() for d in _sizes_of(op) for s in sizes.symbols(d)}
         used |= {s for a in self.block.args for d in a.type.shape for s in sizes.symbols(d)}
         around: Trace | None = self.parent
         while around is not None:
             for name, binding in around.data_dependent.bindings.items():
-                if name in used and name not in told:
+                if name in used and name not in bound:
                     self._captured(binding.result, around)
-                    told.add(name)
+                    bound.add(name)
             for arg in list(around.block.args):
-                if any(str(d) in used and str(d) not in told for d in arg.type.shape):
+                if any(str(d) in used and str(d) not in bound for d in arg.type.shape):
                     self._captured(arg, around)
-                    told |= {str(d) for d in arg.type.shape}
+                    bound |= {str(d) for d in arg.type.shape}
             around = around.parent
 
     def arguments(self) -> list[Value]:
@@ -421,7 +423,7 @@ def as_tracer(x: Any) -> Tracer:
     """Tracer in the current trace for an operand that has an element type: a tensor or an array."""
     if isinstance(x, Tracer):
         return x
-    return current().known(as_held(x), isinstance(x, Tensor))
+    return current().known(as_backing_array(x), isinstance(x, Tensor))
 
 
 def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) -> Any:
@@ -451,7 +453,7 @@ def emit(cls: Callable[..., Any], *args: Any, weak: bool = False, **attrs: Any) 
 
 # -- functions inside functions ---------------------------------------------------------------------------------------
 def record(name: str, f: Callable[..., Any], inputs: Sequence[Tracer] | None, pads: bool = False, *args: Any,
-           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.Structure, list[Any]]:
+           **keywords: Any) -> tuple[Trace, func.Func, list[Tracer], tree.TreeDef, list[Any]]:
     """Record `f` as a function of its own within the current trace.
 
     If `inputs` is given, it becomes a function of them: `f` is called with tracers in their place. What else it uses

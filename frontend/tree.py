@@ -1,4 +1,4 @@
-"""Nested containers of arrays: taking them apart, putting them together, and naming what is inside.
+"""Pytrees: flattening, unflattening, and paths of leaves.
 
 A tree is a dict, list, tuple, named tuple, dataclass or `AttributeTree` (mlc.nn.Module is one) of trees; None is a
 tree without leaves; anything else is a leaf. Its structure is a flat tuple of tokens in textual order, so comparing
@@ -163,8 +163,8 @@ Seen = dict[int, int] | None
 """Of the tensors met in an `AttributeTree`: number of the leaf by id. None where equal objects are different leaves."""
 
 
-class Structure(tuple[Token, ...]):
-    """The shape of a tree: tokens, each before those of its children."""
+class TreeDef(tuple[Token, ...]):
+    """Tree definition (treedef): the containers of a tree as tokens in preorder."""
 
     __slots__ = ()
 
@@ -182,12 +182,12 @@ def is_data(x: Any) -> bool:
     return isinstance(x, Leaf | np.ndarray) or hasattr(type(x), "__dlpack__")
 
 
-def flatten(tree: Any) -> tuple[list[Any], Structure]:
+def flatten(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a tree in order, and its structure."""
     leaves: list[Any] = []
     tokens: list[Token] = []
-    _take_apart(tree, leaves, tokens, 0, None)
-    return leaves, Structure(tokens)
+    _flatten_into(tree, leaves, tokens, 0, None)
+    return leaves, TreeDef(tokens)
 
 
 def leaves(tree: Any) -> list[Any]:
@@ -202,7 +202,7 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return structure.unflatten([f(*xs) for xs in zip(first, *others)])
 
 
-def matching_leaves(structure: Structure, tree: Any) -> list[Any]:
+def matching_leaves(structure: TreeDef, tree: Any) -> list[Any]:
     """The leaves of a tree that has this structure, in the structure's order: dicts match by key, in any order."""
     leaves, found = flatten(tree)
     if found == structure:
@@ -345,7 +345,7 @@ def _scopes(x: Any, token: Token, seen: Seen) -> list[Seen]:
     return [None if name in x._buffers else around for name in token[2][0]]
 
 
-def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen) -> None:
+def _flatten_into(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen: Seen) -> None:
     found = None if isinstance(x, Leaf) or type(x) is np.ndarray else _children(x)
     if found is None:
         if seen is not None and isinstance(x, Leaf) and x.shared:
@@ -363,11 +363,11 @@ def _take_apart(x: Any, leaves: list[Any], tokens: list[Token], depth: int, seen
     if isinstance(x, AttributeTree):
         if x._buffers:
             for child, scope in zip(children, _scopes(x, token, seen)):
-                _take_apart(child, leaves, tokens, depth + 1, scope)
+                _flatten_into(child, leaves, tokens, depth + 1, scope)
             return
         seen = {} if seen is None else seen
     for child in children:                                      # every call takes its arguments apart: be quick
-        _take_apart(child, leaves, tokens, depth + 1, seen)
+        _flatten_into(child, leaves, tokens, depth + 1, seen)
 
 
 def _build(tokens: Iterator[Token], leaves: Iterator[Any], built: list[Any]) -> Any:

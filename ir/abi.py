@@ -56,7 +56,8 @@ class Context(ctypes.Structure):
 ARENA, CAPACITY, NEEDED, RECORD = (getattr(Context, name).offset for name, *_ in Context._fields_)
 """Where the fields of a context are, in bytes."""
 
-ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "conditions", "condition_sites",
+ATTRIBUTES = ("interface", "symbols", "aliases", "error_sites", "arg_names", "work", "size_constraints",
+              "constraint_sites",
               "temporaries", "arena")
 """The attributes in which an entry has its interface."""
 
@@ -74,8 +75,8 @@ class Interface:
     aliases      per result: the argument whose buffer it takes, or -1
     error_sites  by the number of the site in the error record: "file:line:col: message"
     arg_names    how to speak of the arguments; "" where they have no name
-    conditions   sizes that are not negative in a call that means something; the caller checks it
-    condition_sites  "file:line:col: message" for each
+    size_constraints  sizes that must be non-negative; the caller checks them
+    constraint_sites  "file:line:col: message" of each
     temporaries  bytes of the values between kernels
     arena        bytes of the memory for them, as they are packed
     work         the number of elementary steps of a call, if known (negative: without bound)
@@ -87,8 +88,8 @@ class Interface:
     aliases: tuple[int, ...] = ()
     error_sites: tuple[str, ...] = ()
     arg_names: tuple[str, ...] = ()
-    conditions: tuple[Dim, ...] = ()
-    condition_sites: tuple[str, ...] = ()
+    size_constraints: tuple[Dim, ...] = ()
+    constraint_sites: tuple[str, ...] = ()
     temporaries: Dim = 0
     arena: Dim = 0
     work: Dim | None = None
@@ -104,9 +105,10 @@ class Interface:
         for argument, result in zip(self.aliases, self.results):
             if argument >= 0 and self.inputs[argument] != result:
                 self._wrong(f"result {result} takes the buffer of an argument {self.inputs[argument]}")
-        if len(self.conditions) != len(self.condition_sites):
-            self._wrong(f"{len(self.condition_sites)} places for {len(self.conditions)} conditions")
-        computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.conditions, self.temporaries,
+        if len(self.size_constraints) != len(self.constraint_sites):
+            self._wrong(f"{len(self.constraint_sites)} sites for {len(self.size_constraints)} constraints")
+        computed = [*(d for t in (*self.inputs, *self.results) for d in t.shape), *self.size_constraints,
+                    self.temporaries,
                     self.arena]
         used = set[str]().union(*map(sizes.symbols, computed))
         if missing := used - set(self.symbols):
@@ -164,7 +166,7 @@ def interface_of(entry: Op) -> Interface:
         name.removesuffix(ENTRY_SUFFIX), type, _strings(attrs.get("symbols")),
         tuple(int(a) for a in _items(attrs.get("aliases"))) or (-1,) * len(type.results),
         _strings(attrs.get("error_sites")), _strings(attrs.get("arg_names")),
-        tuple(map(parse_size, _strings(attrs.get("conditions")))), _strings(attrs.get("condition_sites")),
+        tuple(map(parse_size, _strings(attrs.get("size_constraints")))), _strings(attrs.get("constraint_sites")),
         parse_size(str(attrs.get("temporaries", 0))), parse_size(str(attrs.get("arena", 0))), steps)
 
 

@@ -1,7 +1,7 @@
-"""Upper and lower bounds of sizes, where some of their symbols have known upper bounds.
+"""Upper and lower bounds of sizes, given upper bounds of some of their symbols.
 
-A data-dependent size may be promised to be at most `bound`. Sizes made of it have no number before the
-program runs, but a greatest one: memory is planned for that, and what holds of the least one holds always.
+A data-dependent size may have an upper bound. Sizes computed from it are unknown before the program runs, but bounded:
+memory is planned for the upper bound, and size constraints are proved from the lower bound.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from mlc.ir import sizes
 from mlc.ir.sizes import Dim, Monomial, Quotient, is_natural, of_atom, symbols
 
 Bounds = Mapping[str, Dim]
-"""Symbols with what each is at most: a size in symbols without a bound and in those that stand before it."""
+"""Upper bound of each symbol, in symbols without a bound and those that precede it."""
 
 
 def most(x: Dim, bounds: Bounds) -> Dim | None:
-    """Upper bound of x, in symbols without bounds; None if nothing is known."""
+    """Upper bound of x in the unbounded symbols; None if there is none."""
     out: Dim | None = x
     for name in reversed(list(bounds)):
         if out is not None:
@@ -25,19 +25,19 @@ def most(x: Dim, bounds: Bounds) -> Dim | None:
 
 
 def least(x: Dim, bounds: Bounds) -> Dim | None:
-    """Lower bound of x, in symbols without bounds; None if nothing is known."""
+    """Lower bound of x in the unbounded symbols; None if there is none."""
     found = most(-x, bounds)
     return None if found is None else -found
 
 
 def certainly_natural(x: Dim, bounds: Bounds) -> bool:
-    """Whether x is not negative, whatever numbers its symbols stand for."""
+    """Whether x is provably non-negative for all values of its symbols."""
     found = least(x, bounds), least(_by_remainders(x), bounds)
     return any(size is not None and is_natural(size) for size in found)
 
 
 def _by_remainders(x: Dim) -> Dim:
-    """x, with b * (a floordiv b) written as a - a mod b, for numbers b."""
+    """Rewrite b * (a floordiv b) to a - a mod b, for constants b."""
     if isinstance(x, int):
         return x
     total: Dim = 0
@@ -56,7 +56,7 @@ def _by_remainders(x: Dim) -> Dim:
 
 
 def _without(x: Dim, name: str, bound: Dim) -> Dim | None:
-    """Upper bound of x where 0 <= name <= bound, without that symbol: each term by itself."""
+    """Eliminate a symbol with 0 <= name <= bound from an upper bound of x, term by term."""
     if isinstance(x, int) or name not in symbols(x):
         return x
     total: Dim = 0
@@ -97,7 +97,7 @@ def _smallest(monomial: Monomial, name: str, bound: Dim) -> Dim | None:
 
 
 def _alone(monomial: Monomial, name: str) -> Quotient | None:
-    """The quotient that a monomial is, if it grows with its numerator alone, whatever the sign of that is."""
+    """The quotient of a monomial that is a single floordiv and monotonic in its numerator, or None."""
     (atom, power), *rest = monomial
     is_alone = isinstance(atom, Quotient) and atom.op == "floordiv" and power == 1 and not rest
     return atom if is_alone and name not in symbols(atom.den) else None  # type: ignore[union-attr, return-value]
@@ -108,7 +108,7 @@ def _is_product_of_naturals(monomial: Monomial) -> bool:
 
 
 def _greatest_quotient(atom: Quotient, name: str, bound: Dim) -> Dim | None:
-    """Of num floordiv den or num mod den; where it is computed at all, den is at least 1."""
+    """Upper bound of num floordiv den or num mod den, where den is at least 1."""
     if atom.op == "mod":
         den = _without(atom.den, name, bound)
         return None if den is None else den - 1

@@ -228,7 +228,7 @@ class Contract:
         if len(args) != len(self.type.inputs):
             raise UserError(f"@{self.name} takes {len(self.type.inputs)} arguments, got {len(args)}", code="MLC0321")
         bind_sizes(self.type.inputs, args, env)
-        for size, site in zip(self.attrs.get("conditions", ()), self.attrs.get("condition_sites", ())):
+        for size, site in zip(self.attrs.get("size_constraints", ()), self.attrs.get("constraint_sites", ())):
             if sizes.evaluate(parse_size(size), env) < 0:
                 raise size_error(site, env)
         numbers = [env[s] for s in self.attrs["symbols"]]
@@ -315,9 +315,9 @@ NOWHERE = np.empty(0, np.uint8)
 
 def aligned(size: int, alignment: int = 64) -> np.ndarray[Any, Any]:
     """Bytes that start at a multiple of `alignment`, all set."""
-    room = np.full(size + alignment, 255, np.uint8)
-    start = -start_of(room) % alignment
-    return room[start: start + size]
+    storage = np.full(size + alignment, 255, np.uint8)
+    start = -start_of(storage) % alignment
+    return storage[start: start + size]
 
 
 def held(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -346,8 +346,8 @@ def site_error(site: str, element: int) -> Error:
     message, loc = _located(site)
     if message.startswith(TRAP):
         number, half = element - ELEMENTS // 2, ELEMENTS // 2
-        told = number if -half < number < half - 1 else f"{number} or beyond"
-        return InternalError(f"{message.removeprefix(TRAP)} {told}", code="MLC0480", loc=loc,
+        shown = number if -half < number < half - 1 else f"{number} or beyond"
+        return InternalError(f"{message.removeprefix(TRAP)} {shown}", code="MLC0480", loc=loc,
                              hint="if no dump was edited, this is a defect of mlc")
     if message.startswith(ASSERTION):
         return UserAssertionError(message.removeprefix(ASSERTION), code="MLC0612", loc=loc)

@@ -20,15 +20,15 @@ Dim = Union[int, "Size"]
 
 MAX_TERMS = 1024
 MAX_POWER = 64
-"""Of one symbol or division in a term."""
+"""Largest exponent of an atom in a term."""
 MAX_DEPTH = 64
-"""Of divisions within divisions."""
+"""Deepest nesting of quotients."""
 MAX_LENGTH = 1 << 12
-"""Of a division, in symbols: what is written twice in the sizes of each of n operations is written 2^n times."""
+"""Most symbols in the text of a quotient: repeated substitution doubles it with every operation."""
 
 
 class Position:
-    """An atom that has a position in place of a name. There is one object for each, so comparing them is free."""
+    """An atom identified by a position instead of a name; interned, so that comparison is by identity."""
 
     __slots__ = ("position", "text")
     letter: ClassVar[str]
@@ -55,14 +55,14 @@ class Position:
 
 
 class AffineDim(Position):
-    """A dimension of an iteration domain, in affine expressions its coordinate: `d0`."""
+    """A dimension of an iteration domain, its coordinate in affine expressions: `d0`."""
 
     __slots__ = ()
     letter = "d"
 
 
 class IndexTile(Position):
-    """An operand of an access that holds an index for each point, as a gather has: `t0`."""
+    """An operand of an access with an index per point, as of a gather: `t0`."""
 
     __slots__ = ()
     letter = "t"
@@ -70,7 +70,7 @@ class IndexTile(Position):
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """num floordiv den, or num mod den, that no rule simplifies: an atom of a polynomial."""
+    """An irreducible num floordiv den or num mod den: an atom of a polynomial."""
 
     op: str                                    # "floordiv" or "mod"
     num: Dim
@@ -111,7 +111,7 @@ def _monomial_key(m: Monomial) -> tuple[int, str]:
 
 
 class Size:
-    """A non-constant polynomial. Immutable, hashable; build with `sym` and arithmetic."""
+    """A non-constant polynomial, immutable and hashable; built with `sym` and arithmetic."""
 
     __slots__ = ("_hash", "terms")
     terms: tuple[tuple[Monomial, int], ...]
@@ -151,7 +151,7 @@ class Size:
             return NotImplemented
         if not isinstance(other, Size):
             return Size(tuple([(m, c * other) for m, c in self.terms])) if other else 0
-        if len(self.terms) * len(other.terms) > 16 * MAX_TERMS:      # before time and memory are spent on it
+        if len(self.terms) * len(other.terms) > 16 * MAX_TERMS:      # refused before time and memory are spent
             raise _too_large(f"multiplies {len(self.terms)} by {len(other.terms)} terms")
         out: dict[Monomial, int] = {}
         for m, c in self.terms:
@@ -232,23 +232,23 @@ class Size:
 
 
 _DIM = (int, Size)
-"""Operand types of size arithmetic; any other type may define the operation itself, as a tensor does."""
+"""Operand types of size arithmetic; other types, such as tensors, may define the reflected operation."""
 
 
 @lru_cache(1 << 14)
 def sym(name: str) -> Size:
-    """The size named `name`."""
+    """The symbol `name` as a size."""
     return Size(((((name, 1),), 1),))
 
 
 @lru_cache(1 << 14)
 def of_atom(atom: Atom) -> Size:
-    """The size that is one atom alone."""
+    """A single atom as a size."""
     return Size(((((atom, 1),), 1),))
 
 
 def symbol_name(x: Dim) -> str | None:
-    """The name of a size that is one symbol alone."""
+    """The name of a size that is a single symbol."""
     if isinstance(x, Size) and len(x.terms) == 1 and x.terms[0][1] == 1 and len(x.terms[0][0]) == 1:
         (atom, power), = x.terms[0][0]
         return atom if isinstance(atom, str) and power == 1 else None
@@ -260,7 +260,7 @@ def _terms(x: Dim) -> tuple[tuple[Monomial, int], ...]:
 
 
 def _count(x: Dim) -> int:
-    """How many terms it has; zero has none."""
+    """Number of terms; zero has none."""
     return len(_terms(x)) if x != 0 else 0
 
 
@@ -280,7 +280,7 @@ def _make(terms: Mapping[Monomial, int]) -> Dim:
 def _combine(a: Dim, b: Dim, sign: int) -> Dim:
     if b == 0:
         return a
-    if isinstance(b, int) and isinstance(a, Size):           # a constant is the last term
+    if isinstance(b, int) and isinstance(a, Size):           # the constant term is the last one
         *rest, (last, number) = a.terms
         if last != ():
             return Size((*a.terms, ((), sign * b)))
@@ -298,7 +298,7 @@ def _operand(x: Dim) -> str:
 
 
 def divide(a: Dim, b: Dim) -> Dim:
-    """floor(a / b), for b > 0. Parts of `a` that `b` divides exactly leave the division."""
+    """floor(a / b), for b > 0. Terms of `a` that are divisible by `b` are moved out of the quotient."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b
     if b == 1:
@@ -326,7 +326,7 @@ def modulo(a: Dim, b: Dim) -> Dim:
 
 
 def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
-    """(q, r) with a == b * q + r, moving to q every term that the single term `b` divides."""
+    """(q, r) with a == b * q + r, where q has every term that is divisible by the single term `b`."""
     b_terms = _terms(b)
     if len(b_terms) != 1:
         return (1, 0) if a == b else (0, a)
@@ -345,7 +345,7 @@ def _split(a: Dim, b: Dim) -> tuple[Dim, Dim]:
 
 
 def joined(x: Dim) -> Dim:
-    """x, with b * (a floordiv b) + a mod b written as a."""
+    """Simplify b * (a floordiv b) + a mod b to a."""
     changed = isinstance(x, Size)
     while changed:
         changed = False
@@ -372,12 +372,12 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 def symbols(*xs: Dim) -> set[str]:
-    """Every name that sizes depend on."""
+    """Names of the symbols in sizes."""
     return set[str]().union(*(leaves(x, str) for x in xs))
 
 
 def differing(a: Sequence[Dim], b: Sequence[Dim], stretch: bool = False) -> set[str]:
-    """The symbols of the last two sizes in which shapes differ: what else is to be equal is another question.
+    """Symbols of the last pair of sizes in which shapes differ: other pairs are resolved one by one.
 
     stretch  whether a size 1 of `a` fits any other, as in broadcasting
     """
@@ -394,7 +394,7 @@ def leaves(x: Dim, kind: type[L]) -> set[L]: ...
 
 
 def leaves(x: Dim, kind: Any = (str, Position)) -> set[Any]:
-    """Every symbol, dimension and index tile that `x` depends on, or those of one class."""
+    """Symbols, dimensions and index tiles of `x`, or those of one class."""
     out: set[Any] = set()
     work: list[Dim] = [x]
     while work:
@@ -408,7 +408,7 @@ def leaves(x: Dim, kind: Any = (str, Position)) -> set[Any]:
 
 
 def quotients(x: Dim) -> Iterator[Quotient]:
-    """The divisions in `x`, inner ones first."""
+    """Quotients in `x`, innermost first."""
     if isinstance(x, Size):
         for monomial, _ in x.terms:
             for atom, _ in monomial:
@@ -419,7 +419,7 @@ def quotients(x: Dim) -> Iterator[Quotient]:
 
 
 def substitute(x: Dim, env: Mapping[Any, Dim] | Callable[[Leaf], Dim]) -> Dim:
-    """`x` with each symbol, dimension and index tile replaced; those missing from a mapping stay."""
+    """Substitute symbols, dimensions and index tiles; those missing from the mapping are unchanged."""
     if isinstance(x, int):
         return x
     out: dict[Monomial, int] = {}
@@ -441,7 +441,7 @@ def substitute(x: Dim, env: Mapping[Any, Dim] | Callable[[Leaf], Dim]) -> Dim:
 
 
 def evaluate(x: Dim, env: Mapping[Any, int]) -> int:
-    """The number `x` stands for; KeyError names a symbol without a value."""
+    """Evaluate `x`; raises KeyError for a symbol without a value."""
     if isinstance(x, int):
         return x
     out = substitute(x, lambda name: env[name])
@@ -450,13 +450,13 @@ def evaluate(x: Dim, env: Mapping[Any, int]) -> int:
 
 
 def is_natural(x: Dim) -> bool:
-    """Whether `x` is not negative for certain, its symbols standing for numbers that are not."""
+    """Whether `x` is provably non-negative for all non-negative values of its symbols."""
     return all(c >= 0 and all(not isinstance(a, Quotient) or a.op == "mod" or (is_natural(a.num) and is_natural(a.den))
                               for a, _ in m) for m, c in _terms(x))
 
 
 def is_equal(a: Dim, b: Dim) -> bool:
-    """Whether a == b for all numbers that symbols can stand for; UserError where that depends on them."""
+    """Whether a == b for all values of the symbols; raises UserError if it depends on them."""
     difference = a - b
     if isinstance(difference, int):
         return difference == 0
@@ -481,7 +481,7 @@ def _unknown(what: str, size: Dim) -> UserError:
 
 
 def _less(a: Dim, b: Dim) -> bool:
-    """Whether a < b for all numbers that symbols can stand for; UserError where that depends on them."""
+    """Whether a < b for all values of the symbols; raises UserError if it depends on them."""
     difference = b - a
     if isinstance(difference, int):
         return difference > 0

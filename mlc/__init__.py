@@ -156,8 +156,8 @@ def _find(name: str) -> Any:
 def _absent(name: str) -> AttributeError:
     if name.startswith("_"):                               # of Python's own protocols
         return AttributeError(f"module 'mlc' has no attribute {name!r}", name=name)
-    absent = importlib.import_module("mlc.frontend.absent")
-    return absent.error("mlc", name, absent.PACKAGE.get(name), sys.modules[__name__])  # type: ignore[no-any-return]
+    table = importlib.import_module("mlc.frontend.unsupported_api")
+    return table.error("mlc", name, table.PACKAGE.get(name), sys.modules[__name__])  # type: ignore[no-any-return]
 
 
 def __dir__() -> list[str]:

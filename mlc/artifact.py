@@ -1,6 +1,6 @@
 """mlc.save and mlc.load: a compiled function with its weights in one file that needs no compiler and no model code.
 
-The file is sealed (backends/sealed.py). Its head says what the code is for and how it is called, the pieces are the
+The file is a container (backends/checksummed.py). Its header has targets and signatures, its pieces are the
 code of each signature, for a CPU, for GPUs or for both, and the weights as a safetensors file. Containers of arguments
 and results are stored as data: lists, tuples and dicts, with numbers, strings, bools and None as what a signature is
 made for. The code itself is machine code that is run: load files from people whose programs you would run, too.
@@ -20,16 +20,16 @@ import numpy as np
 
 from mlc import extension
 from mlc.api import Compiled, compiled_function
+from mlc.backends.checksummed import CorruptFile, pack, unpack
 from mlc.backends.cpu.targets import host
 from mlc.backends.executable import Entry, Executable, check_runs
 from mlc.backends.image import Image
-from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import VENDORS, part_of
-from mlc.code import place_named
+from mlc.code import device_memory
 from mlc.frontend import tree
 from mlc.frontend.arguments import coded
 from mlc.frontend.data_dependent import unpad
-from mlc.frontend.devices import CPU, Held
+from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import Arguments, Spec, at_the_call, consume
 from mlc.frontend.tensor import Array, Tensor, wrap
@@ -116,7 +116,7 @@ def save(f: Any, path: str | Path, args: Sequence[Any] | None = None, *, targets
         raise UserError(str(error), code="MLC0570", loc=user_loc()) from None
     head = {"name": signature.name, "weights": list(weights), "signatures": signatures}
     try:
-        write_whole(path, seal(MAGIC, head, pieces))
+        write_whole(path, pack(MAGIC, head, pieces))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
@@ -126,7 +126,7 @@ def _weights(compiled: Compiled) -> dict[str, Array]:
     """The arrays of the module that was compiled, by the names of its state."""
     leaves = tree.leaves(compiled.signature.bound)
     names = tree.names(compiled.signature.bound[0]) if compiled.signature.bound else []
-    slots = Arguments(leaves, tree.Structure()).slots
+    slots = Arguments(leaves, tree.TreeDef()).slots
     return {name: x.array if isinstance(x, Tensor) else np.asarray(x)
             for name, x, slot in zip(names, leaves, slots) if slot}
 
@@ -148,7 +148,7 @@ def _signature_data(variant: Variant) -> dict[str, Any]:
             "results": _structure_data(variant.recorded.structure, "a result"), "outputs": outputs}
 
 
-def _structure_data(structure: tree.Structure, what: str) -> list[Any]:
+def _structure_data(structure: tree.TreeDef, what: str) -> list[Any]:
     out: list[Any] = []
     for token in structure:
         if token is tree.LEAF:
@@ -206,10 +206,10 @@ def _open(path: str | Path) -> tuple[str, list[Signature], dict[str, Array]]:
     """The name, the signatures and the weights of a file that is found whole."""
     data = _read(path)
     try:
-        head, pieces = unseal(MAGIC, data)
+        head, pieces = unpack(MAGIC, data)
         weights = from_bytes(bytes(pieces["weights"]))
         return str(head["name"]), list(_signatures(head, pieces)), {name: weights[name] for name in head["weights"]}
-    except (Broken, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (CorruptFile, Unreadable, KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path} is no saved model, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
@@ -261,10 +261,10 @@ class Signature:
     assigned   (weight, result) of weights that a call replaces
     """
 
-    structure: tree.Structure
+    structure: tree.TreeDef
     leaves: list[list[Any] | None]
     weak: list[bool]
-    results: tree.Structure
+    results: tree.TreeDef
     outputs: list[tuple[str, Any]]
     assigned: list[tuple[int, int]]
     image: Image | None
@@ -306,8 +306,8 @@ class Signature:
                 return False
         return True
 
-    def place(self, arguments: Arguments) -> str:
-        """Where the code runs for some arguments: where they are, if there is code for that, else where there is."""
+    def device_for(self, arguments: Arguments) -> str:
+        """Device of a call: that of its arguments if there is code for it, else one that there is code for."""
         if self.gpu and (self.image is None or arguments.device != CPU):
             return arguments.device if arguments.device != CPU else f"{self.gpu[0].target.vendor}:0"
         return CPU
@@ -316,7 +316,7 @@ class Signature:
         return str(self.interface.type) if self.interface is not None else "() -> ()"
 
 
-def _element(array: Held) -> str:
+def _element(array: BackingArray) -> str:
     from mlc.ir.types import from_numpy
     return str(from_numpy(array.dtype))
 
@@ -335,9 +335,9 @@ def _signatures(head: Mapping[str, Any], pieces: Mapping[str, memoryview]) -> It
 
 
 def _check(signature: Signature, weights: int) -> None:
-    """Broken unless the parts of a signature speak of the same leaves, arguments and results."""
+    """CorruptFile unless the parts of a signature speak of the same leaves, arguments and results."""
     if any("main" not in image.interfaces for image in signature.images):
-        raise Broken("its code has no function main")
+        raise CorruptFile("its code has no function main")
     interface = signature.interface
     inputs, results = (0, 0) if interface is None else (len(interface.inputs), len(interface.results))
     numbers = [r for _, r in signature.assigned]
@@ -350,7 +350,7 @@ def _check(signature: Signature, weights: int) -> None:
         counts.append((weights + len(signature.weak), inputs))
     if any(a != b for a, b in counts) or any(not 0 <= w < weights for w, _ in signature.assigned) or any(
             type(n) is not int or not 0 <= n < results for n in numbers):
-        raise Broken("a signature in it is ill-formed")
+        raise CorruptFile("a signature in it is ill-formed")
 
 
 def _output(kind: str, x: Any) -> tuple[str, Any]:
@@ -363,32 +363,32 @@ def _device_image(start: str, head: Any, pieces: Mapping[str, memoryview]) -> De
     """Code for a GPU, whose pieces have names that start so."""
     vendor = start.split()[-1].partition(":")[0]
     if vendor not in VENDORS[1:]:
-        raise Broken(f"it has code for {vendor!a}, which is no kind of device")
+        raise CorruptFile(f"it has code for {vendor!a}, which is no kind of device")
     own = {name.removeprefix(start): p for name, p in pieces.items() if name.startswith(start)}
     image: DeviceImage = part_of(vendor, "image").DeviceImage.of(head, own)
     return image
 
 
-def _structure(data: Sequence[Any]) -> tree.Structure:
-    """The structure that gave this data; Broken if none did."""
+def _structure(data: Sequence[Any]) -> tree.TreeDef:
+    """The structure that gave this data; CorruptFile if none did."""
     tokens: list[Any] = []
     wanted = 1                                             # how many trees are still to come
     for item in data:
         wanted -= 1
         if wanted < 0 or (item != 0 and item[0] not in _CONTAINERS):
-            raise Broken("a container in it is ill-formed")
+            raise CorruptFile("a container in it is ill-formed")
         if item == 0:
             tokens.append(tree.LEAF)
             continue
         kind, count = _CONTAINERS[item[0]], int(item[1])
         keys = tuple(_value(key) for key in item[2:]) if kind is dict else None
         if count < 0 or (keys is not None and len(set(keys)) != count):
-            raise Broken("a container in it is ill-formed")
+            raise CorruptFile("a container in it is ill-formed")
         tokens.append((kind, count, keys))
         wanted += count
     if wanted:
-        raise Broken("a container in it is ill-formed")
-    return tree.Structure(tokens)
+        raise CorruptFile("a container in it is ill-formed")
+    return tree.TreeDef(tokens)
 
 
 def _value(data: Any) -> Any:
@@ -428,15 +428,15 @@ class Loaded:
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         signature, arguments = self._find(args, keywords)
         leaves: list[Any] = []
-        results: Sequence[Held] = ()
+        results: Sequence[BackingArray] = ()
         if signature.interface is not None:
             donated = [a - len(self.weights) for a in signature.interface.donated]
-            where = signature.place(arguments)
-            entry = signature.entry if where == CPU else self._device_entry(signature, where)
+            device = signature.device_for(arguments)
+            entry = signature.entry if device == CPU else self._device_entry(signature, device)
             assert entry is not None
-            self._move(where)
+            self._move(device)
             try:
-                results = entry.call([*(w.held for w in self.weights.values()), *arguments.arrays])
+                results = entry.call([*(w.backing_array for w in self.weights.values()), *arguments.arrays])
             except (UserAssertionError, UserIndexError):   # the code has run, and may have written to them
                 consume(arguments.given, donated, user_loc(), self.name)
                 raise
@@ -451,19 +451,20 @@ class Loaded:
                                                          unpad(results, *x)))
         return signature.results.unflatten(leaves)
 
-    def _move(self, where: str) -> None:
-        """Bring the weights to where the code runs."""
+    def _move(self, device: str) -> None:
+        """Move the weights to a device."""
         for name, weight in self.weights.items():
-            if weight.device != where:
-                self.weights[name] = weight.to(where)
+            if weight.device != device:
+                self.weights[name] = weight.to(device)
 
-    def _device_entry(self, signature: Signature, where: str) -> DeviceEntry:
+    def _device_entry(self, signature: Signature, device: str) -> DeviceEntry:
         """The code of a signature for a device, loaded there; BackendError at the call if there is no such device."""
-        key = self._signatures.index(signature), where
+        key = self._signatures.index(signature), device
         if key not in self._on_device:
-            place = place_named(where)
+            memory = device_memory(device)
             try:
-                self._on_device[key] = part_of(where.partition(":")[0], "toolchain").entry(signature.gpu, place, "main")
+                vendor = part_of(device.partition(":")[0], "toolchain")
+                self._on_device[key] = vendor.entry(signature.gpu, memory, "main")
             except BackendError as error:
                 error.loc = user_loc()
                 raise

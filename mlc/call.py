@@ -129,11 +129,11 @@ class Call(Arguments):
 
     args, keywords  as the function itself takes them
     marked          the same, with each static argument as a leaf
-    where           the device that it runs on
+    target_device   device that the call runs on
     lookup          what to find its code by: all that the code depends on
     """
 
-    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "where")
+    __slots__ = ("args", "keywords", "lookup", "marked", "signature", "target_device")
 
     def __init__(self, signature: Signature, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         self.signature, self.args, self.keywords = signature, args, keywords
@@ -143,7 +143,7 @@ class Call(Arguments):
         if signature.specs:
             specs = [s for name, x in self.roots() for s in signature.specs_of(name, x)]
         super().__init__(leaves, structure, specs)
-        self.where = signature.device or self.device
+        self.target_device = signature.device or self.device
         self.lookup: Any = self.key if signature.device or self.device == CPU else (self.key, self.device)
 
     def roots(self) -> list[tuple[str, Any]]:
@@ -181,10 +181,10 @@ class Call(Arguments):
 
     def of_modules(self) -> list[bool]:
         """Per array: whether it belongs to a module among the arguments."""
-        held: list[bool] = []
+        of_module: list[bool] = []
         for _, x in self.roots():
-            held += [any(True for _ in tree.attribute_trees(x))] * len(tree.leaves(x))
-        return [h for h, slot in zip(held, self.slots) if slot]
+            of_module += [any(True for _ in tree.attribute_trees(x))] * len(tree.leaves(x))
+        return [h for h, slot in zip(of_module, self.slots) if slot]
 
     def brings(self) -> dict[str, Any]:
         """Values besides arrays that arguments bring along: parts of the code, and the classes of modules."""

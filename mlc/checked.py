@@ -18,7 +18,7 @@ from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.compiled import CompiledFunction
 from mlc.frontend import eager, tree
-from mlc.frontend.devices import Held
+from mlc.frontend.devices import BackingArray
 from mlc.frontend.location import programs_line, user_loc
 from mlc.frontend.script.report import UNRECORDED
 from mlc.frontend.signature import Arguments
@@ -62,11 +62,11 @@ def plain_run(f: Callable[..., Any], arguments: Arguments) -> Run:
               for x, slot in zip(arguments.leaves, arguments.slots)]
     own, named = arguments.structure.unflatten(leaves)
 
-    def watch(name: str, operands: Sequence[Held], result: Any) -> None:
+    def watch(name: str, operands: Sequence[BackingArray], result: Any) -> None:
         arrays = [x.numpy() for x in tree.leaves(result) if isinstance(x, Tensor)]
         out.values.append((user_loc(), name, arrays))
 
-    with eager.watched(watch), eager.compiled_by(lambda module, where: Meaning(module)):
+    with eager.watched(watch), eager.compiled_by(lambda module, device: Meaning(module)):
         try:
             out.result = f(*own, **named)
         except UserError as error:
@@ -145,10 +145,10 @@ def again(args: Sequence[Any], copied: bool) -> Callable[[], list[Any]] | None:
     other things among them than arrays."""
     if not all(isinstance(x, Tensor | np.ndarray) for x in args):
         return None
-    held = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
+    arguments = [np.array(x.numpy()) if isinstance(x, Tensor) else np.array(x) if copied else x for x in args]
     tensors = [isinstance(x, Tensor) for x in args]
     return lambda: [wrap(np.array(x)) if is_tensor else np.array(x) if copied else x
-                    for x, is_tensor in zip(held, tensors)]
+                    for x, is_tensor in zip(arguments, tensors)]
 
 
 def compare_wrappers(name: str, wrappers: Sequence[Any], arguments: Callable[[], list[Any]], want: Any,
@@ -197,8 +197,8 @@ def _compared(name: str, way: str, found: Any, wanted: Sequence[Array]) -> bool:
 
 def _strided(x: Array) -> Array:
     """Every second element of a longer array."""
-    room = np.repeat(x, 2, -1) if x.ndim else x
-    return room[..., ::2] if x.ndim else x
+    storage = np.repeat(x, 2, -1) if x.ndim else x
+    return storage[..., ::2] if x.ndim else x
 
 
 def _backwards(x: Array) -> Array:
@@ -206,9 +206,9 @@ def _backwards(x: Array) -> Array:
 
 
 def _unaligned(x: Array) -> Array:
-    room = np.zeros(x.nbytes + 1, np.uint8)
-    room[1:] = np.frombuffer(x.tobytes(), np.uint8)
-    return np.ndarray(x.shape, x.dtype, room, 1)
+    storage = np.zeros(x.nbytes + 1, np.uint8)
+    storage[1:] = np.frombuffer(x.tobytes(), np.uint8)
+    return np.ndarray(x.shape, x.dtype, storage, 1)
 
 
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
@@ -335,9 +335,9 @@ def _short(x: Array) -> str:
     return f"{x.dtype}{list(x.shape)} {np.array2string(x.ravel()[:4], threshold=4)}"
 
 
-def _own(held: Held, given: Any, weak: bool) -> Any:
+def _own(array: BackingArray, given: Any, weak: bool) -> Any:
     """An argument as the function sees it in a plain run."""
-    return given if weak else wrap(np.array(held) if isinstance(held, np.ndarray) else np.array(held.numpy()))
+    return given if weak else wrap(np.array(array) if isinstance(array, np.ndarray) else np.array(array.numpy()))
 
 
 def buffers_of(trees: Any) -> list[Any]:

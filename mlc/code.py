@@ -14,9 +14,9 @@ from mlc.ir import changes
 from mlc.ir.diag import BackendError, UserError
 
 if TYPE_CHECKING:
-    from mlc.backends.canonical import Places
     from mlc.backends.cuda.image import DeviceImage
-    from mlc.backends.cuda.memory import Place
+    from mlc.backends.cuda.memory import DeviceMemory
+    from mlc.backends.fingerprint import LocationTable
     from mlc.backends.image import Image
     from mlc.backends.target import Target
     from mlc.backends.toolchain import Executable, Toolchain
@@ -90,64 +90,66 @@ def target_named(text: str | None) -> tuple[str | None, Target | None]:
 
 
 def loaded(module: Module, toolchain: Toolchain, make: Callable[[Module], Any]) -> Executable:
-    """The code of a module of the tensor level, loaded: made once in this process and, where it can be kept, once on
-    this machine. Modules that differ in names and places only share it.
+    """Load the code of a module of the tensor level, compiled once per process and, with the cache, once per machine.
 
-    make  gives the image of the module; it is called if there is none
+    Modules that differ in names and locations only share code.
+
+    make  compiles the module; called on a cache miss
     """
-    from mlc.backends.canonical import Places
+    from mlc.backends.fingerprint import LocationTable
     with compiling:
-        places = Places(module)
+        locations = LocationTable(module)
         key = _key(module, toolchain)
         if key is None:
             found: Executable = toolchain.load(make(module))
-            return found.at(places.interface)              # type: ignore[no-any-return]
-        known = key, toolchain.home()
+            return found.at(locations.interface)              # type: ignore[no-any-return]
+        known = key, toolchain.load_context()
         if known not in _cache:
-            _cache[known] = toolchain.load(_kept(key, module, toolchain, places, make))
+            _cache[known] = toolchain.load(_cached(key, module, toolchain, locations, make))
         found = _cache[known] = _cache.pop(known)
         if len(_cache) > RECENT:
             del _cache[next(iter(_cache))]
-        return found.at(places.interface)                  # type: ignore[no-any-return]
+        return found.at(locations.interface)                  # type: ignore[no-any-return]
 
 
 def image_of(module: Module, toolchain: Toolchain) -> Image | DeviceImage:
-    """The same, not loaded: for a machine that need not be this one."""
+    """Image of a module of the tensor level, not loaded: its target need not be this machine."""
     def make(module: Module) -> Any:
         return toolchain.compile(toolchain.lower(module))
 
-    from mlc.backends.canonical import Places
+    from mlc.backends.fingerprint import LocationTable
     with compiling:
-        places = Places(module)
+        locations = LocationTable(module)
         key = _key(module, toolchain)
-        made = make(module) if key is None else _kept(key, module, toolchain, places, make)
-        return made.at(places.interface)                   # type: ignore[no-any-return]
+        made = make(module) if key is None else _cached(key, module, toolchain, locations, make)
+        return made.at(locations.interface)                   # type: ignore[no-any-return]
 
 
 def _key(module: Module, toolchain: Toolchain) -> str | None:
-    """Cache key of the code of a module; None where rules or operations of others made it: they may change."""
-    from mlc.backends import cache, canonical
-    text = canonical.canonical_text(module)
+    """Cache key of the code of a module; None if it depends on rules or operations that are defined elsewhere."""
+    from mlc.backends import cache, fingerprint
+    text = fingerprint.structural_text(module)
     if text is None or changes.choice():
         return None
     return cache.key_of(toolchain.kind, [text, *toolchain.key()])
 
 
-def _kept(key: str, module: Module, toolchain: Toolchain, places: Places, make: Callable[[Module], Any]) -> Any:
-    """The image that the compile cache has, or a new one for it to keep."""
-    if (image := toolchain.recall(key)) is None:
-        with places.numbered():
+def _cached(key: str, module: Module, toolchain: Toolchain, locations: LocationTable,
+            make: Callable[[Module], Any]) -> Any:
+    """Look an image up in the compile cache, or make and store it."""
+    if (image := toolchain.lookup(key)) is None:
+        with locations.numbered():
             image = make(module)
-        toolchain.keep(key, image)
+        toolchain.store(key, image)
     return image
 
 
-def place_named(where: str) -> Place:
+def device_memory(device: str) -> DeviceMemory:
     """The memory of a device such as `cuda:0`; BackendError at the user's line if there is none."""
     from mlc.backends.target import part_of
-    vendor, _, ordinal = where.partition(":")
+    vendor, _, ordinal = device.partition(":")
     try:
-        return part_of(vendor, "toolchain").place(int(ordinal or 0))  # type: ignore[no-any-return]
+        return part_of(vendor, "toolchain").device_memory(int(ordinal or 0))  # type: ignore[no-any-return]
     except BackendError as error:
         error.loc = user_loc()
         raise

@@ -19,7 +19,7 @@ from mlc.frontend.location import user_loc
 from mlc.frontend.script.report import Report
 from mlc.ir import sizes
 from mlc.ir.diag import UserError
-from mlc.ir.weak import WeakList
+from mlc.ir.weak_references import WeakList
 from mlc.variant import Variant, bound_key, variant_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class CompiledFunction:
     def peak_bytes(self, **numbers: int) -> int:
         """Compute the memory of a call before it is made: bytes of its arguments, its results and all between, at once.
 
-        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent number of turns may
+        Of several codes, it is that of the one whose symbols are given. Loops with a data-dependent trip count may
         take more for their derivatives, while these run.
 
         Args:
@@ -163,7 +163,8 @@ class CompiledFunction:
         from mlc.backends.target import Target
         from mlc.lowered import Lowered
         call = self.signature.bind_types(args, keywords)
-        gpu = None if call.where == CPU else self.placement.target or Target.default(call.where.partition(":")[0])
+        vendor = call.target_device.partition(":")[0]
+        gpu = None if call.target_device == CPU else self.placement.target or Target.default(vendor)
         return Lowered(record(call).trace.module, level, gpu, self.placement.precision)
 
     @property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlc import api  # noqa: F401  (it hands the compiler over, which knows the names of devices)
-from mlc.code import place_named
+from mlc.code import device_memory
 from mlc.frontend.devices import as_device
 from mlc.ir.diag import BackendError, UserError
 
@@ -67,11 +67,11 @@ def why_not() -> str | None:
     return None
 
 
-def _place(device: Any) -> Any:
+def _memory(device: Any) -> Any:
     name = as_device("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
     if name is None or name == "cpu":
         raise UserError(f"{device!r} is no GPU", code="MLC0337", hint='use "cuda" or a number')
-    return place_named(name)
+    return device_memory(name)
 
 
 def get_device_name(device: Any = None) -> str:
@@ -91,7 +91,7 @@ def get_device_name(device: Any = None) -> str:
         >>> if mlc.cuda.is_available():
         ...     assert mlc.cuda.get_device_name()
     """
-    return str(_place(device).device.name)
+    return str(_memory(device).device.name)
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
@@ -111,7 +111,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
         >>> if mlc.cuda.is_available():
         ...     assert mlc.cuda.get_device_capability() >= (5, 0)
     """
-    major, minor = divmod(_place(device).device.architecture, 10)
+    major, minor = divmod(_memory(device).device.architecture, 10)
     return major, minor
 
 
@@ -129,9 +129,9 @@ def synchronize(device: Any = None) -> None:
         >>> if mlc.cuda.is_available():
         ...     mlc.cuda.synchronize()
     """
-    where = _place(device)
-    where.device.activate()
-    where.device.synchronize()
+    memory = _memory(device)
+    memory.device.activate()
+    memory.device.synchronize()
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -151,7 +151,7 @@ def memory_allocated(device: Any = None) -> int:
         >>> if mlc.cuda.is_available():
         ...     assert mlc.cuda.memory_allocated() <= mlc.cuda.memory_reserved()
     """
-    return int(_place(device).allocator.in_use())
+    return int(_memory(device).allocator.in_use())
 
 
 def max_memory_allocated(device: Any = None) -> int:
@@ -171,7 +171,7 @@ def max_memory_allocated(device: Any = None) -> int:
         >>> if mlc.cuda.is_available():
         ...     assert mlc.cuda.max_memory_allocated() >= mlc.cuda.memory_allocated()
     """
-    return int(_place(device).allocator.statistics.peak)
+    return int(_memory(device).allocator.statistics.peak)
 
 
 def memory_reserved(device: Any = None) -> int:
@@ -191,7 +191,7 @@ def memory_reserved(device: Any = None) -> int:
         >>> if mlc.cuda.is_available():
         ...     assert mlc.cuda.memory_reserved() >= 0
     """
-    return int(_place(device).allocator.statistics.held)
+    return int(_memory(device).allocator.statistics.held)
 
 
 def empty_cache(device: Any = None) -> None:
@@ -208,6 +208,6 @@ def empty_cache(device: Any = None) -> None:
         >>> if mlc.cuda.is_available():
         ...     mlc.cuda.empty_cache()
     """
-    where = _place(device)
-    where.device.activate()
-    where.allocator.release()
+    memory = _memory(device)
+    memory.device.activate()
+    memory.allocator.release()

@@ -58,11 +58,11 @@ class ForSizes:
     """Code for many sizes, and what it asks of them."""
 
     types: list[TensorType]
-    conditions: Sequence[Dim]
+    size_constraints: Sequence[Dim]
     code: Specialization
 
     def fits(self, call: Call) -> bool:
-        return fits(self.types, [tuple(a.shape) for a in call.arrays], self.conditions)
+        return fits(self.types, [tuple(a.shape) for a in call.arrays], self.size_constraints)
 
 
 class State:

@@ -10,19 +10,19 @@ import numpy as np
 from mlc.call import Call, record
 from mlc.checks import Checks
 from mlc.dispatch_cache import Specialization
-from mlc.frontend.devices import CPU, Held
+from mlc.frontend.devices import CPU, BackingArray
 from mlc.frontend.location import user_loc
 from mlc.frontend.signature import at_the_call, consume
 from mlc.ir.diag import InternalError, UserAssertionError, UserError, UserIndexError
 
 
-def execute(code: Specialization, call: Call) -> Sequence[Held]:
+def execute(code: Specialization, call: Call) -> Sequence[BackingArray]:
     """The arrays that the code computes for a call; donated arguments are used up."""
     if code.entry is None:
         return ()
     before = [np.array(a) for a in call.arrays] if Checks.anomaly is not None else []
     try:
-        results: Sequence[Held] = code.entry.call(_brought(call))
+        results: Sequence[BackingArray] = code.entry.call(_brought(call))
     except (UserAssertionError, UserIndexError, InternalError):
         # The code has run, and may have written to them.
         _consume(code, call)
@@ -37,7 +37,7 @@ def execute(code: Specialization, call: Call) -> Sequence[Held]:
     return results
 
 
-def wrap(code: Specialization, call: Call, results: Sequence[Held]) -> Any:
+def wrap(code: Specialization, call: Call, results: Sequence[BackingArray]) -> Any:
     """Result of the function for a call; buffers of modules among the arguments get their new values."""
     code.recorded.assign((call.args, call.keywords), results)
     return code.recorded.result(results)
@@ -45,7 +45,7 @@ def wrap(code: Specialization, call: Call, results: Sequence[Held]) -> Any:
 
 def _brought(call: Call) -> Sequence[Any]:
     """The arrays, on the CPU if the function runs there; a device brings what it needs by itself."""
-    if call.where != CPU or call.device == CPU:
+    if call.target_device != CPU or call.device == CPU:
         return call.arrays
     return [a if isinstance(a, np.ndarray) else a.numpy() for a in call.arrays]
 

@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 
 from mlc.api import Compiled, compiled_function
+from mlc.backends.checksummed import CorruptFile
 from mlc.backends.cpu.targets import host
-from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unseal
+from mlc.backends.extension.container import ELF_MAGIC, Description, check_beside, unpack
 from mlc.backends.extension.signature import Constant, Container, Function, Parameter, Slot, Tree
 from mlc.backends.extension.weights import Weights, inside
-from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
 from mlc.frontend import tree
 from mlc.frontend.arguments import FAILURES
@@ -67,24 +67,25 @@ def write(path: str | Path, functions: Any, cpu: Sequence[str] = LEVELS, weights
                         hint="one of " + ", ".join(map(repr, WEIGHTS)))
     named = functions if isinstance(functions, dict) else {"": functions}
     sources = [source(f, name=given) for given, f in named.items()]
-    held = weights_of(name, sources, weights)
-    content = built(name, sources, [Target.parse(level) for level in cpu], held, opt_level)
+    weights_file = weights_of(name, sources, weights)
+    content = built(name, sources, [Target.parse(level) for level in cpu], weights_file, opt_level)
     try:
-        if held.beside:
-            write_whole(Path(path).with_name(held.beside), [held.content])
+        if weights_file.beside:
+            write_whole(Path(path).with_name(weights_file.beside), [weights_file.content])
         write_whole(path, [content])
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"cannot write {path}: {reason}", code="MLC0393", loc=user_loc()) from None
 
 
-def built(name: str, sources: Sequence[Recorded], targets: Sequence[Target], weights: Weights, opt_level: int) -> bytes:
+def built(name: str, sources: Sequence[RecordedFunction], targets: Sequence[Target], weights: Weights,
+          opt_level: int) -> bytes:
     """The file of a module."""
     from mlc.backends.extension.build import build  # LLVM comes in only when something must be compiled
     return build(name, sources, sorted(targets, key=lambda t: len(t.features)), weights, opt_level)
 
 
-def weights_of(name: str, sources: Sequence[Recorded], where: str) -> Weights:
+def weights_of(name: str, sources: Sequence[RecordedFunction], where: str) -> Weights:
     """The arrays that functions hold themselves, "inside" the module `name` or "beside" it."""
     total = sum(array.nbytes for s in sources for array in s.weights)
     if where == "inside" and total > MOST_INSIDE:
@@ -112,7 +113,7 @@ def module_name(path: str) -> str:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedFunction:
     """A function, ready to be built for any machine.
 
     weights, names  the arrays of the module it was made from, and what its `state_dict` calls them
@@ -146,7 +147,7 @@ class Lowering:
         return interfaces(self.at(Target.parse(LEVELS[0]).machine))["main"]
 
 
-def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorded:
+def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> RecordedFunction:
     """A function to be built.
 
     args  specifications of its arguments, or arguments like those it will be called with, in place of what it has
@@ -171,11 +172,11 @@ def source(f: Any, args: Sequence[Any] | None = None, name: str = "") -> Recorde
         raise UserError(f"{what} computes nothing", code="MLC0574", loc=user_loc(),
                         hint="return something that depends on an argument")
     leaves = tree.leaves(signature.bound)
-    held = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
-        leaves, Arguments(leaves, tree.Structure()).slots) if slot]
+    bound = [x.array if isinstance(x, Tensor) else x for x, slot in zip(
+        leaves, Arguments(leaves, tree.TreeDef()).slots) if slot]
     names = tree.names(signature.bound[0]) if signature.bound else []
     lowering = Lowering(variant.recorded.trace.module)
-    return Recorded(_function(compiled, what, variant, lowering.interface, len(held)), lowering, held, names)
+    return RecordedFunction(_function(compiled, what, variant, lowering.interface, len(bound)), lowering, bound, names)
 
 
 def specified(compiled: Compiled) -> tuple[list[Any], dict[str, Any]]:
@@ -232,7 +233,7 @@ def _function(compiled: Compiled, name: str, variant: Variant, interface: Interf
         if kind == "result":
             return Slot(value)
         if kind == "first":
-            raise UserTypeError(f"{name} returns an array of which only the data tell how large it is",
+            raise UserTypeError(f"{name} returns an array of data-dependent size",
                                 code="MLC0574", loc=user_loc(),
                                 hint="return one of a known size, and the number of elements that count beside it")
         if type(value) not in (bool, int, float, str):
@@ -257,14 +258,14 @@ def _without(interface: Interface, weights: int) -> Interface:
 def checked(path: str | Path) -> Description:
     """Description in the file of a module, once it and its weights are found whole; nothing of it is run."""
     try:
-        description = unseal(read_starting(path, ELF_MAGIC))
+        description = unpack(read_starting(path, ELF_MAGIC))
         if description.beside:
             check_beside(description, read_starting(Path(path).with_name(description.beside), b""))
         return description
     except (OSError, ValueError) as error:
         reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else error
         raise UserError(f"cannot read {reason}", code="MLC0392", loc=user_loc()) from None
-    except Broken as error:
+    except CorruptFile as error:
         raise UserError(f"{path} is no module of mlc, or a damaged one: {error}", code="MLC0571", loc=user_loc(),
                         hint="it is what mlc compile -o NAME.so writes; compile it again, or copy it again with the "
                              "file of its weights") from None
@@ -358,11 +359,11 @@ def arrays(x: Any) -> Any:
     `module.train(*mlc.extension.arrays((model, state)), images, labels)` goes on where mlc has begun.
     """
     leaves, structure = tree.flatten(x)
-    held = iter([np.array(leaf.numpy() if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
+    copies = iter([np.array(leaf.numpy() if isinstance(leaf, Tensor) else leaf, order="C") for leaf in leaves])
     values = list[Any]()
 
     def leaf(path: str) -> Tree:
-        values.append(next(held))
+        values.append(next(copies))
         return Slot(len(values) - 1)
     return _plain(_tree(iter(structure), leaf, "x"), values)
 

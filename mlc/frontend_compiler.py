@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from mlc.backends.target import VENDORS, part_of
-from mlc.code import Placement, place_named
+from mlc.code import Placement, device_memory
 from mlc.dialects.builtin import Module
 from mlc.frontend.compiler import Entry
 from mlc.frontend.devices import Array, DeviceArray
@@ -22,22 +22,22 @@ class FrontendCompiler:
     def __init__(self, native_code: Callable[[Module, Placement], Any]) -> None:
         self._native_code = native_code
 
-    def compile(self, module: Module, where: str) -> Entry:
-        entry: Entry = self._native_code(module, Placement(where)).entry("main")
+    def compile(self, module: Module, device: str) -> Entry:
+        entry: Entry = self._native_code(module, Placement(device)).entry("main")
         return entry
 
     def vendors(self) -> Sequence[str]:
         return VENDORS
 
-    def check_device(self, where: str) -> None:
-        place_named(where)
+    def check_device(self, device: str) -> None:
+        device_memory(device)
 
-    def put(self, array: Array, where: str) -> DeviceArray:
-        return place_named(where).array(array)
+    def put(self, array: Array, device: str) -> DeviceArray:
+        return device_memory(device).array(array)
 
-    def adopt(self, x: Any) -> DeviceArray:
+    def import_dlpack(self, x: Any) -> DeviceArray:
         vendor = next(v for v in VENDORS[1:] if part_of(v, "targets").DLPACK == x.__dlpack_device__()[0])
-        return part_of(vendor, "toolchain").adopt(x)       # type: ignore[no-any-return]
+        return part_of(vendor, "toolchain").import_dlpack(x)       # type: ignore[no-any-return]
 
     def dlpack_devices(self) -> Collection[int]:
         return [part_of(vendor, "targets").DLPACK for vendor in VENDORS[1:]]

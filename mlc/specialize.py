@@ -75,7 +75,7 @@ def _for_many_sizes(function: CompiledFunction, state: State, call: Call, notes:
             raise
         notes.append(note_of(error, "; so the code is for these sizes alone"))
         return None
-    general = ForSizes(types, code.entry.interface.conditions if code.entry is not None else (), code)
+    general = ForSizes(types, code.entry.interface.size_constraints if code.entry is not None else (), code)
     if not general.fits(call):
         return None
     with call.of_types(types):
@@ -93,9 +93,9 @@ def _varying(function: CompiledFunction, state: State, call: Call) -> list[Axis]
         return []
     shapes = [tuple(a.shape) for a in call.arrays]
     before = state.seen.setdefault(call.lookup_without_sizes(), shapes)
-    held = call.of_modules()
+    of_modules = call.of_modules()
     return [(i, axis) for i, shape in enumerate(shapes) for axis, n in enumerate(shape)
-            if call.types[i] is None and not call.weak[i] and not held[i]
+            if call.types[i] is None and not call.weak[i] and not of_modules[i]
             and (function.dynamic or n != before[i][axis])]
 
 
@@ -117,7 +117,7 @@ def _report(call: Call, notes: list[Note], error: UserError | None = None) -> Re
 def _add_fast_path(function: CompiledFunction, state: State, call: Call, code: Specialization) -> None:
     """Let calls like this one go past Python, as long as variables are all that the function reaches."""
     variables = state.reached[0].variables
-    if (call.where != CPU or code.entry is None or function.dispatcher is None or variables is None
+    if (call.target_device != CPU or code.entry is None or function.dispatcher is None or variables is None
             or Checks.anomaly is not None or not call.is_flat(code.recorded)):
         return
     from mlc.backends.cpu.callable import add_fast_path, make_callable

@@ -27,7 +27,7 @@ class Variant:
     images     the code, for each machine that it is for; none if there is nothing to compute
     """
 
-    structure: tree.Structure
+    structure: tree.TreeDef
     leaves: list[Any]
     slots: list[bool]
     weak: list[bool]

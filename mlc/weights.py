@@ -94,5 +94,5 @@ def from_bytes(data: bytes) -> dict[str, Array]:
 def _array(name: str, info: Mapping[str, Any]) -> Array:
     if info["dtype"] not in DTYPES:
         raise Unreadable(f"{name} has elements of type {info['dtype']}, which mlc does not have")
-    held = np.frombuffer(info["data"], to_numpy(DTYPES[info["dtype"]])).reshape(info["shape"])
-    return np.array(held, order="C")
+    array = np.frombuffer(info["data"], to_numpy(DTYPES[info["dtype"]])).reshape(info["shape"])
+    return np.array(array, order="C")

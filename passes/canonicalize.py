@@ -1,11 +1,11 @@
-"""Bring operations into the form that other passes expect: constants computed, identities removed.
+"""Canonicalize operations: fold constants and remove identities.
 
 takes  any form
 gives  the same form
-why    fewer shapes of the same thing for everything below to know
+why    fewer forms of equivalent IR for the passes below
 
-Every rule of ir/rewrite.py is applied until none fires, after folding: an operation whose result is known becomes a
-constant, or the value it equals. Constants go to the right of commutative operations.
+After folding, the rules of ir/rewrite.py are applied to a fixed point. Constants are moved to the right-hand side of
+commutative operations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MATERIALIZE: dict[str, Callable[[Any, Type], Value]] = {"arith": arith.constant,
 
 
 def simplify(op: Op) -> Outcome:
-    """The value that `op` equals, or the constant it is."""
+    """Fold `op` to an existing value or a constant."""
     if type(op).fold is Op.fold or len(op.results) != 1:
         return None
     folded = op.fold()

@@ -1,11 +1,11 @@
-"""Merge neighbouring dimensions of kernels that every access walks through together.
+"""Coalesce adjacent dimensions of kernels that every access traverses contiguously.
 
 takes  LOOP
 gives  LOOP
 why    one long dimension fills vectors where a short last one would leave them half empty
 
-Dimensions d and d+1 merge if each buffer either has both as neighbours, with the whole extent of d+1, or neither.
-The buffers are then seen with those two dimensions as one. Nothing else changes, so neither does any number.
+Dimensions d and d+1 are coalesced if each buffer has either both as adjacent axes, with the whole extent of d+1, or
+neither. The buffers are then reinterpreted with the two axes as one. No result changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlc.passes.forms import LOOP
 
 
 def run(module: Op) -> None:
-    """Merge what can be merged in every kernel that has no schedule yet."""
+    """Coalesce the dimensions of every unscheduled kernel."""
     for kernel in list(module.inside(Kernel)):
         if mergeable(kernel) is None or not allowed("dimensions", kernel):
             continue

@@ -1,12 +1,12 @@
-"""Compute once what is computed twice.
+"""Common subexpression elimination.
 
 takes  any form
 gives  the same form
 why    derivatives and decompositions repeat themselves
 
-An operation without effect is replaced by an equal one (same class, operands, attributes and regions) whose result
-reaches it: one that stands before it in the same block, in a block that dominates it, or around it. A private
-function gives way to an equal one, callees first, so that callers become equal too.
+An operation without side effects is replaced by an equal one (same class, operands, attributes and regions) that
+dominates it: in the same block, in a dominating block, or in an enclosing region. A private function is replaced by an
+equal one, callees first, so that callers become equal too.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _equal(function: Func, alike: dict[Hashable, Func | dict[Hashable, Func]]) -
 
 
 def _region(region: Region, table: Table, pure: Collection[str]) -> None:
-    """Walk the blocks down the dominator tree; `table` holds what reaches the current one, and is left as found."""
+    """Walk the blocks down the dominator tree; `table` has the operations that dominate the current one."""
     children: dict[Block, list[Block]] = {block: [] for block in region.blocks}
     if len(region.blocks) > 1:
         for block, dominator in immediate_dominators(region).items():
@@ -86,7 +86,7 @@ def _region(region: Region, table: Table, pure: Collection[str]) -> None:
 
 
 def _block(block: Block, table: Table, pure: Collection[str]) -> list[Hashable]:
-    """Walk one block; what it added to `table`."""
+    """Walk one block; returns its additions to `table`."""
     added: list[Hashable] = []
     for op in block:
         if op.results and not op.terminator and is_pure(op, pure):

@@ -1,11 +1,11 @@
-"""Remove what nobody uses: operations without effect, and private functions.
+"""Erase dead operations and unreachable private functions.
 
 takes  any form
 gives  the same form
-why    every pass may leave what it replaced behind
+why    every pass may leave dead operations behind
 
-An operation goes if nothing in it has an effect and no result of it is used, and then what it used is looked at again.
-A private function goes if no public one reaches it through calls.
+An operation is dead if it has no side effects and no used results; its operands are then revisited. A private function
+is unreachable if no public one reaches it through calls.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from mlc.passes.analysis.effects import is_pure, pure_functions
 
 
 def run(module: Op) -> None:
-    """Erase unused operations, then the private functions that nothing public reaches."""
+    """Erase dead operations, then the private functions that are unreachable from public ones."""
     pure = pure_functions(module)
     work: dict[Op, None] = {}
     for op in module.walk():
         if (op.results or isinstance(op, func.Call)) and not op.terminator:
             work[op] = None
     while work:
-        op, _ = work.popitem()                   # users come after definitions, so most die in one sweep
+        op, _ = work.popitem()                   # users come after definitions, so most die in one pass
         if op.parent is None or any(r.uses for r in op.results) or not is_pure(op, pure, reading=True):
             continue
         sources = {v.op: None for inner in op.walk() for v in inner.operands if v.op is not None}

@@ -1,11 +1,11 @@
-"""Take from private functions the arguments that they do not read and the results that nobody uses.
+"""Remove unused arguments and results of private functions.
 
 takes  any form of tensors
 gives  the same form
-why    halves of a derivative pass on more than the other needs, and what nobody reads keeps its maker alive
+why    forward functions save more than backward functions read, and unused results keep their producers alive
 
-A result that equals another, or that is an argument, is taken from there. An argument stays while its type is all that
-tells a size which the function uses. What is then unused goes, in callers and callees, until nothing changes.
+A result that equals another one, or an argument, is replaced by it. An argument is kept if only its type binds a size
+that the function uses. Operations that become unused are removed, in callers and callees, to a fixed point.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlc.passes.analysis.size_constraints import op_sizes
 
 
 def run(module: Op) -> None:
-    """Simplify signatures and remove what is unused, until nothing changes."""
+    """Simplify signatures and remove dead operations, to a fixed point."""
     dce.run(module)
     changed = True
     while changed:
@@ -70,16 +70,16 @@ def _results(function: Func, calls: dict[str, list[func.Call]]) -> bool:
 
 
 def _arguments(function: Func, calls: dict[str, list[func.Call]]) -> bool:
-    """Drop arguments that the function does not read and needs for no size."""
+    """Drop arguments that are neither read nor needed to bind a size."""
     used = {n for op in function.walk() if op is not function for d in op_sizes(op) for n in sizes.symbols(d)}
     used |= {n for a in function.args if a.uses for d in _shape(a) for n in sizes.symbols(d)}
-    told = {n for a in function.args if a.uses for n in _told(a)}
+    bound = {n for a in function.args if a.uses for n in _bound_sizes(a)}
     keep = []
     for i, arg in enumerate(function.args):
-        tells = {n for n in _told(arg) if n in used} - told
-        if arg.uses or tells:
+        binds = {n for n in _bound_sizes(arg) if n in used} - bound
+        if arg.uses or binds:
             keep.append(i)
-            told |= set(_told(arg))
+            bound |= set(_bound_sizes(arg))
             used |= {n for d in _shape(arg) for n in sizes.symbols(d)}
     if len(keep) == len(function.args):
         return False
@@ -111,7 +111,7 @@ def _shape(value: Value) -> tuple[sizes.Dim, ...]:
     return value.type.shape if isinstance(value.type, TensorType) else ()
 
 
-def _told(value: Value) -> Iterator[str]:
+def _bound_sizes(value: Value) -> Iterator[str]:
     """The symbols that are alone a size of a value."""
     return (n for d in _shape(value) if (n := sizes.symbol_name(d)))
 

@@ -2,9 +2,9 @@
 
 takes  DIFFERENTIATED
 gives  DECOMPOSED: no operation is left that has a decomposition
-why    everything below knows primitives only; a target that wants a composite whole claims it before
+why    the passes below handle primitives only; a target that supports a composite lowers it before
 
-A composite's own `decompose` says what it is; what that emits may be composite again.
+The `decompose` of a composite emits its definition, which may contain composites itself.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ takes  LOOP
 gives  LOOP
 why    a thread for every point is correct everywhere; this is where coalesced memory and registers come in
 
-A block of threads takes `block` neighbouring tiles, one for each thread, in row-major order of the parallel dimensions.
-Of a reduction in many lanes each lane is a thread, and a block takes one row. Of a contraction it takes a box of tiles,
-and shares what it reads (product.py). None of it changes a bit of the result: which element is combined with which was
+A CTA takes `tiles_per_cta` consecutive tiles, one per thread, in row-major order of the parallel dimensions. For a
+reduction in many lanes, each lane is a thread and a CTA takes one row. For a contraction, it takes a CTA tile and
+shares the operands (schedule/contraction_gpu.py). No bit of a result depends on it: the order of reductions is
 fixed before.
 """
 
@@ -20,14 +20,14 @@ from mlc.ir.passes import Pass
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_gpu import schedule_contraction
-from mlc.passes.schedule.transforms import block
+from mlc.passes.schedule.transforms import tile
 
 THREADS = 256
-"""Threads of a block that share nothing."""
+"""Threads of a CTA without shared memory."""
 
 
 def run(module: Op, machine: Gpu = GPU, threads: int = THREADS) -> None:
-    """Distribute every kernel that has no schedule over blocks of `threads`."""
+    """Distribute every unscheduled kernel over CTAs of `threads` threads."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps:
             distribute(kernel, machine, threads)
@@ -37,7 +37,7 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
     """The default schedule of one kernel."""
     lanes = kernel.schedule.tile[kernel.schedule.vector] if kernel.schedule.vector >= 0 else 0
     if lanes >= WARP:
-        block(kernel, kernel.schedule.vector, lanes, vector=True, lanes=1)
+        tile(kernel, kernel.schedule.vector, lanes, vector=True, lanes=1)
         kernel.reschedule(tiles_per_cta=1)
     elif 0 in kernel.domain or not schedule_contraction(kernel, machine):
         if not lanes and next(kernel.inside(loop.For), None) is None:
@@ -46,7 +46,7 @@ def distribute(kernel: Kernel, machine: Gpu, threads: int) -> None:
 
 
 def wide(kernel: Kernel, machine: Gpu) -> None:
-    """Let a thread take as many neighbours as it can read at once, where rows hold a multiple of them."""
+    """Widen the accesses of a thread to the vector width, if that divides the rows."""
     d = best_dimension(kernel)
     if d is None or not isinstance(kernel.domain[d], int):
         return
@@ -55,7 +55,7 @@ def wide(kernel: Kernel, machine: Gpu) -> None:
         lanes //= 2
     accesses = [op for op in kernel.walk() if isinstance(op, loop.Load | loop.Store)]
     if lanes > 1 and any(contiguity(op, d) == 1 for op in accesses):
-        block(kernel, d, lanes, vector=True, lanes=lanes)
+        tile(kernel, d, lanes, vector=True, lanes=lanes)
 
 
 PASS = Pass(run, takes=LOOP, gives=LOOP, whole=False)

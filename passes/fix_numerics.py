@@ -1,8 +1,8 @@
-"""Say in which order and precision numbers are computed; nothing below may change a bit.
+"""Fix the order and precision of arithmetic; the passes below preserve every bit.
 
 takes  DIFFERENTIATED, decomposed
 gives  FIXED: every float reduction and contraction has an `order`; elementary functions are arithmetic
-why    two machines, two schedules or two batch sizes give the same bits only if no later pass has a choice
+why    results are bitwise reproducible across machines, schedules and batch sizes
 
 - A reduction that includes the last axis adds in L interleaved lanes, then by a tree: `lanes<L>`; any other adds in
   ascending order, one chain per result: `chain`; and a contraction in chains of so many terms: `blocks<B>`. A long sum
@@ -149,8 +149,8 @@ def _fix(op: Op, products: str) -> None:
 
 
 def is_fixed(module: Op) -> bool:
-    """Whether the numbers of a module have been fixed; not, where nothing in it tells."""
-    told = False
+    """Whether fix_numerics has run on a module; False if nothing in it depends on the pass."""
+    decided = False
     for op in module.walk():
         if _is_narrow(op):
             return False
@@ -158,11 +158,11 @@ def is_fixed(module: Op) -> bool:
             if op.order is None or (
                     isinstance(op, tn.DotGeneral) and op.order not in (product_order(op), mma_order(op, "tf32"))):
                 return False
-            told = True
+            decided = True
         elif is_expanded(op):
             return False
-        told = told or isinstance(op, tn.Map)
-    return told
+        decided = decided or isinstance(op, tn.Map)
+    return decided
 
 
 TERMS = 256
@@ -198,7 +198,7 @@ than SHORT."""
 
 
 def _reduce(op: Reduce) -> None:
-    """Give a reduction its order, or make it in two, each of which may be made in two again."""
+    """Assign an order to a reduction, or split it in two, recursively."""
     with before(op, op.loc.through("fix_numerics")):
         x, axes, first = _parts(op)
         if not first:

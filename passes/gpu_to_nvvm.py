@@ -1,11 +1,10 @@
-"""Lower the kernels of gpu.modules to the llvm dialect, with nvvm for what only a GPU has.
+"""Lower the kernels of gpu.modules to the llvm and nvvm dialects.
 
 takes  GPU
-gives  NVVM: the host's functions as they were, and in every gpu.module one llvm.func per kernel
-why    PTX is made of LLVM IR; what is the same on every machine is lowered by the rules of scf_to_llvm
+gives  NVVM: host functions unchanged, and in every gpu.module one llvm.func per kernel
+why    PTX is generated from LLVM IR; the common dialects are lowered by the rules of scf_to_llvm
 
-Memory that a block shares is a global of address space 3, whose address is cast to an ordinary pointer; LLVM finds out
-again where it points.
+Shared memory is a global of address space 3, whose address is cast to a generic pointer; LLVM infers the address space.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Replace derivatives by ordinary operations.
+"""Expand derivatives and batches of functions into ordinary operations.
 
 takes  TENSOR
 gives  DIFFERENTIATED: no operation of `autodiff` is left
-why    everything below knows functions and calls, and nothing of derivatives
+why    the passes below handle functions and calls only
 
-The algorithms are in passes/differentiate. The interpreter runs this pass on a copy of the module where it meets a
+The algorithms are in passes/differentiate. The interpreter runs this pass on a copy of the module to evaluate a
 derivative that has not been expanded.
 """
 
@@ -19,7 +19,7 @@ from mlc.passes.forms import DIFFERENTIATED, TENSOR
 
 
 def run(module: Op) -> None:
-    """Expand every `autodiff` operation, those in callees first, and then what the lanes of loops are made of."""
+    """Expand every `autodiff` operation, callees first, and then the predicated regions of batched loops."""
     for inner in module.inside(Module):
         expand(inner)
         inline_masks(inner)

@@ -1,12 +1,12 @@
-"""Put the bodies of functions where they are called.
+"""Inline function calls.
 
 takes  any form
 gives  the same form
-why    what stands in one function can be simplified and fused together
+why    simplification and fusion work within a function
 
-Inlined are private functions called once, and small ones; with `all`, every function that can be. Callees are
-treated before their callers, so one walk suffices. A body's size symbols become the sizes at the call. Functions
-that call themselves, and bodies of several blocks, stay.
+Private functions are inlined if they are small or have a single call; with `all`, wherever possible. Callees are
+processed before callers, so that one walk suffices. Size symbols of a body are replaced by the sizes at the call.
+Recursive functions and bodies of several blocks are not inlined.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mlc.ir.changes import allowed
 from mlc.ir.core import Op, Symbol, before
 from mlc.ir.passes import Pass
 
-SMALL = 8
-"""Operations of a body that is inlined wherever it is called."""
+INLINE_THRESHOLD = 8
+"""Largest body, in operations, that is inlined at every call."""
 
 
-def run(module: Op, all: bool = False, small: int = SMALL) -> None:
-    """Inline calls; private functions that are then no longer used are removed."""
+def run(module: Op, all: bool = False, small: int = INLINE_THRESHOLD) -> None:
+    """Inline calls, and remove private functions that become unused."""
     for table in [op for op in module.walk() if op.symbol_table]:
         _module(table, all, small)
 
@@ -42,7 +42,7 @@ def _module(module: Op, everything: bool, small: int) -> None:
                 continue
             if callee.attrs.get(RECOMPUTE) or any(
                     isinstance(v.op, tensor.BindSize) and v.op.bound is None for v in call.args):
-                continue                         # what shall not be kept, and what needs memory that only data measure
+                continue                         # recomputed functions, and memory of data-dependent size
             once = not callee.is_public and uses[call.callee] == 1
             if (everything or once or len(callee.block) <= small) and allowed("call", call):
                 _inline(call, callee)

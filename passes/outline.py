@@ -1,12 +1,11 @@
-"""Make a private function of every kernel; equal kernels share one.
+"""Outline kernels into private functions, one for equal kernels.
 
 takes  LOOP
 gives  LOOP, in which each kernel stands alone in a function and is called
-why    what is written twelve times is lowered and compiled once, and a kernel that another program has too is the same
-       function there
+why    equal kernels are lowered and compiled once, and compiled kernels are shared with other programs
 
-The function takes what the kernel uses: its sizes, then its buffers in order of use. Constants go with it; views stay
-where it is called. Kernels are equal if they differ in nothing but the names of values and their label.
+The arguments of the function are the sizes of the kernel, then its buffers in order of use. Constants are cloned into
+it; views stay at the call. Kernels are equal up to the names of values and their label.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from mlc.passes.forms import LOOP
 
 
 def run(module: Module) -> None:
-    """Outline every kernel of `module` that is not alone in a private function already."""
+    """Outline every kernel of `module` that is not yet in a private function of its own."""
     known: dict[Hashable, Func] = {}
     names = {str(op.attrs["sym_name"]) for op in module.body.block if "sym_name" in op.attrs}
     for kernel in list(module.inside(Kernel)):
@@ -72,7 +71,7 @@ def _fill(made: Func, kernel: Kernel, given: list[Value], used: list[Value]) -> 
 
 
 def _key(made: Func, kernel: Kernel) -> Hashable:
-    """Equal for equal functions; what a kernel is called does not count."""
+    """Structural key of a function, without the labels of kernels."""
     label, kernel.label = kernel.label, ""
     key = region_key(made.body)
     kernel.label = label

@@ -1,12 +1,12 @@
-"""Share kernels out among threads, where a thread gets work for longer than it takes to hand it over.
+"""Partition kernels among threads, if the work of a thread outweighs the cost of handing it over.
 
 takes  LOOP
-gives  LOOP, in which `threads` and `grain_size` of a schedule say how
-why    a schedule says how much work a block is, and only what is left of a kernel when it is chosen can be shared
+gives  LOOP, with `threads` and `grain_size` in schedules
+why    the work per tile depends on the schedule
 
-Work is estimated as time: so many picoseconds per element of each operation, at the rates of the machine model. A
-kernel of fixed size that is too small for two threads stays as it is; where sizes are symbols, `grain_size` is an
-expression over them.
+Work is estimated as time, in picoseconds per element of each operation at the rates of the machine model. A kernel of
+static size that is too small for two threads stays sequential; for symbolic sizes, `grain_size` is an expression over
+them.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mlc.ir.sizes import Dim
 from mlc.passes.forms import LOOP
 
 ENOUGH = 64
-"""Dimensions are added until so many blocks can be shared out."""
+"""Number of tiles at which no further dimension is parallelized."""
 
 
 def run(module: Op, machine: Cpu = CPU, worth: int = -1) -> None:
-    """Share out every kernel that is worth it; a part takes `worth` nanoseconds, below 0 those of the model."""
+    """Parallelize every kernel with enough work: `worth` nanoseconds per thread, by default those of the model."""
     for kernel in module.inside(Kernel):
         if not kernel.schedule.threads:
             parallelize(kernel, machine, worth if worth >= 0 else machine.handover_ns)
@@ -44,14 +44,14 @@ def parallelize(kernel: Kernel, machine: Cpu, worth: int) -> None:
     if not count or total == 1:
         return
     time = work(kernel, count, machine)
-    grain = max(1, -(-1000 * worth // max(time, 1))) if isinstance(time, int) else \
+    grain_size = max(1, -(-1000 * worth // max(time, 1))) if isinstance(time, int) else \
         sizes.divide(1000 * worth, time + 1) + 1
-    if isinstance(total, int) and isinstance(grain, int) and total < 2 * grain:
+    if isinstance(total, int) and isinstance(grain_size, int) and total < 2 * grain_size:
         return
     if not allowed("share out", kernel):
         return
-    kernel.reschedule(threads=count, grain_size=grain,
-                      steps=(*kernel.schedule.steps, f"parallelize(threads={count}, grain_size={grain})"))
+    kernel.reschedule(threads=count, grain_size=grain_size,
+                      steps=(*kernel.schedule.steps, f"parallelize(threads={count}, grain_size={grain_size})"))
 
 
 def shareable(kernel: Kernel) -> int:
@@ -88,7 +88,7 @@ def cost(op: InKernel, machine: Cpu) -> int:
                    for inner in op.body.block if not inner.terminator) * words // 32
     if isinstance(op, loop.Contract | loop.Mma):
         return machine.ps_fma * words // 32
-    folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.Keep | loop.Recall)
+    folds = isinstance(op, loop.Fold | loop.Reduce | loop.Scan | loop.StoreScratch | loop.LoadScratch)
     return machine.ps_simple if folds else 0
 
 

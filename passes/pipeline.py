@@ -1,6 +1,6 @@
-"""The order of passes, from what the frontend makes to the llvm dialect, with the reason for every row.
+"""Pass pipelines from the output of the frontend to the llvm dialect, with the reason for the place of every pass.
 
-Down to kernels on buffers there is one; from there on a CPU and a GPU each have their own.
+CPUs and GPUs share the passes down to kernels on buffers; the passes below differ.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Rows = tuple[tuple[str, str, str], ...]
-"""Of each pass the level it belongs to, its name with options, and why it stands here."""
+"""(level, pass with options, reason for its place) of each pass."""
 
 SHARED: Rows = (
-    ("tensor", "constrain_sizes", "what a call's sizes have to be, told by the operations that the user wrote"),
-    ("tensor", "grad", "derivatives are taken of what the user wrote, composites whole, so their own rules apply"),
-    ("tensor", "inline", "what stands in one function is simplified and fused together; large equal parts stay one"),
-    ("tensor", "canonicalize", "derivatives leave sums with zero and products with one"),
-    ("tensor", "cse", "forward and backward pass share values"),
+    ("tensor", "constrain_sizes", "size constraints of a call, inferred from the operations as written"),
+    ("tensor", "grad", "composites are differentiated whole, by rules of their own"),
+    ("tensor", "inline", "simplification and fusion work within functions; large shared functions stay outlined"),
+    ("tensor", "canonicalize", "derivatives contain sums with zero and products with one"),
+    ("tensor", "cse", "forward and backward function have common subexpressions"),
     ("tensor", "dead_argument_elimination",
-     "cotangents that nobody asked for, in functions too; last, when the uses are known"),
-    ("loop", "decompose", "everything below knows primitives only"),
-    ("loop", "canonicalize", "decompositions leave identities too"),
-    ("loop", "cse", "softmax and its derivative compute the same maximum"),
-    ("loop", "fix_numerics", "the last pass that may choose how numbers are computed"),
-    ("loop", "fuse", "a value inside a kernel costs no memory; needs canonical, shared values"),
-    ("loop", "bufferize", "a buffer per value that is left between kernels; in place where an operand dies"),
-    ("loop", "tensor_to_loop", "index maps instead of tensors; needs buffers to load from"),
-    ("loop", "coalesce_dimensions", "one long dimension fills vectors better than a short last one"),
+     "unused cotangents, across calls too; last, when uses are final"),
+    ("loop", "decompose", "the passes below handle primitives only"),
+    ("loop", "canonicalize", "decompositions contain identities"),
+    ("loop", "cse", "decompositions have common subexpressions: softmax and its derivative"),
+    ("loop", "fix_numerics", "fixes reduction orders and approximations; later passes preserve every bit"),
+    ("loop", "fuse", "values inside a kernel cost no memory traffic; needs canonical IR without duplicates"),
+    ("loop", "bufferize", "buffers for the values at kernel boundaries; in place where an operand dies"),
+    ("loop", "tensor_to_loop", "access maps instead of tensor operations; needs buffers to load from"),
+    ("loop", "coalesce_dimensions", "one long dimension fills vectors better than a short innermost one"),
 )
 FOR_CPU: Rows = (
-    ("loop", "vectorize", "block sizes and vector dimension; needs access maps to see what is contiguous"),
-    ("loop", "parallelize", "how much work a block is depends on how it is scheduled"),
-    ("loop", "outline", "what is written twice is lowered and compiled once; how it is scheduled is part of it"),
-    ("low", "loop_to_scf", "blocks become loops around vectors"),
-    ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
-    ("low", "cse", "each access computed its own addresses"),
-    ("low", "dce", "views and sizes that no access needed"),
+    ("loop", "vectorize", "tile sizes and vector dimension; needs access maps for contiguity"),
+    ("loop", "parallelize", "the work per tile depends on the schedule"),
+    ("loop", "outline", "equal kernels are lowered and compiled once; the schedule is part of a kernel"),
+    ("low", "loop_to_scf", "tiles become loops over vectors"),
+    ("low", "canonicalize", "index arithmetic with zeros and ones, selects with constant conditions"),
+    ("low", "cse", "accesses share address computations"),
+    ("low", "dce", "unused views and sizes"),
 )
 FOR_GPU: Rows = (
-    ("loop", "distribute", "which thread computes what; needs access maps to see what is contiguous"),
-    ("loop", "outline", "what is written twice is lowered and compiled once; how it is distributed is part of it"),
-    ("low", "loop_to_gpu", "what one thread does, and launches of so many"),
-    ("low", "canonicalize", "index arithmetic with zeros and ones, selections with known conditions"),
-    ("low", "cse", "each access computed its own addresses"),
-    ("low", "dce", "views and sizes that no access needed"),
+    ("loop", "distribute", "mapping of tiles to threads; needs access maps for coalescing"),
+    ("loop", "outline", "equal kernels are lowered and compiled once; the schedule is part of a kernel"),
+    ("low", "loop_to_gpu", "device functions of one thread, and their launches"),
+    ("low", "canonicalize", "index arithmetic with zeros and ones, selects with constant conditions"),
+    ("low", "cse", "accesses share address computations"),
+    ("low", "dce", "unused views and sizes"),
 )
 
 
@@ -65,22 +65,22 @@ def _rows(machine: Model) -> Rows:
 ORDERS = {machine.order: _rows(machine) for machine in (CPU, GPU)}
 """The rows of the default machines, by kind."""
 ORDER = ORDERS["cpu"]
-CHECKS = ("low", "insert_checks", "only for checked code; last of this level, so what is checked is what would run")
-"""The row that checked code has besides, before that which leaves the low level."""
+CHECKS = ("low", "insert_checks", "only for checked code; last of its level, so that the final code is what is checked")
+"""Additional row of checked code, before the last pass."""
 BEFORE: tuple[tuple[str, str, str], ...] = (
-    ("constrain_sizes", "canonicalize", "an operation that is rewritten takes its condition along"),
-    ("grad", "decompose", "composites carry their own derivatives"),
-    ("decompose", "fix_numerics", "only primitives have an order of summation"),
-    ("inline", "fuse", "a call is no operation of a kernel"),
-    ("cse", "fuse", "a value computed twice would be fused twice"),
-    ("fix_numerics", "fuse", "kernels must not decide how numbers are rounded"),
-    ("fuse", "bufferize", "buffers are for what leaves a kernel"),
-    ("vectorize", "loop_to_scf", "block sizes are read there"),
-    ("vectorize", "parallelize", "what is shared among threads are blocks"),
-    ("parallelize", "outline", "kernels of one schedule are lowered as one"),
-    ("distribute", "outline", "kernels of one schedule are lowered as one"),
+    ("constrain_sizes", "canonicalize", "rewriting an operation drops its size constraints"),
+    ("grad", "decompose", "composites have derivatives of their own"),
+    ("decompose", "fix_numerics", "only primitives have a reduction order"),
+    ("inline", "fuse", "kernels contain no calls"),
+    ("cse", "fuse", "common subexpressions would be fused twice"),
+    ("fix_numerics", "fuse", "fusion must not affect rounding"),
+    ("fuse", "bufferize", "only values at kernel boundaries need buffers"),
+    ("vectorize", "loop_to_scf", "it reads the tile sizes"),
+    ("vectorize", "parallelize", "tiles are the unit of thread partitioning"),
+    ("parallelize", "outline", "equal kernels of equal schedule are lowered once"),
+    ("distribute", "outline", "equal kernels of equal schedule are lowered once"),
 )
-"""(earlier, later, reason): checked when this module is imported, so the list cannot rot."""
+"""(earlier, later, reason): constraints on the order, asserted on import."""
 
 LEVELS = ("tensor", "loop", "low", "llvm")
 
@@ -90,29 +90,29 @@ def _check_order() -> None:
         names = [text for _, text, _ in rows]
         for earlier, later, reason in BEFORE:
             if earlier in names and later in names:
-                assert names.index(earlier) < names.index(later), f"{earlier} stands after {later}, but {reason}"
+                assert names.index(earlier) < names.index(later), f"{earlier} comes after {later}, but {reason}"
 
 
 _check_order()
 
 
 def order(machine: Model = CPU, checked: bool = False) -> Rows:
-    """The rows for a kind of machine; for a CPU they may have checks among them."""
+    """Rows of the pipeline for a machine, for a CPU optionally with checks."""
     rows = _rows(machine)
     if not checked:
         return rows
     if machine.order != "cpu":
         raise UserError("code for a GPU cannot be checked", code="MLC0482",
-                        hint="its kernels have the meaning of those for a CPU: check them there")
+                        hint="check the same program on a CPU, where kernels have the same semantics")
     return (*rows[:-1], CHECKS, rows[-1])
 
 
 def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False) -> list[Step]:
-    """The passes that bring a module from the frontend down to `level`.
+    """Passes that lower a module from the output of the frontend to `level`.
 
-    machine   the model of the machine, a CPU or a GPU: handed to the passes that have such an option
-    products  how matrices are multiplied, as of fix_numerics: by what else than fma the machine has to have
-    checked   whether the code reports what is undefined, as of insert_checks
+    machine   machine model, for the passes with such an option
+    products  lowering of matrix products, an option of fix_numerics: other than fma, the machine must support it
+    checked   whether the code reports undefined behaviour, by insert_checks
     """
     if level not in LEVELS:
         raise UserError(f"there is no level {level!r}", code="MLC0334", hint="one of " + ", ".join(LEVELS))
@@ -125,22 +125,22 @@ def steps(level: str = "llvm", machine: Model = CPU, products: str = "fma", chec
 
 
 def _options(transform: Pass, machine: Model, products: str) -> tuple[tuple[str, object], ...]:
-    """Options of a pass that depend on the machine, if they differ from its defaults."""
+    """Machine-dependent options of a pass that differ from its defaults."""
     if transform.name == "fix_numerics" and products != "fma":
         return (("products", products),)
     default = transform.defaults.get("machine")
-    told = machine.of(type(default)) if isinstance(default, Machine) else None
-    return () if told == default else (("machine", told),)
+    restricted = machine.of(type(default)) if isinstance(default, Machine) else None
+    return () if restricted == default else (("machine", restricted),)
 
 
 def build(level: str = "llvm", machine: Model = CPU, products: str = "fma", checked: bool = False) -> Pipeline:
-    """The pipeline of `steps`, checked to compose."""
+    """Build the pipeline of `steps` and check that it composes."""
     return Pipeline(steps(level, machine, products, checked))
 
 
 def lower(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
           dump_dir: Path | None = None, products: str = "fma", checked: bool = False) -> Op:
-    """Bring `module` down to `level` in place, and return it."""
+    """Lower `module` in place to `level`, and return it."""
     if dump_dir is not None:
         instruments = instruments or Instruments()
         instruments.dump_dir = dump_dir
@@ -148,9 +148,9 @@ def lower(module: Op, level: str = "llvm", machine: Model = CPU, instruments: In
 
 
 def stage(module: Op, machine: Model = CPU) -> int:
-    """The row of a machine's order that `module` is ready for, told from what stands in it: every dump can be entered.
+    """Index of the pass that `module` is ready for, inferred from its operations, so that any dump can be resumed.
 
-    Above fix_numerics the passes leave what is already as they want it, so all of them run (again).
+    Passes above fix_numerics are idempotent, so all of them run again.
     """
     used = {op.name for op in module.walk()}
     dialects = {name.split(".")[0] for name in used}
@@ -173,19 +173,19 @@ def _has_values_of(module: Op, type: type) -> bool:
 
 def remaining(module: Op, level: str = "llvm", machine: Model = CPU, products: str = "fma",
               checked: bool = False) -> list[Step]:
-    """The passes from where `module` stands down to `level`."""
+    """Passes that lower `module` from its current level to `level`."""
     rows, everything = _rows(machine), steps(level, machine, products, checked)
     done = stage(module, machine)
     if done > len(everything):
-        raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, past {level}",
-                        code="MLC0335", hint="ask for a level further down, or start from an earlier dump")
+        raise UserError(f"the module is at level {rows[min(done, len(rows) - 1)][0]} already, below {level}",
+                        code="MLC0335", hint="choose a lower level, or start from an earlier dump")
     if checked and done == len(rows):
-        raise UserError("a module of the llvm dialect cannot be checked: it does not say which memory an access is for",
+        raise UserError("a module of the llvm dialect cannot be checked: the memory of an access is unknown",
                         code="MLC0482", hint="start from an earlier dump")
     return everything[done:]
 
 
 def resume(module: Op, level: str = "llvm", machine: Model = CPU, instruments: Instruments | None = None,
            checked: bool = False) -> Op:
-    """Bring a module that was entered anywhere, such as a dump of any pass, down to `level` in place."""
+    """Lower a module of any level, such as a dump of a pass, in place to `level`."""
     return Pipeline(remaining(module, level, machine, checked=checked)).run(module, instruments)

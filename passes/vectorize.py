@@ -1,12 +1,12 @@
-"""Choose, for each kernel, the dimension that lies in vector registers and the block sizes.
+"""Choose, for each kernel, the vector dimension and the tile sizes.
 
 takes  LOOP
 gives  LOOP
 why    a tile of one point is correct everywhere; this is where the machine's vectors and caches come in
 
-The vector dimension is the parallel one along which most buffers are contiguous; reductions in lanes bring theirs
-along. A contraction keeps a block of rows times a few vectors of columns in registers (product.py). Every choice is a
-step (steps.py), so the kernel records it (`schedule`), and none changes a bit of the result.
+The vector dimension is the parallel one along which most buffers are contiguous; reductions in lanes determine theirs.
+A contraction keeps a register tile of rows times a few vectors of columns (schedule/contraction_cpu.py). Every choice
+is a transform (schedule/transforms.py) that the kernel records, and none changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, element_width, pace
 from mlc.passes.forms import LOOP
 from mlc.passes.schedule.contraction_cpu import schedule_contraction
-from mlc.passes.schedule.transforms import block
+from mlc.passes.schedule.transforms import tile
 
 __all__ = ["PASS", "run", "schedule"]
 
 SHORT = 8
-"""Rows of fewer elements are not worth turning in registers."""
+"""Rows of fewer elements are not worth transposing in registers."""
 SIMPLE = 16
-"""Kernels of more operations are not repeated for each row of a square."""
+"""Kernels of more operations are not unrolled over the rows of a transposed tile."""
 
 
 def run(module: Op, machine: Cpu = CPU, vectors: int = 4) -> None:
-    """Schedule every kernel for a machine; operations point by point take `vectors` of its registers at a time.
+    """Schedule every kernel for a machine; pointwise kernels take `vectors` vector registers at a time.
 
-    One that has no points stays as it is: blocks would be of no size.
+    Kernels with an empty domain stay unscheduled: their tiles would have no size.
     """
     for kernel in module.inside(Kernel):
         if not kernel.schedule.steps and 0 not in kernel.domain and allowed("schedule", kernel):
@@ -49,13 +49,13 @@ def schedule(kernel: Kernel, machine: Cpu, vectors: int) -> None:
         lanes = max(1, machine.vector_bits // element_width(kernel))
         other = across(kernel, dim)
         if other is not None:
-            block(kernel, other, fit(kernel.domain[other], lanes, 1))
+            tile(kernel, other, fit(kernel.domain[other], lanes, 1))
             vectors = 1
-        block(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
+        tile(kernel, dim, fit(kernel.domain[dim], lanes, vectors), vector=True)
 
 
 def across(kernel: Kernel, dim: int) -> int | None:
-    """The dimension along which a kernel that hardly computes reads memory, where its vectors lie across that."""
+    """Dimension along which a memory-bound kernel loads contiguously, if that is not its vector dimension."""
     if next(kernel.inside(loop.For), None) is not None or len(list(kernel.inside(loop.Map))) > SIMPLE:
         return None
     for op in kernel.inside(loop.Load):
@@ -70,7 +70,7 @@ def across(kernel: Kernel, dim: int) -> int | None:
 
 
 def fit(extent: Dim, lanes: int, most: int) -> int:
-    """The block along a vector dimension: up to `most` vectors, halved while half of it would hold the extent."""
+    """Tile size of a vector dimension: up to `most` vectors, halved while half of it would hold the extent."""
     size = lanes * most
     while isinstance(extent, int) and size > lanes and size // 2 >= extent:
         size //= 2

@@ -47,7 +47,7 @@ def loaded(text: str) -> ctypes.c_void_p:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class EmulatedKernel:
     """One kernel with the head of the module it is of."""
 
     name: str
@@ -74,7 +74,7 @@ class EmulatedDevice(FakeDevice):
     def assemble(self, module: Op, target: Target) -> bytes:
         return ptx.assemble(module, target)
 
-    def load(self, code: bytes) -> dict[str, Kernel]:
+    def load(self, code: bytes) -> dict[str, EmulatedKernel]:
         """Every kernel by its name."""
         head, *kernels = re.split(r"^(?=\.(?:visible \.entry|extern \.shared) )", code.decode(), flags=re.M)
         out, outside = {}, ""
@@ -85,7 +85,7 @@ class EmulatedDevice(FakeDevice):
             found = re.match(r"\.visible \.entry (\w+)", text)
             assert found is not None
             mine = "".join(line for line in outside.splitlines(True) if f" {found[1]}_dynamic[" in line)
-            out[found[1]] = Kernel(found[1], head + mine + text)
+            out[found[1]] = EmulatedKernel(found[1], head + mine + text)
         return out
 
     def kernel(self, library: Any, name: str) -> Any:

@@ -91,11 +91,11 @@ KINDS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
          "float64", "bfloat16")
 
 
-def turned(xs):  # type: ignore[no-untyped-def]
+def flipped(xs):  # type: ignore[no-untyped-def]
     return {kind: mlc.flip(x, 0) for kind, x in xs.items()}
 
 
-flips = mlc.compile(turned, args=[{kind: mlc.spec("N", 2, dtype=kind) for kind in KINDS}])
+flips = mlc.compile(flipped, args=[{kind: mlc.spec("N", 2, dtype=kind) for kind in KINDS}])
 
 def noise(key: mlc.spec(2, dtype="uint32"), x: mlc.spec("N")):  # type: ignore[valid-type, no-untyped-def]
     """A step with a random state: (the next state, x with noise)"""

@@ -106,7 +106,7 @@ class Bindings:
         return (OUT_OF_MEMORY, None) if address is None else address
 
     def cuMemFree(self, address: int) -> None: self.device.free(address)
-    def cuMemGetInfo(self) -> Any: return (DONE, *self.device.room())
+    def cuMemGetInfo(self) -> Any: return (DONE, *self.device.memory_info())
 
     def cuMemHostAlloc(self, size: int, flags: int) -> int:
         self.pinned.append((ctypes.c_uint8 * size)())
@@ -167,7 +167,7 @@ class Bindings:
         return int(self.cuGraphAddKernelNode(graph, before, count, node)[1])  # type: ignore[index]
 
     def _node(self, node: Parameters) -> Callable[[], None]:
-        """What a node does, with the parameters that it has now."""
+        """Work of a graph node with its current parameters."""
         if hasattr(node, "dst"):
             assert node.height == 1
             return lambda: self._fill(node.dst, node.value, node.elementSize, node.width)

@@ -72,7 +72,7 @@ class FakeDevice:
     def free(self, address: int) -> None:
         self.taken -= self.memory.pop(address).size
 
-    def room(self) -> tuple[int, int]:
+    def memory_info(self) -> tuple[int, int]:
         return self.capacity - self.taken, self.capacity
 
     def bytes(self, address: int, size: int) -> Array:
@@ -127,7 +127,7 @@ class FakeDevice:
                     args, [v.type for v in kernel.args])
 
     def _arguments(self, kernel: gpu.Func, parameters: int) -> list[Any]:
-        """What packed arguments stand for: as many words as gpu_to_nvvm gives each a parameter."""
+        """Unpack kernel arguments: as many words per parameter as gpu_to_nvvm assigns."""
         count = 0
 
         def word() -> int:

@@ -131,8 +131,8 @@ for kind in REDUCED:
     if "f" in kind:
         ordinary += [[0.0, -0.0, 0.0, -0.0, 0.0, -0.0, 0.0, -0.0], [1, 2, np.nan, 3, 4, 5, 6, 7],
                      [-np.inf, 2, 1e-30, 3, 4, np.inf, 6, 7]]
-    room = _half([0.0] * len(REDUCED[kind]), kind)
-    add(f"reductions of {kind}", *(arguments(_half(v, kind), room) for v in ordinary), text=_reductions(kind))
+    buffer = _half([0.0] * len(REDUCED[kind]), kind)
+    add(f"reductions of {kind}", *(arguments(_half(v, kind), buffer) for v in ordinary), text=_reductions(kind))
 
 add("masks reduced",
     [rand(8), zeros(2, dtype="i1")], [np.ones(8, "f4"), zeros(2, dtype="i1")],

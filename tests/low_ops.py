@@ -124,7 +124,7 @@ def _function(name: str, build: Build, operands: Sequence[ScalarType], result: S
 
 
 def _filler(dtype: ScalarType, width: int) -> Value:
-    """What lanes that are off hold: one, so that nothing traps there."""
+    """Value of inactive lanes: one, so that nothing traps there."""
     return constant(1.0 if isinstance(dtype, FloatType) else 1, VectorType((width,), dtype))
 
 
@@ -178,7 +178,7 @@ def operation(name: str) -> str:
 
 
 def call_arguments(case: Case) -> list[Any]:
-    """The count, the operands and room for the result."""
+    """The count, the operands and space for the result."""
     name, _, operands, result = case
     columns = inputs(name, operands, result)
     return [columns[0].size, *columns, result_array(result, columns[0].size)]

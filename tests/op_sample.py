@@ -1,4 +1,4 @@
-"""What a sample of a tensor operation is; the samples themselves are in op_samples.py and the modules it collects."""
+"""Samples of tensor operations: the class; op_samples.py and the modules that it collects have the samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mlc.ir.types import FloatType, TensorType, bf16, f16, f32, f64, i8, i32, i6
 from tests.arrays import Array
 
 NUMBERS = {"B": 3, "C": 2}
-"""What the symbols of the samples stand for."""
+"""Values of the size symbols of samples."""
 
 B, C = sym("B"), sym("C")
 

@@ -1,4 +1,4 @@
-"""What a case of a public function against PyTorch is; test_public_functions.py runs them."""
+"""Cases that compare public functions with PyTorch; test_public_functions.py runs them."""
 
 from __future__ import annotations
 

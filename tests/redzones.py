@@ -42,7 +42,7 @@ def check(make: Callable[[], Module], calls: Sequence[Sequence[Array]], widths: 
 
 
 def differences(entries: dict[str, Entry], calls: Sequence[Sequence[Array]], threads: Sequence[int]) -> Iterator[str]:
-    """What is being tried, and, after `!`, what is wrong with it."""
+    """Description of each trial, followed by its fault after `!`."""
     first = next(iter(entries.values()))
     for number, arrays in enumerate(calls):
         wanted = _results(first, arrays)
@@ -63,7 +63,7 @@ def differences(entries: dict[str, Entry], calls: Sequence[Sequence[Array]], thr
 
 
 def _results(entry: Entry, arrays: Sequence[Array]) -> list[Array] | str:
-    """What a call gives, or the message of the error of the program."""
+    """Results of a call, or the message of its error."""
     try:
         return entry.call([a.copy() if a.flags.c_contiguous and a.flags.aligned else a for a in arrays])
     except UserError as error:
@@ -92,14 +92,14 @@ def layouts(arrays: Sequence[Array]) -> Iterator[tuple[str, list[Array]]]:
 
 
 def _strided(a: Array) -> Array:
-    room = np.zeros((*a.shape, 3), a.dtype)
-    room[..., 1] = a
-    return room[..., 1]
+    storage = np.zeros((*a.shape, 3), a.dtype)
+    storage[..., 1] = a
+    return storage[..., 1]
 
 
 def _unaligned(a: Array) -> Array:
-    room = np.zeros(a.nbytes + 1, np.uint8)
-    out = np.ndarray(a.shape, a.dtype, room.data, 1)
+    storage = np.zeros(a.nbytes + 1, np.uint8)
+    out = np.ndarray(a.shape, a.dtype, storage.data, 1)
     out[...] = a
     return out
 

@@ -15,7 +15,7 @@ import pytest
 import mlc
 from mlc import artifact
 from mlc.backends import load as loader
-from mlc.backends.sealed import seal, unseal
+from mlc.backends.checksummed import pack, unpack
 from mlc.tools.cli import main
 from mlc.weights import Unreadable, from_bytes, to_bytes
 
@@ -334,9 +334,9 @@ def test_foreign_and_missing_files(path: Path) -> None:
 
 def edited(path: Path, change: Any) -> None:
     """The file with another head, and a right checksum."""
-    head, pieces = unseal(artifact.MAGIC, path.read_bytes())
+    head, pieces = unpack(artifact.MAGIC, path.read_bytes())
     change(head)
-    path.write_bytes(b"".join(seal(artifact.MAGIC, head, {name: bytes(piece) for name, piece in pieces.items()})))
+    path.write_bytes(b"".join(pack(artifact.MAGIC, head, {name: bytes(piece) for name, piece in pieces.items()})))
 
 
 @pytest.mark.parametrize("change", [

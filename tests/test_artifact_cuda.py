@@ -11,8 +11,8 @@ import pytest
 
 import mlc
 from mlc import artifact, nn
+from mlc.backends.checksummed import unpack
 from mlc.backends.cuda import devices
-from mlc.backends.sealed import unseal
 from mlc.ir.diag import BackendError, UserError
 from tests.fake_device import FakeDevice
 from tests.test_cuda_driver import NoLibrary
@@ -91,7 +91,7 @@ def test_the_newest_code_that_a_device_can_run(path: Path, architecture: int, co
 def test_ptx_is_saved_and_loaded_without_a_device(path: Path, installed: Callable[[Any], None]) -> None:
     installed(NoLibrary())
     mlc.save(mlc.compile(Net()), path, args=BATCH, targets=["host", "cuda:sm_90"])
-    _, pieces = unseal(artifact.MAGIC, path.read_bytes())
+    _, pieces = unpack(artifact.MAGIC, path.read_bytes())
     ptx = bytes(pieces["gpu 0 cuda:sm_90 code"])
     assert b".target sm_90" in ptx and b".visible .entry" in ptx
     assert mlc.load(path)(X).device == "cpu"

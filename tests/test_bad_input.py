@@ -273,7 +273,7 @@ def test_eight_threads_call_one_function_for_the_first_time() -> None:
 
 
 def in_child(f: Callable[[], Any]) -> str:
-    """What f returns in a forked process, as text."""
+    """Result of f in a forked process, as text."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

@@ -62,7 +62,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 def again(out: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """What becomes of the lines that a report says make the changes again, and leave one out."""
+    """Outcomes of the command lines of a report: with its changes, and with one left out."""
     found = list[tuple[int, str]]()
     for keys, line in re.findall(r"(?:again|without): +MLC_CHANGES=(\S+) mlc (.*)", out):
         with monkeypatch.context() as patch, changes.chosen(changes.parse(keys)):

@@ -162,10 +162,10 @@ REFUSED = {
     "the data-dependent size k is not known here": ("tensor<kxf32>", NAMED + """
   %z = tensor.neg %y : tensor<kxf32>
   func.return %z : tensor<kxf32>"""),
-    "func.func: nobody can tell before it runs that k - 1 is not negative": ("tensor<1xf32>", NAMED + """
+    "func.func: the data-dependent size k - 1 is not provably non-negative": ("tensor<1xf32>", NAMED + """
   %z = tensor.slice %y {starts = [0], stops = [1], steps = [1]} : (tensor<kxf32>) -> tensor<1xf32>
   func.return %z : tensor<1xf32>"""),
-    "tensor.bind_size: the size k has a meaning here already": ("tensor<f32>", NAMED + """
+    "tensor.bind_size: the size k is bound here already": ("tensor<f32>", NAMED + """
   %v = tensor.bind_size %n {bound = "B", size = "k"} : (tensor<i64>) -> tensor<kx0xi1>
   %z = tensor.reduce_sum %y {axes = [0]} : (tensor<kxf32>) -> tensor<f32>
   func.return %z : tensor<f32>"""),

@@ -21,9 +21,9 @@ import mlc
 from mlc import code
 from mlc.backends import cache, compile_many, private, versions
 from mlc.backends.cache import Store
+from mlc.backends.compilation_units import CompilationUnit
 from mlc.backends.cpu import targets
 from mlc.backends.cpu.targets import host
-from mlc.backends.units import Unit
 from mlc.ir.machine import x86_64
 from mlc.passes import pipeline
 from mlc.tools.cli import main
@@ -77,8 +77,8 @@ def test_a_second_process_compiles_nothing(store: Store, monkeypatch: pytest.Mon
 
 def test_programs_without_a_key_are_compiled_each_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rules of others may change, in this process too."""
-    from mlc.backends import canonical
-    monkeypatch.setattr(canonical, "canonical_text", lambda module: None)
+    from mlc.backends import fingerprint
+    monkeypatch.setattr(fingerprint, "structural_text", lambda module: None)
     made = [mlc.compile(program) for _ in range(2)]
     assert np.array_equal(*(f(X).numpy() for f in made))
     assert made[0].entries[0].address != made[1].entries[0].address and not entries(store, "module")
@@ -435,7 +435,7 @@ def test_shared_units_are_compiled_once(store: Store, monkeypatch: pytest.Monkey
         return bytes(real(text, *more))
 
     monkeypatch.setattr(compile_many, "compile_object", counted)
-    shared, own = (Unit(text, i == 0) for i, text in enumerate(functions(2)))
+    shared, own = (CompilationUnit(text, i == 0) for i, text in enumerate(functions(2)))
     first = compile_many.objects([shared, own], host(), 2)
     assert len(compiled) == 2 and compile_many.objects([shared, own], host(), 2) == first and len(compiled) == 3
     forget(monkeypatch)

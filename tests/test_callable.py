@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.
 
 def test_attributes_are_the_slow_paths() -> None:
     class Compiled:
-        """What a front end would attach."""
+        """Stand-in for the function that a frontend attaches."""
 
         def __call__(self, *args: Any) -> Any:
             return "slow"
@@ -46,7 +46,7 @@ def test_attributes_are_the_slow_paths() -> None:
 
 def test_the_slow_callable_looks_the_same() -> None:
     f = make_callable(native.executable().entry("sized"), Function("add").slow_path, "ndarray")
-    assert type(f) is SlowCallable and f.fast_path == "no argument tells size N" and repr(f) == "<compiled sized>"
+    assert type(f) is SlowCallable and f.fast_path == "no argument binds size N" and repr(f) == "<compiled sized>"
     x = ramp(3)
     assert f(x, x).tolist() == [0, 2, 4] and f(x=x, y=x).tolist() == [0, 2, 4]
 
@@ -85,7 +85,7 @@ def test_dispatcher_learns_signatures() -> None:
     for _ in range(compiled.MAX_FAST_PATHS - 2):
         assert add_fast_path(f, add, "ndarray") == "yes"
     assert "8 signatures" in add_fast_path(f, add, "ndarray") and f(x, x).tolist() == [0, 2, 4]
-    assert "no argument tells" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
+    assert "no argument binds" in add_fast_path(make_dispatcher(slow), native.executable().entry("sized"), "ndarray")
 
 
 def test_dispatchers_die() -> None:

@@ -191,5 +191,5 @@ func.func @main(%x: tensor<2xf32>, %c: tensor<i1>) -> tensor<2xf32> {
 def test_a_function_that_calls_itself_has_no_arena() -> None:
     x, c = numbers(2), np.asarray(True)
     np.testing.assert_allclose(run_function(parse_module(RECURSIVE), "main", [x, c])[0], np.exp(x), rtol=1e-6)
-    with pytest.raises(IRError, match=r"@f calls itself through this call"):
+    with pytest.raises(IRError, match=r"@f is recursive through this call"):
         pipeline.lower(parse_module(RECURSIVE))

@@ -175,9 +175,9 @@ def test_a_pass_that_breaks_the_form_is_named(sample_folder: Path, monkeypatch: 
 
 def test_a_wrong_backend_is_named(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
                                   capsys: pytest.CaptureFixture[str]) -> None:
-    from mlc.backends import units
-    emit = vars(units)["emit_part"]
-    monkeypatch.setattr(units, "emit_part", lambda *args: emit(*args).replace(" fadd ", " fsub "))
+    from mlc.backends import compilation_units
+    emit = vars(compilation_units)["emit_part"]
+    monkeypatch.setattr(compilation_units, "emit_part", lambda *args: emit(*args).replace(" fadd ", " fsub "))
     assert cli.main(["run", "model.mlir", "--check"]) == 101
     err = capsys.readouterr().err
     assert "error[MLC0902]: native code of @main differs from its meaning" in err
@@ -187,14 +187,14 @@ def test_a_wrong_backend_is_named(sample_folder: Path, monkeypatch: pytest.Monke
 
 def planted_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code for narrow vectors subtracts where it should add."""
-    from mlc.backends import units
-    emit = vars(units)["emit_part"]
+    from mlc.backends import compilation_units
+    emit = vars(compilation_units)["emit_part"]
 
     def emit_wrong(*args: Any) -> str:
         text = str(emit(*args))
         return text.replace(" fadd ", " fsub ") if otherwise.narrow_target() in args else text
 
-    monkeypatch.setattr(units, "emit_part", emit_wrong)
+    monkeypatch.setattr(compilation_units, "emit_part", emit_wrong)
 
 
 def planted_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,8 +212,8 @@ def planted_store(monkeypatch: pytest.MonkeyPatch) -> None:
     run = vars(redzones.FencedEntry)["_run"]
 
     def run_wrong(self: redzones.FencedEntry, *args: Any) -> Any:
-        _, room, _, end = self.memory.zones[-1]
-        room[end + 3] = 0
+        _, storage, _, end = self.memory.zones[-1]
+        storage[end + 3] = 0
         return run(self, *args)
 
     monkeypatch.setattr(redzones.FencedEntry, "_run", run_wrong)
@@ -251,11 +251,11 @@ def test_other_numbers_than_the_arguments_are_tried(monkeypatch: pytest.MonkeyPa
 
 def test_one_key_of_two_modules_is_found(sample_folder: Path, monkeypatch: pytest.MonkeyPatch,
                                          capsys: pytest.CaptureFixture[str]) -> None:
-    from mlc.backends import canonical
+    from mlc.backends import fingerprint
     Path("sums.py").write_text("import mlc\nx = mlc.ones(3, 3)\n"
                                "for d in (0, 1):\n    mlc.compile(lambda x, d=d: x.cumsum(d), static='d')(x)\n")
     assert cli.main(["run", "--check", "sums.py"]) == 0
-    monkeypatch.setattr(canonical, "_MESSAGES_ONLY", frozenset({"arg_names", "axis"}))
+    monkeypatch.setattr(fingerprint, "_MESSAGES_ONLY", frozenset({"arg_names", "axis"}))
     assert cli.main(["run", "--check", "sums.py"]) == 101
     assert "error[MLC0904]" in capsys.readouterr().err
 
@@ -555,7 +555,7 @@ def test_native_code_that_ends_the_process_is_named(monkeypatch: pytest.MonkeyPa
 
 
 def test_native_code_that_reads_beyond_its_memory_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it reads there changes nothing, so only a page that may not be read shows it."""
+    """A stray read does not change the result, so only a guard page detects it."""
     call = vars(redzones.FencedEntry)["_run"]
 
     def run_wrong(self: redzones.FencedEntry, inputs: Any, *more: Any) -> Any:

@@ -9,7 +9,7 @@ import pytest
 
 import mlc
 from mlc import checked, nn
-from mlc.frontend import carries
+from mlc.frontend import loop_carried
 from mlc.frontend.script import runtime
 from mlc.ir.diag import InternalError, UserError
 
@@ -95,7 +95,7 @@ def test_a_scan_is_compared_with_a_loop_of_python(monkeypatch: pytest.MonkeyPatc
 
     x = np.arange(1.0, 4.0)
     mlc.compile(sums, check=True)(x)
-    monkeypatch.setattr(carries.Rows, "put", lambda self, block: [
+    monkeypatch.setattr(loop_carried.StackedRows, "put", lambda self, block: [
         block.add_arg(t.type.with_shape((self.length, *t.shape))) for t in self.now])
     with pytest.raises(InternalError, match=r"result\[1\] is 0.0 in place of"):
         mlc.compile(sums, check=True)(x)

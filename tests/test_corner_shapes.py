@@ -44,7 +44,7 @@ REFUSED = {
     ("median", "none"): "the middle of no integers", ("median", "no rows"): "the middle of no integers",
     ("nn.functional.scaled_dot_product_attention", "no rows"): "PyTorch does not look at the mask of no query",
 }
-"""What is refused here and is not there, by function and corner, and why."""
+"""Calls that only mlc refuses, by function and corner, with the reason."""
 
 
 def at(corner: str, x: Any, rng: np.random.Generator) -> Any:
@@ -59,7 +59,7 @@ def shapes(x: Any) -> list[str]:
 
 
 def difference(case: Case, corner: str) -> str:
-    """What differs in the shapes of a call; "" if nothing does, or if PyTorch refuses it."""
+    """Difference in the result shapes of a call; "" if there is none, or if PyTorch refuses it."""
     args = [at(corner, x, np.random.default_rng(0)) for x in case.args]
     try:
         wanted = shapes(torch_function(case.name)(*map(as_torch, args),

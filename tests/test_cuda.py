@@ -16,7 +16,7 @@ from mlc.backends.cpu.targets import host
 from mlc.backends.cuda import devices, image
 from mlc.backends.cuda.device import Launch
 from mlc.backends.cuda.executable import Entry, Executable
-from mlc.backends.cuda.memory import Allocator, Place, size_class
+from mlc.backends.cuda.memory import Allocator, DeviceMemory, size_class
 from mlc.backends.cuda.ptx import assemble
 from mlc.backends.cuda.targets import TARGETS as GPUS
 from mlc.backends.executable import build
@@ -45,16 +45,16 @@ DONATED = """func.func @main(%x: tensor<Nxf32>, %y: tensor<Nxf32>) -> tensor<Nxf
 
 def entry(module: Module | str, device: Any = None) -> Entry:
     """The function @main of a program, loaded on a fake device; what it does not write shows."""
-    where = Place(device or FakeDevice())
+    memory = DeviceMemory(device or FakeDevice())
     made = parse_module(module, "m.mlir") if isinstance(module, str) else module
-    out = Executable(image.compile_image(made, TARGET, where.device.assemble), where).entry("main")
+    out = Executable(image.compile_image(made, TARGET, memory.device.assemble), memory).entry("main")
     out.poison = True
     return out
 
 
 def fake(of: Entry) -> FakeDevice:
-    assert isinstance(of.place.device, FakeDevice)
-    return of.place.device
+    assert isinstance(of.memory.device, FakeDevice)
+    return of.memory.device
 
 
 def run(f: Entry, *args: Any) -> list[Array]:
@@ -93,7 +93,7 @@ def test_addresses_change_from_call_to_call(name: str, graphs: bool) -> None:
     wanted, f, held = native(name)(*args), entry(module), list[Any]()
     f.program.graphs = graphs
     for _ in range(3):
-        held += [f.place.array(a) for a in args], f.place.storage(f.program.arena_bytes("main", [7] * len(
+        held += [f.memory.array(a) for a in args], f.memory.storage(f.program.arena_bytes("main", [7] * len(
             f.interface.symbols)))
         same(run(f, *held[-2]), wanted)
     assert f.program.interpretations == 1 and (fake(f).graphs, fake(f).replays) == ((1, 3) if graphs else (0, 0))
@@ -130,7 +130,7 @@ def test_a_graph_that_could_not_be_changed_is_made_anew(monkeypatch: pytest.Monk
     f, wanted = entry(module), native("many_results_in_one_kernel")(*args)
     f.program.graphs = True
     same(run(f, *args), wanted)
-    held = [f.place.array(a) for a in args]
+    held = [f.memory.array(a) for a in args]
     with monkeypatch.context() as patch:
         patch.setattr(FakeGraph, "update", lambda graph, number: (_ for _ in ()).throw(BackendError("no memory")))
         with pytest.raises(BackendError, match="no memory"):
@@ -153,7 +153,7 @@ def test_a_launch_asks_for_much_shared_memory() -> None:
 
 def test_a_donated_array_becomes_the_result() -> None:
     f = entry(DONATED)
-    x = f.place.array(np.arange(5, dtype="f4"))
+    x = f.memory.array(np.arange(5, dtype="f4"))
     y, = f.call([x, np.ones(5, "f4")])
     assert y.address == x.address and y.storage is x.storage and y.numpy().tolist() == [1, 2, 3, 4, 5]
     with pytest.raises(UserError, match=r"MLC0329.*argument 0"):
@@ -178,13 +178,14 @@ def test_an_index_out_of_range_is_reported_as_on_a_cpu() -> None:
     (lambda p: [p.array(np.zeros(3, "i4")), np.zeros(3, "f4")], UserTypeError, "MLC0325.*argument 0 has dtype int32"),
     (lambda p: [np.zeros((3, 1), "f4"), np.zeros(3, "f4")], UserTypeError, "MLC0322.*2 dimensions"),
     (lambda p: [np.zeros(3, "f4"), p.array(np.zeros(4, "f4"))], UserError, "MLC0323.*argument 1 has size 4.*N = 3"),
-    (lambda p: [Place(FakeDevice(1)).array(np.zeros(3, "f4")), np.zeros(3, "f4")], UserError,
+    (lambda p: [DeviceMemory(FakeDevice(1)).array(np.zeros(3, "f4")), np.zeros(3, "f4")], UserError,
      "MLC0339.*argument 0 is on cuda:1"),
 ])
-def test_arguments_that_do_not_fit(args: Callable[[Place], list[Any]], error: type[Exception], message: str) -> None:
+def test_arguments_that_do_not_fit(args: Callable[[DeviceMemory], list[Any]], error: type[Exception],
+                                   message: str) -> None:
     f = entry(DONATED)
     with pytest.raises(error, match=message):
-        f.call(args(f.place))
+        f.call(args(f.memory))
     assert not fake(f).launches
 
 
@@ -194,7 +195,7 @@ def test_arguments_are_taken_as_they_lie() -> None:
 
 
 def test_code_for_newer_devices_is_refused() -> None:
-    old = Place(FakeDevice(architecture=80))
+    old = DeviceMemory(FakeDevice(architecture=80))
     made = image.compile_image(parse_module(DONATED, "m.mlir"), TARGET, old.device.assemble)
     with pytest.raises(BackendError, match=r"MLC0588.*sm_80.*cuda:sm_90"):
         Executable(made, old)
@@ -220,17 +221,17 @@ def test_size_classes_waste_little() -> None:
 
 
 def test_memory_is_used_again() -> None:
-    where = Place(FakeDevice())
-    x = where.empty((1000,), np.dtype("f4"))
+    memory = DeviceMemory(FakeDevice())
+    x = memory.empty((1000,), np.dtype("f4"))
     first = x.address
-    y = where.empty((1000,), np.dtype("f4"))
-    assert y.address != first and where.allocator.in_use() == 2 * 4096
+    y = memory.empty((1000,), np.dtype("f4"))
+    assert y.address != first and memory.allocator.in_use() == 2 * 4096
     del x
     gc.collect()
-    assert where.empty((990,), np.dtype("f4")).address == first
-    known = where.allocator.statistics
+    assert memory.empty((990,), np.dtype("f4")).address == first
+    known = memory.allocator.statistics
     assert (known.held, known.peak, known.requests, known.allocations) == (8192, 8192, 3, 2)
-    other = where.allocator.allocate(4000, stream=99)
+    other = memory.allocator.allocate(4000, stream=99)
     assert other.address not in (first, y.address)         # that of one stream is not for another
 
 
@@ -289,14 +290,14 @@ def test_kernels_take_what_they_are_passed(name: str) -> None:
 def test_an_image_comes_back_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLC_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("mlc.backends.cache.changed_since_start", lambda: False)
-    where = Place(FakeDevice())
+    memory = DeviceMemory(FakeDevice())
     for name in ("constants", "gathers", "symbolic_rows_and_columns"):
         module, args = PROGRAMS[name]()
-        made = image.compile_image(module, TARGET, where.device.assemble)
+        made = image.compile_image(module, TARGET, memory.device.assemble)
         key = f"{len(name):064x}"
-        image.keep(key, made)
-        found = image.recall(key)
+        image.store(key, made)
+        found = image.lookup(key)
         assert found is not None and (found.code, found.host, found.interfaces) == (
             made.code, made.host, made.interfaces)
-        same(run(Executable(found, where).entry("main"), *args), run(Executable(made, where).entry("main"), *args))
-    assert image.recall("0" * 64) is None
+        same(run(Executable(found, memory).entry("main"), *args), run(Executable(made, memory).entry("main"), *args))
+    assert image.lookup("0" * 64) is None

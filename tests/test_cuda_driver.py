@@ -13,7 +13,7 @@ import mlc
 from mlc import nn
 from mlc.backends.cuda import devices, driver, foreign
 from mlc.backends.cuda.device import Launch
-from mlc.backends.cuda.memory import Place
+from mlc.backends.cuda.memory import DeviceMemory
 from mlc.ir.diag import BackendError
 from mlc.tools import gpu_check
 from tests.corpus import PROGRAMS
@@ -44,17 +44,17 @@ def test_programs_through_the_driver() -> None:
         for graphs in (False, True, True):
             f.program.graphs = graphs
             same(run(f, *args), wanted)
-            held.append(f.place.storage(f.program.arena_bytes("main", [7] * len(f.interface.symbols))))
+            held.append(f.memory.storage(f.program.arena_bytes("main", [7] * len(f.interface.symbols))))
     assert {"cuLaunchKernel", "cuMemsetD32Async", "cuGraphLaunch", "cuGraphExecMemsetNodeSetParams"} <= {*cu.calls}
     assert device.attributes(None) == {"registers": 40, "local": 30, "shared": 10}
 
 
 def test_copies_longer_than_pinned_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "CHUNK", 1 << 12)
-    where = Place(emulated(Bindings()))
+    memory = DeviceMemory(emulated(Bindings()))
     for n in (1, 1000, 4096, 4097, 50_000):
         x = np.random.default_rng(n).integers(0, 256, n).astype(np.uint8)
-        y = where.array(x)
+        y = memory.array(x)
         assert (y.numpy() == x).all() and (y.copy().numpy() == x).all()
 
 
@@ -98,7 +98,7 @@ def test_what_the_collector_does_leaves_a_thread_at_its_device(installed: Callab
     f = entry(module, second)
     run(f, *args)
     assert len(cu.modules) == 1
-    x = foreign.adopt(f.call([f.place.array(a) for a in args])[0], f.place)
+    x = foreign.import_dlpack(f.call([f.memory.array(a) for a in args])[0], f.memory)
     devices.device(0).activate()
     assert cu.contexts == ["context 0"]
     del x, f

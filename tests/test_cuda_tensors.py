@@ -1,4 +1,4 @@
-"""What users see of a GPU: tensors, modules and functions on a device that is none, and other libraries' tensors."""
+"""The public interface of a GPU: tensors, modules and functions on a fake device, and tensors of other libraries."""
 from __future__ import annotations
 
 import copy
@@ -134,7 +134,7 @@ def test_modules_move(device: FakeDevice) -> None:
     other = copy.deepcopy(model)
     assert other[0].weight.device == "cuda:0" and (other[0].weight.numpy() == model[0].weight.numpy()).all()
     with pytest.raises(UserTypeError, match="MLC0346"):
-        pickle.dumps(model[0].weight.held)
+        pickle.dumps(model[0].weight.backing_array)
     assert model[0].weight.device == "cuda:0" and model.cpu()[0].weight.device == "cpu"
     gradient = mlc.grad(lambda w: (w * w).sum())(mlc.tensor(X).cuda())
     assert gradient.device == "cuda:0" and (gradient.numpy() == 2 * X).all()
@@ -183,7 +183,7 @@ def test_what_may_not_be_written_to_is_not_donated(device: FakeDevice, writable:
 
     f = mlc.compile(lambda x: x.sum() + x, donate="x", target="cuda")
     x = mlc.from_dlpack(Tensor())
-    held: Any = x.held
+    held: Any = x.backing_array
     assert held.address == theirs.data_ptr() and held.storage.writable is writable
     if not writable:
         with pytest.raises(UserError, match=r"MLC0326.*donated, but its memory is read-only"):
@@ -214,7 +214,7 @@ def test_tensors_go_round_by_dlpack(device: FakeDevice, dtype: str) -> None:
     foreign = Foreign(x.__dlpack__())
     y = mlc.from_dlpack(foreign)
     assert foreign.stream == device.stream and device.ordered == [("publish", 1)]
-    assert y.dtype is x.dtype and y.tolist() == x.tolist() and y.held.address == x.held.address
+    assert y.dtype is x.dtype and y.tolist() == x.tolist() and y.backing_array.address == x.backing_array.address
     used = mlc.cuda.memory_allocated()
     del x
     gc.collect()
@@ -240,14 +240,14 @@ def test_capsules_are_as_pytorch_has_them(device: FakeDevice, monkeypatch: pytes
     monkeypatch.setattr(dlpack, "CUDA", 1)
     for dtype in ("float32", "bfloat16", "int64", "bool"):
         x = mlc.tensor(X).to(dtype).cuda()
-        held: Any = x.held
+        held: Any = x.backing_array
         theirs = torch.utils.dlpack.from_dlpack(held.__dlpack__(stream=-1))
         assert str(theirs.dtype) == f"torch.{dtype}" and theirs.tolist() == x.tolist()
         assert theirs.data_ptr() == held.address
         del x, held
         gc.collect()
         assert mlc.cuda.memory_allocated() == 512
-        back: Any = mlc.from_dlpack(Foreign(theirs.__dlpack__())).held
+        back: Any = mlc.from_dlpack(Foreign(theirs.__dlpack__())).backing_array
         assert (back.address, back.shape, back.dtype.name) == (theirs.data_ptr(), (3, 4), dtype)
         del theirs
         gc.collect()
@@ -255,9 +255,9 @@ def test_capsules_are_as_pytorch_has_them(device: FakeDevice, monkeypatch: pytes
         del back
         gc.collect()
         assert mlc.cuda.memory_allocated() == 0
-    turned = torch.arange(12.0).reshape(3, 4).T
+    transposed = torch.arange(12.0).reshape(3, 4).T
     with pytest.raises(UserTypeError, match=r"MLC0346.*row-major"):
-        mlc.from_dlpack(Foreign(turned.__dlpack__()))
+        mlc.from_dlpack(Foreign(transposed.__dlpack__()))
 
 
 def test_tensors_of_others_are_operands(device: FakeDevice) -> None:

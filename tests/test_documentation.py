@@ -103,13 +103,14 @@ def test_every_method_of_a_tensor_is_documented() -> None:
 
 def test_faults_are_found() -> None:
     def f(x: int, y: int) -> int:
-        """What it is: MLC9999.
+        """MLC9999.
 
         Args:
             x: A number.
             z: Another.
         """
         return x + y
+    f.__doc__ = f"What it is: {f.__doc__}"
     assert faults("f", f) == [
         "no first sentence, or one that begins with What", "argument y is not under Args",
         "z under Args is no argument", "no Returns", "no Example", "MLC9999 is no code"]

@@ -72,7 +72,7 @@ def test_sizes_of_results_are_computed() -> None:
 
 def test_a_size_that_no_argument_tells() -> None:
     assert call("sized", N=3)[0].tolist() == [1, 1, 1]
-    with pytest.raises(UserError, match=r"MLC0327.*no argument tells size N"):
+    with pytest.raises(UserError, match=r"MLC0327.*no argument binds size N"):
         call("sized")
     with pytest.raises(UserError, match=r"MLC0323.*argument x has size 3 on axis 0, expected B = 4"):
         call("add", ramp(3), ramp(3), B=4)

@@ -120,7 +120,7 @@ def test_damaged_files_are_refused_before_their_code_runs(net: Path, tmp_path: P
 def test_a_shared_object_of_others_is_refused(tmp_path: Path, net: Path) -> None:
     other = tmp_path / "other.so"
     data = net.read_bytes()
-    head = container.unseal(data)
+    head = container.unpack(data)
     other.write_bytes(data[:data.rindex(b'{"beside"')])
     with pytest.raises(UserError, match="does not end as mlc compile writes"):
         mlc.load(other)
@@ -167,14 +167,14 @@ def test_importing_needs_only_numpy(built: Path) -> None:
     assert out == "several\n"
 
 
-@pytest.mark.parametrize("told, wanted", [("1", 1), ("3", 3), (" ", processors()), ("0", processors()),
+@pytest.mark.parametrize("setting, wanted", [("1", 1), ("3", 3), (" ", processors()), ("0", processors()),
                                           (None, processors())])
-def test_how_many_threads_there_are(built: Path, told: str | None, wanted: int) -> None:
+def test_how_many_threads_there_are(built: Path, setting: str | None, wanted: int) -> None:
     program = (f"import os, sys, numpy as np\nsys.path.insert(0, {str(built.parent)!r})\nimport several\n"
                "x = np.ones((400, 400), np.float32)\nbefore = len(os.listdir('/proc/self/task'))\n"
                "several.long_work(x)\nprint(len(os.listdir('/proc/self/task')) - before + 1)")
     environment = {k: v for k, v in os.environ.items() if k != "MLC_NUM_THREADS"}
-    environment |= {"OPENBLAS_NUM_THREADS": "1"} | ({} if told is None else {"MLC_NUM_THREADS": told})
+    environment |= {"OPENBLAS_NUM_THREADS": "1"} | ({} if setting is None else {"MLC_NUM_THREADS": setting})
     out = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment)
     assert int(out.stdout) == wanted
 
@@ -254,7 +254,7 @@ def test_the_best_level_is_chosen() -> None:
 def test_every_feature_of_a_level_is_looked_up() -> None:
     for level in LEVELS.values():
         assert len(processor.masks(level)) >= 2
-    with pytest.raises(BackendError, match=r"MLC0501.*nothing tells whether a processor has 3dnow"):
+    with pytest.raises(BackendError, match=r"MLC0501.*there is no run-time check for the processor feature 3dnow"):
         processor.masks(Target("old", "x86_64", "k6", ("+3dnow",), x86_64(128)))
 
 

@@ -23,7 +23,7 @@ from mlc.ir.types import f32
 from mlc.ir.verify import verify
 from mlc.passes import fix_numerics, fuse, pipeline
 from mlc.passes.forms import LOW
-from mlc.passes.fuse.graph import is_outside
+from mlc.passes.fuse.graph import is_host_level
 from mlc.tools.fuzzing.levels import same
 from mlc.tools.fuzzing.programs import Program, generate
 from tests.op_samples import t
@@ -55,7 +55,7 @@ def test_every_operation_runs_once(seed: int) -> None:
     assert computing(module) == expected
     for op in module.walk():
         if op.name.startswith("tensor.") and op.parent_op is not None and op.parent_op.name == "func.func":
-            assert isinstance(op, Kernel) or is_outside(op), op.name
+            assert isinstance(op, Kernel) or is_host_level(op), op.name
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])

@@ -126,7 +126,7 @@ def test_many_programs_of_functions(block: int) -> None:
 
 # -- all kinds --------------------------------------------------------------------------------------------------------
 def found(kind: str, seeds: range) -> list[str]:
-    """What goes wrong; the limit is one for hangs, also where other work takes the processors."""
+    """Failures of a kind of random program; the time limit is generous, and only for hangs."""
     kinds.prepare(kind)
     return [f"seed {seed}: {failure.message}\n{failure.text}"
             for seed, failure in batch.run(kinds.KINDS[kind], seeds, 10 * fuzz.SECONDS[kind]).failures]

@@ -30,7 +30,7 @@ from mlc.ir.types import i32
 from mlc.ir.verify import verify
 from mlc.passes import pipeline
 from mlc.passes.schedule import gpu_transforms
-from mlc.passes.schedule.transforms import block
+from mlc.passes.schedule.transforms import tile
 from tests import upstream
 from tests.corpus import PROGRAMS, numbers
 from tests.op_samples import SAMPLES, Sample, t
@@ -113,8 +113,8 @@ def product(*types: str, axes: tuple[int, int] = (1, 0), batch: int = 0) -> Call
 
 PRODUCTS: dict[str, Callable[[], tuple[Module, list[Any]]]] = {
     "whole boxes": product("128x32xf32", "32x64xf32"), "odd": product("70x41xf32", "41x90xf32"),
-    "lhs turned": product("37x65xf32", "37x68xf32", axes=(0, 0)),
-    "rhs turned": product("33x300xf32", "48x300xf32", axes=(1, 1)),
+    "lhs transposed": product("37x65xf32", "37x68xf32", axes=(0, 0)),
+    "rhs transposed": product("33x300xf32", "48x300xf32", axes=(1, 1)),
     "symbolic": product("BxNxf32", "Nx40xf32"), "batched": product("3x33x20xf32", "3x20x36xf32", axes=(2, 1), batch=1),
     "one column": product("130x40xf32", "40x1xf32"), "one row": product("1x40xf32", "40x130xf32"),
     "no terms": product("20x0xf32", "0x20xf32"), "no rows": product("0x20xf32", "20x20xf32"),
@@ -134,12 +134,12 @@ def test_tiles_of_sums(schedule: tuple[int, ...]) -> None:
     rows, columns, high, wide, terms = schedule
 
     def distribute(kernel: Kernel) -> None:
-        block(kernel, 0, rows)
-        block(kernel, 1, columns, vector=True, lanes=min(columns, 4))
+        tile(kernel, 0, rows)
+        tile(kernel, 1, columns, vector=True, lanes=min(columns, 4))
         gpu_transforms.cta_tile(kernel, (high, wide))
         gpu_transforms.stage(kernel, terms, 4)
-        gpu_transforms.share(kernel, "lhs")
-        gpu_transforms.share(kernel, "rhs")
+        gpu_transforms.promote_to_shared(kernel, "lhs")
+        gpu_transforms.promote_to_shared(kernel, "rhs")
 
     built, arguments = product("36x300xf32", "300x44xf32")()
     run_to(built, "coalesce_dimensions")
@@ -205,7 +205,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
 
 
 def reverse(text: str) -> Array:
-    """What the kernel of tests/cases/gpu makes of 128 numbers in two blocks."""
+    """Result of the kernel of tests/cases/gpu for 128 numbers in two CTAs."""
     out = np.zeros(128, "f4")
     Interpreter(parse_module(text, "k.mlir")).call("main", [np.arange(128, dtype="f4"), out, 2])
     return out

@@ -312,7 +312,7 @@ def test_a_bad_size_is_a_parse_error(text: str) -> None:
 
 
 def test_sizes_stay_small() -> None:
-    """What would take exponential memory to write down is refused before memory is spent on it, with a place."""
+    """Sizes of exponential length are refused with a location before memory is spent on them."""
     n, m = sym("N"), sym("M")
     squares: list[Dim] = [n]
     halves: list[Dim] = [n]
@@ -544,7 +544,7 @@ def test_a_mutated_module_is_read_or_refused(seed: int) -> None:
 
 # -- the verifier ------------------------------------------------------------------------------------------------------
 def broken(change: Callable[[Module, Func], None]) -> IRError:
-    """What the verifier says after `change`."""
+    """Diagnostic of the verifier after `change`."""
     module, f = chain(2)
     change(module, f)
     with pytest.raises(IRError) as caught:

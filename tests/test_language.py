@@ -87,10 +87,10 @@ def test_expressions(page: Path) -> None:
     slope = np.cos(x) * np.exp(-x) - np.sin(x) * np.exp(-x)
     np.testing.assert_allclose(p.slope(x[0, 0]), slope[0, 0], rtol=1e-4)
     np.testing.assert_allclose(p.slopes(x[:, 0]), slope[:, 0], rtol=1e-4)
-    first, parts, turned, squares = p.windows(x)
+    first, parts, transposed, squares = p.windows(x)
     np.testing.assert_array_equal(first, x[0])
     np.testing.assert_array_equal(parts, x[1:].T)
-    np.testing.assert_array_equal(turned, x[..., None].swapaxes(-1, -2))
+    np.testing.assert_array_equal(transposed, x[..., None].swapaxes(-1, -2))
     np.testing.assert_allclose(squares, -x[:, -1] ** 2)
 
 

@@ -20,7 +20,7 @@ FILES = sorted(FOLDER.glob("*.mlc"))
 
 
 def diagnostics(path: Path) -> list[str]:
-    """What is wrong with a program, as its first lines say it."""
+    """Diagnostics of a program in the form of its first lines."""
     try:
         load(path)
     except ProgramError as error:

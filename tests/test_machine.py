@@ -1,4 +1,4 @@
-"""Machine models: schedules follow from their figures, and pipelines that are written down say what passes are told."""
+"""Machine models: schedules depend on their figures, and the text of a pipeline has its machine options."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_a_gpu_is_an_entry(products: str) -> None:
 
 
 def test_caches_and_costs_are_figures() -> None:
-    assert "split_sum" in str(schedule(CPU, rows=1).steps)
-    assert "split_sum" not in str(schedule(replace(CPU, l2_bytes=1 << 20), rows=1).steps)
+    assert "split_k" in str(schedule(CPU, rows=1).steps)
+    assert "split_k" not in str(schedule(replace(CPU, l2_bytes=1 << 20), rows=1).steps)
     assert schedule(CPU).threads and not schedule(replace(CPU, handover_ns=10**9)).threads
 
 
@@ -67,8 +67,8 @@ def test_every_pass_is_told() -> None:
         "parallelize{machine=scratches:1;vector_bits:64}"]
     assert Pipeline(parse_pipeline(text)).steps == pipeline.build(machine=odd).steps
     assert "machine" not in str(pipeline.build(machine=GPU)) + str(pipeline.build(machine=CPU))
-    told = str(pipeline.build(machine=SMALL_GPU))
-    assert told.count("machine=multiprocessors:4;registers:16384;shared_bytes_optin:32768") == 2
+    text = str(pipeline.build(machine=SMALL_GPU))
+    assert text.count("machine=multiprocessors:4;registers:16384;shared_bytes_optin:32768") == 2
 
 
 @pytest.mark.parametrize("model", [ANY, CPU, GPU, x86_64(256), SMALL_GPU, replace(GPU, tensor_cores=False)])
@@ -98,7 +98,7 @@ def test_a_vendor_is_a_folder_and_a_word(monkeypatch: pytest.MonkeyPatch) -> Non
     for module in (target, frontend_compiler):
         monkeypatch.setattr(module, "VENDORS", vendors)
     assert Target.parse("toy:1") is Target.default("toy") is toy and toy.vendor == "toy" and toy.is_gpu
-    assert devices.as_device("toy:3") == "toy:3" and devices.is_device("toy") and 99 in devices.Devices.adopted()
+    assert devices.as_device("toy:3") == "toy:3" and devices.is_device("toy") and 99 in devices.Devices.dlpack_types()
     assert pipeline.order(toy.machine)[-1][1] == "dce"
     with pytest.raises(UserError, match='use "cpu" or "cuda" or "toy"'):
         devices.as_device("mps")

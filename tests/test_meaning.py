@@ -43,7 +43,7 @@ def representative(samples: Sequence[Sample], each: int = 4) -> list[Sample]:
 
 
 LOOPS = {s.op for s in op_samples_linalg.SAMPLES}
-"""What is loops in loops; the first samples are the smallest."""
+"""Operations that are nested loops in the interpreter; their first samples are the smallest."""
 
 
 def quick(samples: Sequence[Sample]) -> list[Sample]:

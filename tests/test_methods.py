@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlc
-from mlc.frontend import absent
+from mlc.frontend import unsupported_api
 from mlc.frontend.trace import Tracer
 from mlc.ir.diag import UserAttributeError, UserError
 from tests.public_case import B, C, Case, F, N, P, U, made
@@ -105,13 +105,14 @@ def test_names_that_are_absent(where: str, name: str, says: str) -> None:
 
 
 def test_what_is_absent_is_absent() -> None:
-    held = {"Tensor": (absent.TENSOR, mlc.ones(1)), "Module": (absent.MODULE, mlc.nn.ReLU()),
-            "optimiser": (absent.OPTIMIZER, mlc.optim.SGD(0.1)), "package": (absent.PACKAGE, mlc)}
+    held = {"Tensor": (unsupported_api.TENSOR, mlc.ones(1)), "Module": (unsupported_api.MODULE, mlc.nn.ReLU()),
+            "optimiser": (unsupported_api.OPTIMIZER, mlc.optim.SGD(0.1)), "package": (unsupported_api.PACKAGE, mlc)}
     assert not [(owner, name) for owner, (table, x) in held.items() for name in table if hasattr(x, name)]
 
 
-@pytest.mark.parametrize("names, module", [(absent.TENSOR, torch.Tensor), (absent.MODULE, torch.nn.Module),
-                                           (absent.PACKAGE, torch)], ids=["Tensor", "Module", "package"])
+@pytest.mark.parametrize("names, module", [(unsupported_api.TENSOR, torch.Tensor),
+                                           (unsupported_api.MODULE, torch.nn.Module),
+                                           (unsupported_api.PACKAGE, torch)], ids=["Tensor", "Module", "package"])
 def test_what_is_absent_is_in_pytorch(names: dict[str, Any], module: Any) -> None:
     assert not [name for name in names if not hasattr(module, name)]
 

@@ -65,7 +65,7 @@ def test_again_is_no_change() -> None:
 
 
 def test_a_result_in_the_place_of_an_argument_is_one_argument() -> None:
-    """What may be one buffer is passed once, so the function knows no more and no less than its caller did."""
+    """A buffer is passed once, so that the function has the same aliasing information as its caller."""
     text = ("func.func @f(%x: tensor<100xf32>) -> tensor<100xf32> attributes {donate = [0]} {\n"
             "  %0 = tensor.exp %x : tensor<100xf32>\n  func.return %0 : tensor<100xf32>\n}")
     module = outlined(text)

@@ -1,4 +1,4 @@
-"""What one user alone may change: the folder of the cache, and the key that its entries are authenticated with."""
+"""Files that only their owner may change: the folder of the cache, and the key that authenticates its entries."""
 from __future__ import annotations
 
 import grp

@@ -19,7 +19,7 @@ import pytest
 from mlc.backends.cuda import image
 from mlc.backends.cuda.devices import target_for
 from mlc.backends.cuda.executable import Executable
-from mlc.backends.cuda.memory import Place
+from mlc.backends.cuda.memory import DeviceMemory
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.interp import run_function
@@ -55,7 +55,7 @@ class Case:
         return image.compile_image(self.build(), target_for(device), device.assemble, self.precision)
 
     def wanted(self) -> list[Any]:
-        """What the interpreter says, once every sum has its order: from there on every pass keeps every bit."""
+        """Result of the interpreter after fix_numerics, below which every pass preserves every bit."""
         module, products = self.build(), {None: "mma", "ieee": "fma", "tf32": "tf32"}[self.precision]
         steps = pipeline.steps("low", machine=GPU, products=products)
         last = [step.transform.name for step in steps].index("fix_numerics")
@@ -71,10 +71,10 @@ class Case:
 def differences(made: image.DeviceImage, arguments: Sequence[Any], wanted: Sequence[Any], seed: int = 0,
                 lanes: int = WARP) -> list[str]:
     """Where what the emulator computes differs, to the bit."""
-    where = Place(EmulatedDevice(seed=seed, lanes=lanes))
-    f = Executable(made, where).entry("main")
+    memory = DeviceMemory(EmulatedDevice(seed=seed, lanes=lanes))
+    f = Executable(made, memory).entry("main")
     f.poison = True
-    found = [r.numpy() for r in f.call([where.array(np.asarray(a)) for a in arguments])]
+    found = [r.numpy() for r in f.call([memory.array(np.asarray(a)) for a in arguments])]
     return [said for a, b in zip(found, wanted, strict=True) if (said := difference(a, b, "bits"))]
 
 
@@ -153,7 +153,7 @@ NEEDLESS: dict[str, dict[int, str]] = {
     "transposed_product": {0: ONCE}, "narrow_floats": {1: ALONE, 2: LAST}, "unused_and_scalar": {1: ALONE, 2: LAST},
     "mlp_gradient": {0: ONCE}, "in place": {2: LAST, 5: LAST},
     "mlp_gradient_of_symbolic_batch": {3: ALONE, 4: LAST, 5: LAST, 6: ONCE, 8: ONCE},
-    "warps, lhs turned": {0: ONCE}, "warps, tiny": {0: ONCE}}
+    "warps, lhs transposed": {0: ONCE}, "warps, tiny": {0: ONCE}}
 """Barriers that a kernel would do without, by their place among the barriers and waits of a program's PTX."""
 
 
@@ -230,7 +230,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {
     "an index that is not clamped": ("linear_relu", r"min\.s64 (\t\S+) (\S+), \d+;", r"mov.b64 \1 \2;"),
     "the other operand": ("integers", r"selp\.b32 (\t\S+) (\S+), (\S+),", r"selp.b32 \1 \3, \2,"),
     "half a copy": ("warps, many stages", r"(cp\.async\.c)g(.*), 16;", r"\1a\2, 8;"),
-    "a matrix not turned": ("warps, rest", r"(ldmatrix\S+)\.trans", r"\1"),
+    "a matrix not transposed": ("warps, rest", r"(ldmatrix\S+)\.trans", r"\1"),
     "one row further": ("linear_relu", r"ld\.shared\.b32 (\t%r27, \[%rd66\+-)160", r"ld.shared.b32 \g<1>80"),
     "another rotation": ("random_bits-2xui32", r"(shf\.l\.wrap\.b32 .*), 13;", r"\1, 14;"),
 }

@@ -1,4 +1,4 @@
-"""Results with as many elements as the data say: masks, nonzero, unique; eager, compiled, differentiated."""
+"""Results of data-dependent size: masks, nonzero, unique; eager, compiled, differentiated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.fake_device import FakeDevice
 from tests.public_case import thinned
 
 SHIFTS = [np.float32(s) for s in (0, 9, -9, -0.7)]
-"""What makes some, all, none and few elements positive."""
+"""Offsets that make some, all, none and few elements positive."""
 
 
 def data(*shape: int) -> Array:
@@ -371,7 +371,7 @@ def test_what_is_saved_gives_as_many(tmp_path: Path) -> None:
 
 def test_an_extension_module_says_that_it_cannot(tmp_path: Path) -> None:
     f = mlc.compile(lambda x: x[x > 0], args=[mlc.spec("N")])
-    with pytest.raises(mlc.UserError, match="only the data tell how large") as caught:
+    with pytest.raises(mlc.UserError, match="array of data-dependent size") as caught:
         extension.source(f, [mlc.spec("N")], "picked")
     assert caught.value.code == "MLC0574"
 

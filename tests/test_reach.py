@@ -1,4 +1,4 @@
-"""What a compiled function reaches by itself: every change of it is seen, and none is made by recording."""
+"""State that a compiled function reaches: every change of it is detected, and recording makes none."""
 
 from __future__ import annotations
 

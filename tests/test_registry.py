@@ -302,7 +302,7 @@ def check_gradient(sample: Sample, order: int) -> None:
 DIFFERENTIABLE = [s for s in SAMPLES if isinstance(s.build()[1].results[0].type, TensorType)
                   and s.build()[1].results[0].type.dtype == f64 and any(t.dtype == f64 for t in s.types)
                   and s.smooth and s.op not in ("tensor.map", "tensor.stop_gradient")]
-"""What differences can check; test_tensor_ops has the rest: kinks, and what stop_gradient stops."""
+"""Operations whose derivatives finite differences can check; test_tensor_ops has the rest."""
 
 
 @pytest.mark.parametrize("sample", thinned_by(operation, DIFFERENTIABLE, 3), ids=ids(DIFFERENTIABLE))
@@ -350,42 +350,42 @@ def subsets(count: int) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("vmap", c)])
-def test_vmap_is_a_loop_over_lanes(name: str) -> None:
-    """Every operation, with operands of which each lane has its own, is what it is for each lane.
+def test_vmap_is_a_loop_over_the_batch(name: str) -> None:
+    """Every operation, batched over some of its operands, equals a loop over the batch elements.
 
-    Of samples and choices of operands every second, with the numbers of lanes in turn.
+    Of samples and choices of operands every second, with alternating batch sizes.
     """
     chosen = [(sample, batched) for sample in samples_of(name) for batched in subsets(len(sample.types))][::2]
-    for (sample, batched), (lanes, count) in zip(chosen, itertools.cycle(LANES)):
-        check_vmap(sample, batched, lanes, count)
+    for (sample, batched), (batch_size, count) in zip(chosen, itertools.cycle(BATCH_SIZES)):
+        check_vmap(sample, batched, batch_size, count)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n, c in OPS.items() if not why_without("vmap", c)])
 def test_vmap_of_any_number_of_lanes(name: str) -> None:
     for sample in samples_of(name):
-        for batched, (lanes, count) in itertools.product(subsets(len(sample.types)), LANES):
-            check_vmap(sample, batched, lanes, count)
+        for batched, (batch_size, count) in itertools.product(subsets(len(sample.types)), BATCH_SIZES):
+            check_vmap(sample, batched, batch_size, count)
 
 
-LANES: tuple[tuple[Dim, int], ...] = ((3, 3), (1, 1), (sym("V"), 2))
+BATCH_SIZES: tuple[tuple[Dim, int], ...] = ((3, 3), (1, 1), (sym("V"), 2))
 
 
-def check_vmap(sample: Sample, batched: Sequence[int], lanes: Dim, count: int) -> None:
+def check_vmap(sample: Sample, batched: Sequence[int], batch_size: Dim, count: int) -> None:
     inside, _ = sample.build()
-    types = [t.with_shape((lanes, *t.shape)) if i in batched else t for i, t in enumerate(sample.types)]
+    types = [t.with_shape((batch_size, *t.shape)) if i in batched else t for i, t in enumerate(sample.types)]
     many = func.function("many", types)
     inside.body.block.insert(many)
     with at_end(many.block):
-        func.Return(tuple(autodiff.vmap(main_of(inside), many.args, batched, lanes)))
+        func.Return(tuple(autodiff.vmap(main_of(inside), many.args, batched, batch_size)))
     many.update_type()
-    each = [sample.arguments(lane) for lane in range(count)]
+    each = [sample.arguments(i) for i in range(count)]
     args = [np.stack([xs[i] for xs in each]) if i in batched else each[0][i] for i in range(len(types))]
     wanted = Interpreter(inside).call("many", args)
     find_pass("grad").run(inside)
     verify(inside)
     for got, want in zip(Interpreter(inside).call("many", args), wanted, strict=True):
-        assert difference(got, want, None) is None, f"{sample}, batched {batched}, {lanes} lanes"
+        assert difference(got, want, None) is None, f"{sample}, batched {batched}, batch size {batch_size}"
 
 
 # -- composites -------------------------------------------------------------------------------------------------------

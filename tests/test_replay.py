@@ -1,4 +1,4 @@
-"""What the compiler emits, written down and held against what it emits later."""
+"""Records of emitted code, compared with later code."""
 
 from __future__ import annotations
 

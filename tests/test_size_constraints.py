@@ -14,7 +14,7 @@ from mlc.ir.interp import run_function
 from mlc.ir.parser import parse_module
 from mlc.ir.passes import Instruments
 from mlc.passes import pipeline
-from mlc.passes.analysis.size_constraints import size_conditions
+from mlc.passes.analysis.size_constraints import size_constraints
 from mlc.passes.bufferize import kernel_names
 
 SLICE = """
@@ -138,7 +138,7 @@ func.func @f(%x: tensor<(N + 3)xf32>) -> tensor<(N + 1)xf32> {
   %0 = tensor.slice %x {starts = [2], stops = ["N + 3"], steps = [1]} : (tensor<(N + 3)xf32>) -> tensor<(N + 1)xf32>
   func.return %0 : tensor<(N + 1)xf32>
 }""")
-    assert size_conditions(next(module.inside(Func))) == {}
+    assert size_constraints(next(module.inside(Func))) == {}
 
 
 CALLS = """
@@ -156,13 +156,13 @@ func.func @f(%x: tensor<(2*N)xf32>) -> tensor<(2*N - 5)xf32> {
 def test_sizes_of_a_call_are_the_callers() -> None:
     module = parse_module(CALLS)
     g, f = module.inside(Func)
-    (site, _), = size_conditions(f, {"g": ([a.type for a in g.args], size_conditions(g))}).values()
+    (site, _), = size_constraints(f, {"g": ([a.type for a in g.args], size_constraints(g))}).values()
     assert site.endswith("does not lie within size S (S = 2*N in this call)")
 
 
 def test_each_condition_once() -> None:
     function = next(parse_module(TEMPORARY).inside(Func))
-    assert list(size_conditions(function)) == [parse_size("N - 10")]
+    assert list(size_constraints(function)) == [parse_size("N - 10")]
 
 
 @pytest.mark.parametrize("text", [PADDING, """

@@ -73,9 +73,9 @@ def test_all(case: Case) -> None:
 
 @pytest.mark.usefixtures("interpreted")
 def test_a_condition_that_gets_lost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the sweep is for: without constrain_sizes these were wrong at small sizes."""
+    """Programs that are wrong at small sizes without constrain_sizes."""
     from mlc.passes import constrain_sizes
     calls = [[np.arange(n, dtype=np.float32)] for n in (8, 3, 1, 0)]
     assert not list(size_sweep.difference(lambda x: x[5:][-2:], calls))
-    monkeypatch.setattr(constrain_sizes, "size_conditions", lambda *args: {})
+    monkeypatch.setattr(constrain_sizes, "size_constraints", lambda *args: {})
     assert list(size_sweep.difference(lambda x: x[5:][-2:], calls))

@@ -50,7 +50,7 @@ def program(types: list[TensorType], make: Callable[..., Any]) -> Module:
 
 
 def evaluate(make: Callable[..., Any], *args: Any) -> list[Array]:
-    """What `make` builds, of arrays, interpreted."""
+    """Interpret the operations that `make` builds on arrays."""
     from mlc.ir.types import from_numpy
     arrays = [np.asarray(a) for a in args]
     inside = program([TensorType(a.shape, from_numpy(a.dtype)) for a in arrays], make)

@@ -159,7 +159,7 @@ def test_what_is_no_number_of_threads(count: Any) -> None:
 
 
 def count_in(**variables: str) -> str:
-    """What a new process says of its number of threads, or its last line of complaint."""
+    """Number of threads of a new process, or the last line of its error."""
     done = subprocess.run([sys.executable, "-c", "import mlc; print(mlc.get_num_threads())"], capture_output=True,
                           text=True, env={**os.environ, **variables}, timeout=120)
     return (done.stdout or done.stderr).strip().splitlines()[-1]

@@ -1,8 +1,8 @@
 """{grad, jvp, vmap} of {grad, jvp, vmap} of functions with every kind of control flow, compiled.
 
 The functions take a 2x2 matrix and give a number; how often they loop and which branch they take depends on it. So do
-their transforms: a gradient and a tangent are weighed and summed, lanes are three matrices made of the one. A cell
-`a(b(f))` is right if b(f) agrees with finite differences, or a loop over the lanes, of f in plain numpy, and a(b(f))
+their transforms: a gradient and a tangent are weighted and summed, a batch has three matrices made from the one. A cell
+`a(b(f))` is right if b(f) agrees with finite differences, or a loop over the batch, of f in plain numpy, and a(b(f))
 with those of b(f).
 """
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 Function = Callable[[Any], Any]
 WEIGHTS = np.array([[0.3, -1.1], [0.7, 0.9]])
 DIRECTION = np.array([[1.0, -0.4], [0.2, 0.6]])
-LANES = np.array([1.0, 0.5, -0.8])
+ELEMENT_WEIGHTS = np.array([1.0, 0.5, -0.8])
 
 
 # -- the functions, with mlc and in plain numpy ------------------------------------------------------------------------
@@ -45,8 +45,8 @@ def branch_np(x: Any) -> Any:
 
 
 def counted(x: Any) -> Any:
-    turns = mlc.cast(mlc.abs(x).sum(), mlc.int64) + 1
-    return mlc.fori_loop(0, turns, lambda i, c: mlc.sin(c @ x) + 0.1 * i, x).sum()
+    iterations = mlc.cast(mlc.abs(x).sum(), mlc.int64) + 1
+    return mlc.fori_loop(0, iterations, lambda i, c: mlc.sin(c @ x) + 0.1 * i, x).sum()
 
 
 def counted_np(x: Any) -> Any:
@@ -108,8 +108,8 @@ def tangent(f: Function) -> Function:
     return lambda x: mlc.jvp(f, (x,), (DIRECTION,))[1]
 
 
-def lanes(f: Function) -> Function:
-    return lambda x: (mlc.vmap(f)(mlc.stack([x, 0.6 * x + 0.2, -x])) * LANES).sum()
+def batched(f: Function) -> Function:
+    return lambda x: (mlc.vmap(f)(mlc.stack([x, 0.6 * x + 0.2, -x])) * ELEMENT_WEIGHTS).sum()
 
 
 def along(f: Function, x: Any, direction: Any, step: float = 1e-5) -> Any:
@@ -132,11 +132,11 @@ def tangent_np(f: Function) -> Function:
     return lambda x: along(f, x, DIRECTION)
 
 
-def lanes_np(f: Function) -> Function:
-    return lambda x: sum(w * float(f(lane)) for w, lane in zip(LANES, (x, 0.6 * x + 0.2, -x)))
+def batched_np(f: Function) -> Function:
+    return lambda x: sum(w * float(f(element)) for w, element in zip(ELEMENT_WEIGHTS, (x, 0.6 * x + 0.2, -x)))
 
 
-TRANSFORMS = {"grad": (gradient, gradient_np), "jvp": (tangent, tangent_np), "vmap": (lanes, lanes_np)}
+TRANSFORMS = {"grad": (gradient, gradient_np), "jvp": (tangent, tangent_np), "vmap": (batched, batched_np)}
 MATRICES = st.lists(st.floats(-1.2, 1.2), min_size=4, max_size=4).map(lambda v: np.array(v).reshape(2, 2))
 PASSED: set[tuple[str, str, str]] = set()
 
@@ -152,10 +152,10 @@ def table() -> Iterator[None]:
 
 
 def is_smooth(f: Function, x: Any) -> bool:
-    """Whether differences of f tell a derivative at x and at the other lanes: nothing jumps nearby."""
-    for lane in (x, 0.6 * x + 0.2, -x):
+    """Whether f is smooth enough for finite differences near x and the other batch elements."""
+    for element in (x, 0.6 * x + 0.2, -x):
         for direction in (DIRECTION, *(unit(i) for i in np.ndindex(2, 2))):
-            before, here, after = (along(f, lane + k * 2e-4 * direction, direction) for k in (-1, 0, 1))
+            before, here, after = (along(f, element + k * 2e-4 * direction, direction) for k in (-1, 0, 1))
             if not max(abs(before - here), abs(after - here)) <= 0.02 * (1 + abs(here)):
                 return False
     return True
@@ -190,7 +190,7 @@ def test_every_pair_of_transforms_compiled(outer: str, inner: str, kind: str) ->
 
 
 def test_a_lane_that_stops_where_the_derivative_is_infinite() -> None:
-    """1 - sqrt(1) = 0 ends the first lane, where the derivative of the square root is infinite; the others go on."""
+    """1 - sqrt(1) = 0 ends the first element, where the derivative of the square root is infinite; the others go on."""
     def f(x: Any) -> Any:
         return mlc.while_loop(lambda c: c > 0.0, lambda c: c - mlc.sqrt(c), x)
 

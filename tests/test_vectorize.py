@@ -33,7 +33,7 @@ def in_order(a: Array, b: Array) -> Array:
 @functools.cache
 def product(m: int | str, n: int | str, k: int | str, turn_left: bool, turn_right: bool, bits: int = 512,
             dtype: str = "f32") -> tuple[Any, tuple[str, ...]]:
-    """The compiled product of a [m, k] and b [k, n], either given turned, and the steps of its schedule."""
+    """The compiled product of a [m, k] and b [k, n], either given transposed, and the steps of its schedule."""
     left, right = (k, m) if turn_left else (m, k), (n, k) if turn_right else (k, n)
     x, y, z = (f"tensor<{a}x{b}x{dtype}>" for a, b in (left, right, (m, n)))
     module = parse_module(f"""func.func @main(%x: {x}, %y: {y}) -> {z} {{
@@ -53,45 +53,46 @@ def check(entry: Any, m: int, n: int, k: int, turn_left: bool, turn_right: bool,
     assert difference(found, in_order(a, b), "bits") is None
 
 
-TURNS = [(False, False), (False, True), (True, False), (True, True)]
+TRANSPOSES = [(False, False), (False, True), (True, False), (True, True)]
 
 
 SHAPES = [(1, 100, 33), (1, 2000, 40), (3, 70, 1030), (7, 5, 3), (37, 70, 21), (64, 64, 64), (100, 130, 64),
           (90, 200, 300), (130, 65, 801), (250, 9, 20)]
 
 
-@pytest.mark.parametrize("shape, turns", [
+@pytest.mark.parametrize("shape, transposes", [
     pytest.param(*case, marks=[pytest.mark.slow] if i % 3 else [])
-    for i, case in enumerate(itertools.product(SHAPES, TURNS))])
-def test_known_sizes(shape: tuple[int, int, int], turns: tuple[bool, bool]) -> None:
-    check(product(*shape, *turns)[0], *shape, *turns)
+    for i, case in enumerate(itertools.product(SHAPES, TRANSPOSES))])
+def test_known_sizes(shape: tuple[int, int, int], transposes: tuple[bool, bool]) -> None:
+    check(product(*shape, *transposes)[0], *shape, *transposes)
 
 
-@pytest.mark.parametrize("turns", TURNS)
-def test_unknown_sizes(turns: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("transposes", TRANSPOSES)
+def test_unknown_sizes(transposes: tuple[bool, bool]) -> None:
     """One function for all sizes; among them none, one of each, and more than a part of the sum."""
-    entry, schedule = product("M", "N", "K", *turns)
-    assert "keep_total()" in schedule
+    entry, schedule = product("M", "N", "K", *transposes)
+    assert "spill_accumulator()" in schedule
     for shape in ((0, 3, 4), (3, 0, 4), (3, 4, 0), (1, 1, 1), (17, 70, 513), (250, 33, 5), (6, 129, 1025)):
-        check(entry, *shape, *turns)
+        check(entry, *shape, *transposes)
 
 
-@pytest.mark.parametrize("turns", TURNS)
+@pytest.mark.parametrize("transposes", TRANSPOSES)
 @pytest.mark.parametrize(("bits", "dtype"), [(256, "f32"), (128, "f32"), (512, "f64"), (256, "f64")])
-def test_other_registers(bits: int, dtype: str, turns: tuple[bool, bool]) -> None:
-    check(product(45, 37, 50, *turns, bits, dtype)[0], 45, 37, 50, *turns, dtype.replace("f32", "f4")[:2].replace(
+def test_other_registers(bits: int, dtype: str, transposes: tuple[bool, bool]) -> None:
+    check(product(45, 37, 50, *transposes, bits, dtype)[0], 45, 37, 50, *transposes,
+          dtype.replace("f32", "f4")[:2].replace(
         "f6", "f8"))
 
 
-@pytest.mark.parametrize(("shape", "turns", "step"), [
+@pytest.mark.parametrize(("shape", "transposes", "step"), [
     ((300, 300, 300), (False, False), "pack(side=rhs, vector=1)"),            # lines of memory far apart
-    ((300, 300, 300), (False, True), "pack(side=rhs, vector=1, size=16)"),    # across memory: turned
+    ((300, 300, 300), (False, True), "pack(side=rhs, vector=1, size=16)"),    # across memory: transposed
     ((300, 300, 300), (True, False), "pack(side=lhs, vector=0, size=16)"),    # down the columns
-    ((300, 300, 1000), (False, False), "keep_total()"),
-    ((1, 4096, 4096), (False, False), "split_sum(dim=2, size=8)"),            # one row: a few lines at a time
+    ((300, 300, 1000), (False, False), "spill_accumulator()"),
+    ((1, 4096, 4096), (False, False), "split_k(dim=2, size=8)"),            # one row: a few lines at a time
 ])
-def test_what_a_schedule_does(shape: tuple[int, int, int], turns: tuple[bool, bool], step: str) -> None:
-    assert step in product(*shape, *turns)[1]
+def test_what_a_schedule_does(shape: tuple[int, int, int], transposes: tuple[bool, bool], step: str) -> None:
+    assert step in product(*shape, *transposes)[1]
 
 
 def test_shapes() -> None:
@@ -105,7 +106,7 @@ def test_shapes() -> None:
 @pytest.mark.parametrize("bits", [512, 256, 128])
 @pytest.mark.parametrize("size", [(3, 40, 9, 17), (2, 16, 16, 16), (1, 70, 5, 33)])
 def test_squares_turned_in_registers(size: tuple[int, int, int, int], bits: int) -> None:
-    """What is written across the order in which it is read, with zeros around it, with known and unknown sizes."""
+    """Transposed copies with padding, for static and dynamic sizes."""
     n, c, h, w = size
     for known in (True, False):
         a, b, d, e = size if known else ("N", "C", "H", "W")

@@ -1,4 +1,4 @@
-"""What compiled code depends on besides the program."""
+"""Versions that compiled code depends on besides the program."""
 from __future__ import annotations
 
 import os

@@ -1,4 +1,4 @@
-"""vmap against Python loops over lanes: axes, containers, loops and conditions, nested with derivatives; Jacobians."""
+"""vmap against Python loops: axes, containers, loops and conditions, nested with derivatives; Jacobians."""
 from __future__ import annotations
 
 import re
@@ -31,18 +31,18 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)
 X, W = RNG.standard_normal((5, 3)), RNG.standard_normal((3, 3))
-TURNS = np.array([0, 4, 1, 7, 2])
+TRIP_COUNTS = np.array([0, 4, 1, 7, 2])
 
 
-def lane(x: Array, axis: int | None, i: int) -> Array:
+def element(x: Array, axis: int | None, i: int) -> Array:
     return x if axis is None else np.take(x, i, axis)
 
 
 def looped(f: Callable[..., Any], args: tuple[Array, ...], axes: tuple[int | None, ...]) -> Array:
-    """f of each lane, one after the other."""
+    """f of each batch element in a loop."""
     count = next(x.shape[a] for x, a in zip(args, axes) if a is not None)
     compiled = mlc.compile(f)
-    return np.stack([compiled(*(lane(x, a, i) for x, a in zip(args, axes))).numpy() for i in range(count)])
+    return np.stack([compiled(*(element(x, a, i) for x, a in zip(args, axes))).numpy() for i in range(count)])
 
 
 def check(f: Callable[..., Any], *args: Array, axes: tuple[int | None, ...] | None = None, rtol: float = 1e-12) -> None:
@@ -65,7 +65,7 @@ def check(f: Callable[..., Any], *args: Array, axes: tuple[int | None, ...] | No
 @given(st.data())
 def test_any_axes(data: st.DataObject) -> None:
     """Every axis of every argument, from the front or from the end, and every place of the result's."""
-    lanes = data.draw(st.integers(0, 3))
+    batch_size = data.draw(st.integers(0, 3))
     shapes = [tuple(data.draw(st.lists(st.integers(1, 3), max_size=2))) for _ in range(2)]
     shape = np.broadcast_shapes(*shapes) if _broadcast(shapes) else None
     if shape is None:
@@ -73,11 +73,12 @@ def test_any_axes(data: st.DataObject) -> None:
     axes: list[int | None] = [data.draw(st.integers(-len(s) - 1, len(s))) for s in shapes]
     which = data.draw(st.sampled_from([(True, True), (True, False), (False, True)]))
     axes = [a if own else None for a, own in zip(axes, which)]
-    args = [RNG.standard_normal(s if a is None else np.insert(s, a % (len(s) + 1), lanes).astype(int))
+    args = [RNG.standard_normal(s if a is None else np.insert(s, a % (len(s) + 1), batch_size).astype(int))
             for s, a in zip(shapes, axes)]
     out = data.draw(st.integers(-len(np.broadcast_shapes(*shapes)) - 1, len(np.broadcast_shapes(*shapes))))
     got = mlc.vmap(lambda x, y: x * y - y, in_axes=tuple(axes), out_axes=out)(*args).numpy()
-    rows = [lane(args[0], axes[0], i) * lane(args[1], axes[1], i) - lane(args[1], axes[1], i) for i in range(lanes)]
+    rows = [element(args[0], axes[0], i) * element(args[1], axes[1], i) - element(args[1], axes[1], i)
+            for i in range(batch_size)]
     want = np.stack(rows, out) if rows else np.zeros(np.insert(np.broadcast_shapes(*shapes), out % (
         len(np.broadcast_shapes(*shapes)) + 1), 0).astype(int))
     np.testing.assert_array_equal(got, want)
@@ -110,7 +111,7 @@ def test_containers() -> None:
 
 
 def test_modules() -> None:
-    """A module is an argument like others: once for all lanes, or each lane its own."""
+    """A module is an argument like others: shared by the batch elements, or batched."""
     model = mlc.nn.Linear(3, 2)
     x = X.astype(np.float32)
     got = mlc.vmap(lambda m, x: m(x), in_axes=(None, 0))(model, x)
@@ -125,7 +126,7 @@ def test_modules() -> None:
 
 
 def test_random_numbers_of_a_lane_are_its_own() -> None:
-    """Each lane draws what its key draws alone, to the bit; a key of all lanes gives all the same."""
+    """Each batch element draws what its key draws alone, to the bit; a shared key gives all the same."""
     keys = mlc.random.split(mlc.random.key(3), 4)
     draws: list[Callable[[Any], Any]] = [
         lambda k: mlc.random.normal(k, (3, 2)), lambda k: mlc.random.bits(k, (5,), "uint64"),
@@ -138,15 +139,15 @@ def test_random_numbers_of_a_lane_are_its_own() -> None:
 
 
 def test_sizes_are_symbols() -> None:
-    """One compilation serves every number of lanes, 0 and 1 included."""
+    """One compilation serves every batch size, 0 and 1 included."""
     f = mlc.compile(mlc.vmap(lambda x, n: mlc.fori_loop(0, n, lambda i, y: mlc.sin(y) + i, x).sum()),
                     args=[mlc.spec("B", "N", dtype="float64"), mlc.spec("B", dtype="int64")])
     for count in (0, 1, 5):
-        want = [_turned(X[i], TURNS[i]).sum() for i in range(count)]
-        np.testing.assert_allclose(f(X[:count], TURNS[:count]).numpy(), want, rtol=1e-12)
+        want = [_iterated(X[i], TRIP_COUNTS[i]).sum() for i in range(count)]
+        np.testing.assert_allclose(f(X[:count], TRIP_COUNTS[:count]).numpy(), want, rtol=1e-12)
 
 
-def _turned(x: Array, n: int) -> Array:
+def _iterated(x: Array, n: int) -> Array:
     for i in range(n):
         x = np.sin(x) + i
     return x
@@ -196,21 +197,21 @@ ids: dict[str, Any] = {"ids": lambda f: f.__name__.strip("_")}
 
 @pytest.mark.parametrize("f", CONTROL, **ids)
 def test_control(f: Callable[..., Any]) -> None:
-    """Lanes that turn more or less often and take other branches."""
-    check(f, X, TURNS)
+    """Batch elements with different trip counts and branches."""
+    check(f, X, TRIP_COUNTS)
 
 
 @pytest.mark.parametrize("f", CONTROL, **ids)
 def test_control_where_only_the_number_is_of_a_lane(f: Callable[..., Any]) -> None:
-    check(f, X[1], TURNS, axes=(None, 0))
+    check(f, X[1], TRIP_COUNTS, axes=(None, 0))
 
 
 @pytest.mark.parametrize("f", CONTROL, **ids)
 def test_lanes_of_lanes(f: Callable[..., Any]) -> None:
     """vmap in vmap, each argument mapped by one of them: predicates of two axes."""
-    want = np.stack([[mlc.compile(f)(x, n).numpy() for n in TURNS[:3]] for x in X[:2]])
+    want = np.stack([[mlc.compile(f)(x, n).numpy() for n in TRIP_COUNTS[:3]] for x in X[:2]])
     both = mlc.vmap(lambda x, n: mlc.vmap(lambda k: f(x, k))(n), in_axes=(0, None))
-    np.testing.assert_allclose(mlc.compile(both)(X[:2], TURNS[:3]).numpy(), want, rtol=1e-11)
+    np.testing.assert_allclose(mlc.compile(both)(X[:2], TRIP_COUNTS[:3]).numpy(), want, rtol=1e-11)
 
 
 SMOOTH = [if_, for_, while_, if_in_while, scan_]
@@ -218,21 +219,21 @@ SMOOTH = [if_, for_, while_, if_in_while, scan_]
 
 @pytest.mark.parametrize("f", SMOOTH, **ids)
 def test_vmap_of_grad(f: Callable[..., Any]) -> None:
-    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X / 2, TURNS, rtol=1e-9)
+    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X / 2, TRIP_COUNTS, rtol=1e-9)
 
 
 @pytest.mark.parametrize("f", SMOOTH, **ids)
 def test_grad_of_vmap(f: Callable[..., Any]) -> None:
-    """Also with respect to what all lanes share."""
+    """Also with respect to shared operands."""
     def loss(x: Any, n: Any) -> Any:
         return (f(x, n) ** 2).sum()
 
     compiled = mlc.compile(mlc.grad(loss))
-    rows = [compiled(x, n).numpy() for x, n in zip(X / 2, TURNS)]
-    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss)(x, n).sum()))(X / 2, TURNS)
+    rows = [compiled(x, n).numpy() for x, n in zip(X / 2, TRIP_COUNTS)]
+    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss)(x, n).sum()))(X / 2, TRIP_COUNTS)
     np.testing.assert_allclose(got.numpy(), rows, rtol=1e-9, atol=1e-12)
-    shared = [compiled(X[1] / 2, n).numpy() for n in TURNS]
-    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss, in_axes=(None, 0))(x, n).sum()))(X[1] / 2, TURNS)
+    shared = [compiled(X[1] / 2, n).numpy() for n in TRIP_COUNTS]
+    got = mlc.compile(mlc.grad(lambda x, n: mlc.vmap(loss, in_axes=(None, 0))(x, n).sum()))(X[1] / 2, TRIP_COUNTS)
     np.testing.assert_allclose(got.numpy(), np.sum(shared, 0), rtol=1e-9, atol=1e-12)
 
 
@@ -241,14 +242,15 @@ def test_vmap_and_jvp(f: Callable[..., Any]) -> None:
     def push(x: Any, n: Any) -> Any:
         return mlc.jvp(lambda z: f(z, n), (x,), (x * 0 + 1,))[1]
 
-    check(push, X / 2, TURNS, rtol=1e-9)
-    want = looped(push, (X / 2, TURNS), (0, 0))
-    got = mlc.compile(lambda x, n: mlc.jvp(lambda z: mlc.vmap(f)(z, n), (x,), (np.ones_like(X),))[1])(X / 2, TURNS)
+    check(push, X / 2, TRIP_COUNTS, rtol=1e-9)
+    want = looped(push, (X / 2, TRIP_COUNTS), (0, 0))
+    got = mlc.compile(lambda x, n: mlc.jvp(lambda z: mlc.vmap(f)(z, n), (x,), (np.ones_like(X),))[1])(
+        X / 2, TRIP_COUNTS)
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-9, atol=1e-12)
 
 
 def test_a_lane_ends_where_the_derivative_of_the_body_is_infinite() -> None:
-    """Lane 0 stops at x = 1, where sqrt(x - 1) has no finite derivative: it contributes nothing, rather than NaN."""
+    """Element 0 stops at x = 1, where sqrt(x - 1) has no finite derivative: it contributes nothing, rather than NaN."""
     def f(x: Any, n: Any) -> Any:
         return mlc.fori_loop(0, n, lambda i, y: mlc.sqrt(y - 1), x)
 
@@ -262,7 +264,7 @@ def test_a_lane_ends_where_the_derivative_of_the_body_is_infinite() -> None:
 
 
 def test_lanes_that_have_ended_check_no_positions() -> None:
-    """A position is out of range only in a lane that uses it; one that is used is still reported."""
+    """A position is out of range only in a batch element that uses it; one that is used is still reported."""
     table = mlc.tensor(X)
 
     def f(x: Any, n: Any) -> Any:
@@ -278,8 +280,8 @@ def test_updates_at_places_of_lanes() -> None:
     def f(x: Any, n: Any) -> Any:
         return mlc.fori_loop(0, n, lambda i, y: mlc.dynamic_update_slice(y, y[:1] + n, [(i + n) % 3]), x)
 
-    check(f, X, TURNS)
-    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X, TURNS)
+    check(f, X, TRIP_COUNTS)
+    check(mlc.grad(lambda x, n: (f(x, n) ** 2).sum()), X, TRIP_COUNTS)
     matrix = RNG.standard_normal((4, 5))
     check(lambda i, j: mlc.dynamic_slice(matrix, [i, j], [2, 3]), np.array([0, 2, 9]), np.array([1, -4, 1]))
     check(lambda i, u: mlc.dynamic_update_slice(matrix, u, [i, 1]), np.array([0, 3]), RNG.standard_normal((2, 2, 3)))
@@ -298,41 +300,41 @@ def layers(w: Any, x: Any, n: Any) -> Any:
 
 @pytest.mark.parametrize("f", [rnn, layers], **ids)
 def test_lanes_that_share_weights_have_none_of_their_own(f: Callable[..., Any]) -> None:
-    """Neither what a batched loop computes nor what its derivative keeps has a matrix or a table for each lane."""
+    """Neither what a batched loop computes nor what its derivative keeps has a matrix or a table per batch element."""
     def total(w: Any, x: Any, n: Any) -> Any:
         return mlc.vmap(f, in_axes=(None, 0, 0))(w, x, n).sum()
 
     w = {"cell": W, "table": RNG.standard_normal((8, 3))}
     for g in (total, mlc.grad(total)):
-        text = mlc.lower(g, [w, X, TURNS], level="tensor").to_text()
+        text = mlc.lower(g, [w, X, TRIP_COUNTS], level="tensor").to_text()
         assert "5x3xf64" in text and not re.search(r"5x[38]x3xf64|5x3x[38]xf64", text)
-    got = mlc.grad(total)(w, X, TURNS)
-    each = [mlc.grad(f)(w, x, n) for x, n in zip(X, TURNS)]
+    got = mlc.grad(total)(w, X, TRIP_COUNTS)
+    each = [mlc.grad(f)(w, x, n) for x, n in zip(X, TRIP_COUNTS)]
     for name in w:
         np.testing.assert_allclose(got[name].numpy(), sum(e[name].numpy() for e in each), rtol=1e-10, atol=1e-14)
 
 
 @pytest.mark.parametrize("f", [if_, for_, while_, if_in_while], **ids)
 def test_one_lane_and_none(f: Callable[..., Any]) -> None:
-    check(f, X[:1], TURNS[1:2])
+    check(f, X[:1], TRIP_COUNTS[1:2])
     loss = mlc.grad(lambda x, n: mlc.vmap(f)(x, n).sum())
     for g in (mlc.vmap(f), loss):
-        assert g(X[:0], TURNS[:0]).shape == (0, 3)
+        assert g(X[:0], TRIP_COUNTS[:0]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("bounds", [lambda n: (5, n), lambda n: (n, -5), lambda n: (n, n + 2)])
 def test_bounds_where_no_lane_is_live(bounds: Callable[[Any], Any]) -> None:
-    """The greatest of no upper bounds, less the lower one, is not a great number of turns."""
+    """The greatest of no upper bounds, less the lower one, is not a large trip count."""
     def f(x: Any, n: Any) -> Any:
         low, high = bounds(n)
-        turned = mlc.cond(x.sum() > 100, lambda: mlc.fori_loop(low, high, lambda i, y: mlc.sin(y) + i, x), lambda: -x)
-        return (turned * mlc.fori_loop(low, high, lambda i, y: mlc.cos(y) + i, x)).sum()
+        chosen = mlc.cond(x.sum() > 100, lambda: mlc.fori_loop(low, high, lambda i, y: mlc.sin(y) + i, x), lambda: -x)
+        return (chosen * mlc.fori_loop(low, high, lambda i, y: mlc.cos(y) + i, x)).sum()
 
     types = [mlc.spec("B", 3, dtype="float64"), mlc.spec("B", dtype="int64")]
     compiled = mlc.compile(mlc.vmap(mlc.grad(f)), args=types)
     for count in (0, 2, 5):
-        got = compiled(X[:count], TURNS[:count] * 3 - 9).numpy()
-        want = [mlc.grad(f)(x, n).numpy() for x, n in zip(X[:count], TURNS[:count] * 3 - 9)]
+        got = compiled(X[:count], TRIP_COUNTS[:count] * 3 - 9).numpy()
+        want = [mlc.grad(f)(x, n).numpy() for x, n in zip(X[:count], TRIP_COUNTS[:count] * 3 - 9)]
         np.testing.assert_allclose(got, np.reshape(want, (count, 3)), rtol=1e-10)
 
 
@@ -405,20 +407,21 @@ def test_refused(make: Callable[[], Any], code: str, message: str) -> None:
 
 # -- random programs --------------------------------------------------------------------------------------------------
 def check_program(program: programs.Program) -> None:
-    """A random program for lanes of some of its arguments, and that again for lanes of lanes, against the loops."""
+    """A random program batched over some of its arguments, once and twice, against loops."""
     rng, inside = np.random.default_rng(program.seed), program.module()
     one = next(f for f in func.functions(inside) if f.sym_name == "main")
     sizes: dict[str, int] = {}
     bind_sizes([a.type for a in one.args], program.arguments, sizes)
     sizes = {name: min(n, 5) for name, n in sizes.items()} | {"L": int(rng.integers(0, 3))}
     counts: list[Dim] = [sym("L"), int(rng.integers(1, 4))]
-    for level, lanes in enumerate(counts):
+    for level, batch_size in enumerate(counts):
         batched = [i for i in range(len(one.args)) if rng.integers(2)] or [0]
-        many = func.function(f"many_{level}", [a.type.with_shape((lanes, *a.type.shape)) if i in batched else a.type
+        many = func.function(f"many_{level}", [a.type.with_shape((batch_size, *a.type.shape)) if i in batched
+                                               else a.type
                                                for i, a in enumerate(one.args)])
         inside.body.block.insert(many)
         with at_end(many.block):
-            func.Return(tuple(autodiff.vmap(one, many.args, batched, lanes)))
+            func.Return(tuple(autodiff.vmap(one, many.args, batched, batch_size)))
         many.update_type()
         one = many
     verify(inside)
@@ -440,7 +443,7 @@ def test_random_programs(seeds: range) -> None:
 
 # -- operations without a rule, and deep modules ----------------------------------------------------------------------
 class Twice(tensor.base.TensorOp, name="test.twice"):
-    """result[i] = 2 * x[i] + y, with no rule for many lanes"""
+    """result[i] = 2 * x[i] + y, with no batching rule"""
 
     x: Value
     y: Value
@@ -459,18 +462,18 @@ def test_an_operation_without_a_rule_is_done_lane_by_lane() -> None:
     with at_end(one.block):
         func.Return((Twice(*one.args).result,))
     one.update_type()
-    for lanes in (4, 1, 0):
-        many = func.function(f"many_{lanes}", [TensorType((lanes, 3), f64), TensorType((2,), f64)])
+    for batch_size in (4, 1, 0):
+        many = func.function(f"many_{batch_size}", [TensorType((batch_size, 3), f64), TensorType((2,), f64)])
         inside.body.block.insert(many)
         with at_end(many.block):
-            func.Return(tuple(autodiff.vmap(one, many.args, [0], lanes)))
+            func.Return(tuple(autodiff.vmap(one, many.args, [0], batch_size)))
         many.update_type()
     find_pass("grad").run(inside)
     verify(inside)
     assert any(op.name == "scf.for" for op in inside.walk())
-    for lanes in (4, 1, 0):
-        x, y = RNG.standard_normal((lanes, 3)), RNG.standard_normal(2)
-        np.testing.assert_array_equal(Interpreter(inside).call(f"many_{lanes}", [x, y])[0], 2 * x + y.sum())
+    for batch_size in (4, 1, 0):
+        x, y = RNG.standard_normal((batch_size, 3)), RNG.standard_normal(2)
+        np.testing.assert_array_equal(Interpreter(inside).call(f"many_{batch_size}", [x, y])[0], 2 * x + y.sum())
 
 
 def nested_calls(depth: int) -> Op:

@@ -1,4 +1,4 @@
-"""What warps do together: matrix products of fragments, and copies that go on meanwhile; as PTX defines them."""
+"""Warp-level operations as PTX defines them: matrix products of fragments, and asynchronous copies."""
 from __future__ import annotations
 
 from pathlib import Path
@@ -31,7 +31,7 @@ WORDS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16}
 
 
 def product(text: str, dtype: str, level: str = "low") -> tuple[Array, Array]:
-    """What the kernel of tests/cases/nvgpu makes of two matrices, and what it should."""
+    """Result of the kernel of tests/cases/nvgpu for two matrices, and the expected one."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(WORDS[dtype]) for shape in ((16, 16), (16, 8)))
     module, out = parse_module(text.replace("bf16", dtype), "k.mlir"), np.zeros((16, 8), "f4")
@@ -112,13 +112,14 @@ def test_instructions_that_are_newer_than_the_target_never_reach_llvm() -> None:
 
 
 # -- products of programs ---------------------------------------------------------------------------------------------
-PRODUCTS = {"rest": made("40x48xbf16", "48x72xbf16"), "rhs turned": made("33x64xf16", "50x64xf16", axes=(1, 1)),
-            "lhs turned": made("32x33xbf16", "32x50xbf16", axes=(0, 0)), "tiny": made("5x32xbf16", "32x3xbf16"),
+PRODUCTS = {"rest": made("40x48xbf16", "48x72xbf16"), "rhs transposed": made("33x64xf16", "50x64xf16", axes=(1, 1)),
+            "lhs transposed": made("32x33xbf16", "32x50xbf16", axes=(0, 0)), "tiny": made("5x32xbf16", "32x3xbf16"),
             "one row": made("1x32xbf16", "32x40xbf16"), "convolution": made("2x16x9x9xbf16", "16x16x3x3xbf16"),
             "batched": made("3x33x48xbf16", "3x48x36xbf16", axes=(2, 1), batch=1),
             "many stages": made("64x160xbf16", "160x64xbf16"),
-            "tf32": made("40x40xf32", "40x72xf32"), "tf32, rhs turned": made("33x64xf32", "50x64xf32", axes=(1, 1)),
-            "tf32, lhs turned": made("24x36xf32", "24x52xf32", axes=(0, 0)), "tf32, tiny": made("5x8xf32", "8x3xf32"),
+            "tf32": made("40x40xf32", "40x72xf32"), "tf32, rhs transposed": made("33x64xf32", "50x64xf32", axes=(1, 1)),
+            "tf32, lhs transposed": made("24x36xf32", "24x52xf32", axes=(0, 0)),
+            "tf32, tiny": made("5x8xf32", "8x3xf32"),
             "tf32, one row": made("1x32xf32", "32x40xf32"), "tf32, convolution": made("2x8x9x9xf32", "16x8x3x3xf32"),
             "tf32, batched": made("3x33x48xf32", "3x48x36xf32", axes=(2, 1), batch=1),
             "tf32, many stages": made("64x80xf32", "64x80xf32", axes=(1, 1))}

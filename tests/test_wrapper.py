@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(layout.problem() is not None, reason=str(layout.
 
 
 class Tensor:
-    """What a front end's tensor is to the wrapper: a class with a slot."""
+    """Tensor of a frontend as the wrapper sees it: a class with a slot."""
 
     __slots__ = ("__weakref__", "_array")
     _array: Any

@@ -308,8 +308,8 @@ def _one_wrong(options: argparse.Namespace, call: Call, failed: Failure, made: d
 
     search = Search(fails, options.tries)
     found = _found(search, list(made), failed.kind)
-    told = failed.message if failed.kind in failed.message else f"{failed.kind}: {failed.message}"
-    path, more = _explain(options, f"{where}: {told}", call, search, made, found, Choice(
+    message = failed.message if failed.kind in failed.message else f"{failed.kind}: {failed.message}"
+    path, more = _explain(options, f"{where}: {message}", call, search, made, found, Choice(
         [*base, *found], log=str(folder / "few"), explain=found))
     keys = ",".join(found)
     if base:
@@ -340,17 +340,17 @@ def _explain(options: argparse.Namespace, what: str, call: Call, search: Search,
 # -- slow code --------------------------------------------------------------------------------------------------------
 def _slow(options: argparse.Namespace, calls: Sequence[Call], folder: Path) -> int:
     """Bisect the first call, or compilation, that is slower with all changes than without some of them."""
-    told = list[str]()
+    reasons = list[str]()
     for call in calls:
         if options.slow and call.steps is not None:
             raise UserError(f"@{call.entry} is not compiled to native code here, so it has no times", code="MLC0683",
                             hint="give a file without a pipeline, whose function takes tensors")
         if (why_not := _one_slow(options, call, folder)) is None:
             return 0
-        told.append(f"{call.line}: @{call.entry}: {why_not}")
+        reasons.append(f"{call.line}: @{call.entry}: {why_not}")
     what = "compiling" if options.slow_compile else "the call"
     raise UserError(f"{what} is not slower with the changes than without, by {options.ratio:g} times and more than it "
-                    "varies", code="MLC0683", notes=tuple(told),
+                    "varies", code="MLC0683", notes=tuple(reasons),
                     hint="a lower --ratio finds less, as far as the machine is quiet enough")
 
 

@@ -25,7 +25,7 @@ class Child:
             faulthandler.disable()                         # how it ends is told by its status
             with os.fdopen(writer, "w", encoding="utf-8") as out:
                 try:
-                    work(lambda told: print(json.dumps(told), file=out, flush=True))
+                    work(lambda answer: print(json.dumps(answer), file=out, flush=True))
                 except BaseException:
                     traceback.print_exc()
                 finally:
@@ -35,7 +35,7 @@ class Child:
         self.reader, self.rest = reader, b""
         self.status, self.seconds = 0, 0.0
 
-    def told(self, seconds: float) -> Iterator[Any]:
+    def answers(self, seconds: float) -> Iterator[Any]:
         """Messages of the child until it ends; TimeoutError if it sends nothing for so many seconds."""
         while True:
             while (end := self.rest.find(b"\n")) >= 0:
@@ -61,7 +61,7 @@ def asked(question: Callable[[], Any], seconds: float) -> tuple[Any, str | None]
     """The answer to a question, as JSON has it, and None; or None, and how the process was ended before it gave one."""
     child = Child(lambda tell: tell(question()))
     try:
-        answers = list(child.told(seconds))
+        answers = list(child.answers(seconds))
     except TimeoutError:
         child.end(kill=True)
         return None, f"no end within {seconds:g} s"

@@ -110,8 +110,8 @@ complete -o filenames -F _mlc mlc
 
 # -- zsh --------------------------------------------------------------------------------------------------------------
 def zsh(commands: list[Command]) -> str:
-    told = [c.name + ":" + c.help.replace(":", "\\:") for c in commands]
-    names = "".join(f"        {shlex.quote(text)}\n" for text in told)
+    shown = [c.name + ":" + c.help.replace(":", "\\:") for c in commands]
+    names = "".join(f"        {shlex.quote(text)}\n" for text in shown)
     cases = "".join(f"        {c.name}) _arguments {' '.join(_zsh_arguments(c))} ;;\n" for c in commands)
     return f"""#compdef mlc
 _mlc() {{

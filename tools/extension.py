@@ -80,7 +80,7 @@ def chosen_targets(options: argparse.Namespace) -> list[Target]:
     return targets
 
 
-def _source(path: str, name: str, given: str | None) -> extension.Recorded:
+def _source(path: str, name: str, given: str | None) -> extension.RecordedFunction:
     """A function of a file, recorded."""
     function = sources.load(path, name)
     args = parse_trees(given) if given is not None else None

@@ -36,7 +36,7 @@ import mlc
 from mlc import api
 from mlc.backends.cuda import image
 from mlc.backends.cuda.devices import target_for
-from mlc.backends.cuda.executable import Executable, place
+from mlc.backends.cuda.executable import Executable, device_memory
 from mlc.ir.diag import BackendError
 from mlc.ir.files import write_text
 from mlc.ir.types import bf16, to_numpy
@@ -133,14 +133,14 @@ def compared(section: str, name: str, found: Sequence[Any], wanted: Sequence[Any
 # -- is it right? -----------------------------------------------------------------------------------------------------
 def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Arrays there and back."""
-    where = place()
+    memory = device_memory()
     for size in (1, 3, 511, 4096, (4 << 20) - 1, (4 << 20) + 1, 100_000_007):
         if small and size > 5_000_000:
             continue
 
         def one(size: int = size) -> Row:
             x = rng.integers(0, 256, size, np.uint8)
-            there = where.array(x)
+            there = memory.array(x)
             return compared("copies", str(size), [there.numpy(), there.copy().numpy()], [x, x])
 
         report.check("copies", str(size), one)
@@ -148,17 +148,17 @@ def copies(report: Report, rng: np.random.Generator, small: bool) -> None:
 
 def on_device(build: Callable[[], Any], args: Sequence[Array], section: str, name: str, graphs: bool) -> Row:
     """A module on the device, three times where graphs are asked for too, and on the CPU."""
-    where = place()
+    memory = device_memory()
     started = time.perf_counter()
-    made = image.compile_image(build(), target_for(where.device), where.device.assemble, "ieee")
-    f = Executable(made, where).entry("main")
+    made = image.compile_image(build(), target_for(memory.device), memory.device.assemble, "ieee")
+    f = Executable(made, memory).entry("main")
     taken = time.perf_counter() - started
     f.poison = True
     wanted = api.run_module(build(), "main", args)
     rows, held = [], list[Any]()
     for as_graph in (False, True, True) if graphs else (False,):
         f.program.graphs = as_graph
-        held.append([where.array(np.asarray(a)) for a in args])              # other addresses each time
+        held.append([memory.array(np.asarray(a)) for a in args])              # other addresses each time
         rows.append(compared(section, name, [r.numpy() for r in f.call(held[-1])], wanted, compile_s=taken))
     return next((row for row in rows if row.bad), max(rows, key=lambda row: row.numbers.get("worst", 0.0)))
 
@@ -220,15 +220,16 @@ def operations(report: Report, rng: np.random.Generator, small: bool) -> None:
 def products(report: Report, rng: np.random.Generator, small: bool) -> None:
     """Products by tensor cores, whose sums are rounded a little otherwise than the interpreter's."""
     shapes = (16, 16, 8), (40, 48, 72), (33, 1600, 50), (500, 256, 1000), (2048, 4096, 1024)
-    for (m, k, n), dtype, turned in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
-        name = f"{m}x{k}x{n} {dtype}{' turned' if turned else ''}"
+    for (m, k, n), dtype, transposed in itertools.product(shapes[:2] if small else shapes, ROUNDED, (False, True)):
+        name = f"{m}x{k}x{n} {dtype}{' transposed' if transposed else ''}"
 
-        def one(m: int = m, k: int = k, n: int = n, dtype: str = dtype, turned: bool = turned, name: str = name) -> Row:
+        def one(m: int = m, k: int = k, n: int = n, dtype: str = dtype, transposed: bool = transposed,
+                name: str = name) -> Row:
             x, y = (mlc.tensor(rng.standard_normal(s, np.float32)).to("float32" if dtype == "tf32" else dtype)
-                    for s in ((m, k), (n, k) if turned else (k, n)))
-            f = mlc.compile(lambda x, y: (x @ (y.T if turned else y)).float(), target="cuda",
+                    for s in ((m, k), (n, k) if transposed else (k, n)))
+            f = mlc.compile(lambda x, y: (x @ (y.T if transposed else y)).float(), target="cuda",
                             matmul_precision="tf32" if dtype == "tf32" else None)
-            wanted = x.numpy().astype(np.float64) @ (y.numpy().T if turned else y.numpy()).astype(np.float64)
+            wanted = x.numpy().astype(np.float64) @ (y.numpy().T if transposed else y.numpy()).astype(np.float64)
             error = float(np.abs(f(x, y).numpy() - wanted).max() / np.abs(wanted).max())
             return Row("products", name, "close" if error < ROUNDED[dtype] else "wrong", f"relative error {error:.2g}",
                        {"worst": error})
@@ -418,8 +419,8 @@ def far(what: Speed, arrays: Sequence[Array], found: mlc.Tensor) -> float:
 # -- what is said of it -----------------------------------------------------------------------------------------------
 def header() -> Iterator[str]:
     """Lines describing the device, the code generated for it and the versions in use."""
-    device = place().device
-    free, total = device.room()
+    device = device_memory().device
+    free, total = device.memory_info()
     yield f"device      {device.name}, sm_{device.architecture}, {total >> 20} MiB, {free >> 20} free"
     yield f"code        {target_for(device)}, {' '.join(target_for(device).features)}"
     known = {"mlc": mlc.__version__, "Python": platform.python_version()}

@@ -111,9 +111,9 @@ def random_arrays(types: Sequence[Type], seed: int, numbers: dict[str, int],
                   given: Sequence[TensorType] = ()) -> list[Any]:
     """Arguments of these types: normal floats, integers 0 and 1. `given` types fix sizes."""
     rng, env = np.random.default_rng(seed), dict(numbers)
-    for type, told in zip(types, given):
-        if isinstance(type, TensorType) and type.rank == told.rank:
-            for d, n in zip(type.shape, told.shape):
+    for type, array in zip(types, given):
+        if isinstance(type, TensorType) and type.rank == array.rank:
+            for d, n in zip(type.shape, array.shape):
                 if isinstance(n, int) and (name := sizes.symbol_name(d)) is not None:
                     env.setdefault(name, n)
     return [_random(rng, type, env) for type in types]

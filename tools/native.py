@@ -56,8 +56,8 @@ def wrong_natively(module: Op, runs: Sequence[Call], target: Target | None = Non
 
     child = Child(work)
     try:
-        for told in child.told(PATIENCE_SECONDS):
-            last = told
+        for answer in child.answers(PATIENCE_SECONDS):
+            last = answer
         died = child.end()
         message = last[2] or (f"{DIES}{died}" if died else f"{DIES}an exception" if last[0] >= 0 else None)
     except TimeoutError:

@@ -63,10 +63,10 @@ def rounds(arrays: Sequence[Any], together: bool = False) -> Iterator[list[Array
     floats, whole = ([i for i, x in enumerate(given) if x.size and is_kind(x)] for is_kind in (_is_float, _is_whole))
     groups = [*PECULIAR, ENDS] if floats else []
     groups = [sum(PECULIAR, ())] if together and floats else groups
-    turns = [1 if together else max(math.ceil(len(group) / _room(given[i])) for i in floats) for group in groups]
-    for turn, number in sorted((turn, number) for number, count in enumerate(turns) for turn in range(count)):
-        group, rng = groups[number], np.random.default_rng([number, turn])
-        yield [_exchanged(x, [group[(turn * _room(x) + k + i) % len(group)] for k in range(_room(x))], rng)
+    counts = [1 if together else max(math.ceil(len(group) / _capacity(given[i])) for i in floats) for group in groups]
+    for round, number in sorted((round, number) for number, count in enumerate(counts) for round in range(count)):
+        group, rng = groups[number], np.random.default_rng([number, round])
+        yield [_exchanged(x, [group[(round * _capacity(x) + k + i) % len(group)] for k in range(_capacity(x))], rng)
                if i in floats else x.copy() for i, x in enumerate(given)]
     for part in (SHARE,) if whole and together else (1.0, SHARE) if whole else ():
         yield [_exchanged(x, INTEGERS[i % 2:], np.random.default_rng(i), part) if i in whole else x.copy()
@@ -81,7 +81,7 @@ def _is_whole(x: Array) -> bool:
     return x.dtype.kind in "iu"
 
 
-def _room(x: Array, part: float = SHARE) -> int:
+def _capacity(x: Array, part: float = SHARE) -> int:
     """How many elements of an array are exchanged in a round: two, if that leaves as many as they are."""
     return max(1 + (x.size > 3), int(x.size * part))
 
@@ -89,7 +89,7 @@ def _room(x: Array, part: float = SHARE) -> int:
 def _exchanged(x: Array, numbers: Sequence[float], rng: np.random.Generator, part: float = SHARE) -> Array:
     """An array with these numbers, as its type has them, at places of it that nobody chose, and some equal elements."""
     flat = np.where(rng.random(x.size) < EQUAL, rng.permutation(x.reshape(-1)), x.reshape(-1))
-    at = rng.permutation(x.size)[: _room(x, part)]
+    at = rng.permutation(x.size)[: _capacity(x, part)]
     with np.errstate(all="ignore"):
         flat[at] = np.resize(np.array(numbers, np.float64).astype(x.dtype) if _is_float(x) else
                              np.array([_within(int(n), x.dtype) for n in numbers], x.dtype), len(at))

@@ -89,10 +89,10 @@ def table(rows: Sequence[tuple[str, ...]], width: int = 0) -> list[str]:
     """Rows with aligned columns, the last of which is wrapped to fit `width`; 0 for as wide as it gets."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
     before = sum(widths) + 2 * len(widths)
-    room = max(width - before, NARROWEST) if width else max(1, *(len(row[-1]) for row in rows))
+    wrap_width = max(width - before, NARROWEST) if width else max(1, *(len(row[-1]) for row in rows))
     out = list[str]()
     for row in rows:
-        first, *more = textwrap.wrap(row[-1], room, break_on_hyphens=False) or [""]
+        first, *more = textwrap.wrap(row[-1], wrap_width, break_on_hyphens=False) or [""]
         out.append("  ".join([*(f"{cell:{w}}" for cell, w in zip(row, widths)), first]).rstrip())
         out += [" " * before + line for line in more]
     return out

@@ -95,8 +95,8 @@ def failure(text: str, command: Sequence[str], folder: Path, seconds: int) -> st
         return f"signal {signal.Signals(-done.returncode).name}"
     if done.returncode == 0:
         return None
-    told = _FAILURE.search(done.stderr)
-    return " of ".join(filter(None, told.groups())) if told else f"exit status {done.returncode}"
+    found = _FAILURE.search(done.stderr)
+    return " of ".join(filter(None, found.groups())) if found else f"exit status {done.returncode}"
 
 
 class Reduction:

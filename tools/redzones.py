@@ -32,13 +32,13 @@ class Memory:
 
     def bytes(self, name: str, size: int, alignment: int) -> Array:
         """A buffer of so many bytes, which starts at a multiple of `alignment` and of no higher power of two."""
-        room = np.full(size + 2 * ZONE + 2 * alignment, PATTERN, np.uint8)
-        start = ZONE + -(_address(room) + ZONE) % (2 * alignment) + alignment
-        return self.own(name, room, start, size)
+        storage = np.full(size + 2 * ZONE + 2 * alignment, PATTERN, np.uint8)
+        start = ZONE + -(_address(storage) + ZONE) % (2 * alignment) + alignment
+        return self.own(name, storage, start, size)
 
-    def own(self, name: str, room: Array, start: int, size: int) -> Array:
-        self.zones.append((name, room, start, start + size))
-        return room[start: start + size]
+    def own(self, name: str, storage: Array, start: int, size: int) -> Array:
+        self.zones.append((name, storage, start, start + size))
+        return storage[start: start + size]
 
     def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """An array in a buffer of its own, with the alignment of an element."""
@@ -47,8 +47,8 @@ class Memory:
 
     def damage(self) -> str | None:
         """The first red zone that was written to, in words."""
-        for name, room, start, end in self.zones:
-            before, behind = np.flatnonzero(room[:start] != PATTERN), np.flatnonzero(room[end:] != PATTERN)
+        for name, storage, start, end in self.zones:
+            before, behind = np.flatnonzero(storage[:start] != PATTERN), np.flatnonzero(storage[end:] != PATTERN)
             if before.size:
                 return f"byte {int(before[0]) - start} before {name} is written to"
             if behind.size:
@@ -74,9 +74,9 @@ class Pages(Memory):
             if ctypes.CDLL(None, use_errno=True).mprotect(ctypes.c_void_p(_address(everything) + at),
                                                           ctypes.c_size_t(page), 0):
                 raise OSError(ctypes.get_errno(), "mprotect")
-        room = everything[page: page + middle]
-        room[:] = PATTERN
-        return self.own(name, room, (middle - size) // alignment * alignment if self.at_end else 0, size)
+        storage = everything[page: page + middle]
+        storage[:] = PATTERN
+        return self.own(name, storage, (middle - size) // alignment * alignment if self.at_end else 0, size)
 
 
 class FencedEntry(Entry):

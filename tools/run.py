@@ -286,14 +286,14 @@ def key_is_sound(module: Any, texts: dict[Any, str]) -> None:
 
     texts  of the modules that were seen before, by that
     """
-    from mlc.backends.canonical import canonical_text
+    from mlc.backends.fingerprint import structural_text
     from mlc.dialects import func
     from mlc.ir.printer import nameless_text
     plain = module.clone()
     for function in func.functions(plain):
         function.attrs.pop("arg_names", None)              # for messages only
     text = nameless_text(plain)
-    if (key := canonical_text(module)) is not None and texts.setdefault(key, text) != text:
+    if (key := structural_text(module)) is not None and texts.setdefault(key, text) != text:
         raise InternalError(f"code of another function would be taken for @main at {func.functions(plain)[0].loc}: the "
                             "two modules differ, and have one key", code="MLC0904")
 

@@ -72,11 +72,11 @@ class Call:
         """Where the function was written."""
         return next((str(op.loc) for op in self.module.walk() if op.attrs.get("sym_name") == self.entry), "")
 
-    def lowered(self, choice: Choice, told: Callable[[str], None] = lambda step: None) -> Op:
+    def lowered(self, choice: Choice, report: Callable[[str], None] = lambda step: None) -> Op:
         """The module after the passes."""
         module = self.module.clone()
         with changes.chosen(choice):
-            Pipeline(self.pipeline).run(module, Instruments(after=lambda step, _: told(str(step))))
+            Pipeline(self.pipeline).run(module, Instruments(after=lambda step, _: report(str(step))))
         return module
 
     def executable(self, choice: Choice) -> Any:
@@ -158,7 +158,7 @@ def last_step(call: Call, choice: Choice, seconds: float) -> str:
 
     process, done = child.Child(work), ["no pass"]
     try:
-        done += [f"pass {step}" for step in process.told(seconds)]
+        done += [f"pass {step}" for step in process.answers(seconds)]
         process.end()
     except TimeoutError:
         process.end(kill=True)

@@ -1,4 +1,4 @@
-"""Write functions of the llvm dialect as one would write assembly: blocks, byte offsets, calls by name."""
+"""Builder for functions of the llvm dialect in the style of an assembler: blocks, byte offsets, calls by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Signature = tuple[Type | None, tuple[Type, ...]]
 _MADE = Loc("<wrapper>", 0)
 
 
-class Unit:
+class ModuleBuilder:
     """A module under construction, and its functions by name. `externals` are declared."""
 
     def __init__(self, externals: Mapping[str, Signature]) -> None:
@@ -58,14 +58,14 @@ class Unit:
 
 
 class Assembler:
-    """One function. Operations go to the end of the block last started; constants and stack slots to the first."""
+    """Builder of one function. Operations go to the end of the current block, constants and allocas to the first."""
 
-    def __init__(self, unit: Unit, name: str, params: Sequence[Type], result: Type | None,
+    def __init__(self, builder: ModuleBuilder, name: str, params: Sequence[Type], result: Type | None,
                  public: bool = False) -> None:
-        self.unit = unit
+        self.builder = builder
         self.function = control.function(name, params, [] if result is None else [result],
                                          linkage="external" if public else "internal")
-        unit.add(self.function)
+        builder.add(self.function)
         self.args = list(self.function.args)
         self._head = self.function.body.blocks[0]
         self._constants: dict[tuple[Any, Type], Value] = {}
@@ -130,7 +130,7 @@ class Assembler:
         return self._constant(0, ptr)
 
     def address_of(self, name: str) -> Value:
-        """The address of a constant or variable of the unit."""
+        """The address of a constant or variable of the module."""
         if name not in self._addresses:
             with insertion(self._head, self._start, _MADE):
                 self._addresses[name] = memory.AddressOf(Symbol(name), ptr).result
@@ -138,7 +138,7 @@ class Assembler:
 
     def text(self, text: str) -> Value:
         """The address of a text that ends in a zero byte."""
-        return self.address_of(self.unit.constant(text.encode() + bytes(1)))
+        return self.address_of(self.builder.constant(text.encode() + bytes(1)))
 
     def alloca(self, words: int) -> Value:
         """The address of so many eight-byte words."""
@@ -235,9 +235,9 @@ class Assembler:
 
     # -- calls
     def call(self, name: str, *args: Value) -> Value:
-        """The result of a function of the unit; not to be used if it has none."""
+        """The result of a function of the module; not to be used if it has none."""
         with self._here():
-            return control.call(self.unit.functions[name], args)  # type: ignore[return-value]
+            return control.call(self.builder.functions[name], args)  # type: ignore[return-value]
 
     def call_pointer(self, function: Value, result: Type, *args: Value) -> Value:
         """The result of the function at an address."""

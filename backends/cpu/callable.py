@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mlc.backends.cpu import layout, runtime
-from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I32, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.support import DTYPES, EXTERNALS, OWNED, SIGNATURES, Binding, Callable, Scratch, offset
 from mlc.backends.cpu.wrapper import NAME, wrapper_module
 from mlc.backends.executable import FAST_ENTRIES, Entry
@@ -31,7 +31,7 @@ from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
 from mlc.ir.abi import Interface
 from mlc.ir.types import to_numpy
-from mlc.ir.weak import WeakTable
+from mlc.ir.weak_references import WeakTable
 
 Variable = tuple[Any, str | None, Any]
 """A dict and a key, a cell and None, or a function and one of `FUNCTION_SLOTS`; and the value it holds."""
@@ -100,7 +100,7 @@ def make_callable(entry: Entry, slow_path: Function[..., Any], result: str = "te
         return SlowCallable(slow_path, keep, reason)
     interface = entry.interface
     library = _wrapper(replace(interface, name="wrapped", error_sites=(), arg_names=(),
-                               condition_sites=("",) * len(interface.conditions)),
+                               constraint_sites=("",) * len(interface.size_constraints)),
                        tensor_type is not None, result == "tensor")
     rows = (Binding * (len(bindings) + 1))(*map(_binding, bindings))
     made = _new(slow_path, entry.fail, consumed, (*keep, rows, tuple(bindings), library))
@@ -187,7 +187,7 @@ def _new(slow_path: Function[..., Any], on_error: Any, consumed: Any, keep: tupl
 def _unsuited(interface: Interface) -> str | None:
     """Why a signature has no fast path."""
     if unbound := set(interface.symbols) - set(interface.binders):
-        return f"no argument tells size {sorted(unbound)[0]}"
+        return f"no argument binds size {sorted(unbound)[0]}"
     if (count := len(interface.inputs) + len(interface.results)) > MAX_VALUES:
         return f"{count} arguments and results are more than {MAX_VALUES}"
     return None
@@ -294,23 +294,23 @@ def _support_module() -> Module:
     There is no tp_clear: Python code cannot make one of the references point back, so, as with a tuple, a cycle goes
     through some other object, which can be cleared.
     """
-    unit = Unit(SIGNATURES)
-    _forward(unit)
-    _traverse(unit)
-    _dealloc(unit)
-    return unit.module
+    builder = ModuleBuilder(SIGNATURES)
+    _forward(builder)
+    _traverse(builder)
+    _dealloc(builder)
+    return builder.module
 
 
-def _forward(unit: Unit) -> None:
+def _forward(builder: ModuleBuilder) -> None:
     """forward(self, args, nargsf, kwnames): call the slow path."""
-    a = Assembler(unit, "forward", [PTR, PTR, I64, PTR], PTR, public=True)
+    a = Assembler(builder, "forward", [PTR, PTR, I64, PTR], PTR, public=True)
     self, args, nargsf, kwnames = a.args
     a.ret(a.call("PyObject_Vectorcall", a.load(PTR, self, offset(Callable, "slow_path")), args, nargsf, kwnames))
 
 
-def _traverse(unit: Unit) -> None:
+def _traverse(builder: ModuleBuilder) -> None:
     """traverse(self, visit, arg): visit the type and every reference, until a visit returns non-zero."""
-    a = Assembler(unit, "traverse", [PTR, PTR, PTR], I32, public=True)
+    a = Assembler(builder, "traverse", [PTR, PTR, PTR], I32, public=True)
     self, visit, arg = a.args
     stop = a.block(I32)
     for at in (layout.OB_TYPE, *(offset(Callable, name) for name in OWNED)):
@@ -325,9 +325,9 @@ def _traverse(unit: Unit) -> None:
     a.ret(stop.args[0])
 
 
-def _dealloc(unit: Unit) -> None:
+def _dealloc(builder: ModuleBuilder) -> None:
     """dealloc(self): weak references, references, arenas, the memory, and the reference to the type."""
-    a = Assembler(unit, "dealloc", [PTR], None, public=True)
+    a = Assembler(builder, "dealloc", [PTR], None, public=True)
     self, = a.args
     type = a.load(PTR, self, layout.OB_TYPE)
     a.call("PyObject_GC_UnTrack", self)

@@ -37,7 +37,7 @@ class CheckedCall:
         self.dims: list[list[Value]] = []             # the sizes of the arguments
         computed = [d for t in (*interface.inputs, *interface.results) for d in t.shape]
         divided = [d for atom in quotients(interface.temporaries) for d in (atom.num, atom.den)]
-        self.largest = _largest_symbol([*computed, *interface.conditions, *divided])
+        self.largest = _largest_symbol([*computed, *interface.size_constraints, *divided])
         self.data, self.numbers = a.alloca(max(len(interface.inputs), 1)), a.alloca(max(len(interface.symbols), 1))
         self.outputs = a.alloca(max(len(interface.results), 1))
         self.spans = a.alloca(2 * len(interface.inputs)) if interface.donated else None
@@ -94,10 +94,10 @@ class CheckedCall:
         for k, name in enumerate(interface.symbols):
             a.store(self.env[name], self.numbers, 8 * k)
 
-    def check_conditions(self) -> None:
+    def check_size_constraints(self) -> None:
         """Sizes are as the function needs them, and its temporary values not larger than 64 bits can say."""
         a, interface = self.a, self.interface
-        for number, size in enumerate(interface.conditions):
+        for number, size in enumerate(interface.size_constraints):
             self.guard((a.compare("sge", self.size(size), a.i64(0)), partial(self.wrong_condition, number)))
         if isinstance(interface.temporaries, Size):
             total = fold(interface.temporaries, _FloatWork(self))

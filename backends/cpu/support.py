@@ -9,7 +9,7 @@ import ctypes
 from typing import Any
 
 from mlc.backends.cpu import layout
-from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, Signature, Unit
+from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, ModuleBuilder, Signature
 from mlc.ir import abi
 from mlc.ir.abi import Context
 from mlc.ir.core import Value
@@ -89,10 +89,10 @@ def dtype_offset(type: ScalarType) -> int:
     return offset(Callable, "dtypes") + 8 * DTYPES.index(i64 if type == index else type)
 
 
-def fitting_array(unit: Unit, tensors: bool) -> None:
+def fitting_array(builder: ModuleBuilder, tensors: bool) -> None:
     """fitting_array(self, obj, dtype, rank, flags): the array that `obj` is or, as a tensor, holds; NULL unless it has
     this element type and rank and at least these flags."""
-    a = Assembler(unit, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
+    a = Assembler(builder, "fitting_array", [PTR, PTR, PTR, I32, I32], PTR)
     self, obj, dtype, rank, flags = a.args
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
     kind = a.load(PTR, obj, layout.OB_TYPE)
@@ -120,9 +120,9 @@ def fitting_array(unit: Unit, tensors: bool) -> None:
     a.ret(a.null)
 
 
-def bindings_hold(unit: Unit) -> None:
+def bindings_hold(builder: ModuleBuilder) -> None:
     """bindings_hold(self): whether every variable that the callable depends on holds what it did."""
-    a = Assembler(unit, "bindings_hold", [PTR], I1)
+    a = Assembler(builder, "bindings_hold", [PTR], I1)
     self, = a.args
     loop, row, of_dict, of_cell = a.block(PTR), a.block(), a.block(), a.block()
     found, following, done = a.block(PTR), a.block(), a.block(I1)
@@ -148,9 +148,9 @@ def bindings_hold(unit: Unit) -> None:
     a.ret(done.args[0])
 
 
-def consume(unit: Unit) -> None:
+def consume(builder: ModuleBuilder) -> None:
     """consume(self, obj, array): let a tensor `obj`, which is not the array itself, hold it no more."""
-    a = Assembler(unit, "consume", [PTR, PTR, PTR], None)
+    a = Assembler(builder, "consume", [PTR, PTR, PTR], None)
     self, obj, array = a.args
     tensor, done = a.block(), a.block()
     a.branch(a.compare("eq", obj, array), done, tensor)
@@ -165,9 +165,9 @@ def consume(unit: Unit) -> None:
     a.ret()
 
 
-def tensor_of(unit: Unit) -> None:
+def tensor_of(builder: ModuleBuilder) -> None:
     """tensor_of(self, array): a new tensor that takes over the reference to `array`; NULL if there is no memory."""
-    a = Assembler(unit, "tensor_of", [PTR, PTR], PTR)
+    a = Assembler(builder, "tensor_of", [PTR, PTR], PTR)
     self, array = a.args
     tensor = a.call("PyType_GenericAlloc", a.load(PTR, self, offset(Callable, "tensor_type")), a.i64(0))
     made, done = a.block(), a.block()
@@ -179,9 +179,9 @@ def tensor_of(unit: Unit) -> None:
     a.ret(tensor)
 
 
-def new_array(unit: Unit) -> None:
+def new_array(builder: ModuleBuilder) -> None:
     """new_array(self, dtype, rank, dims, bytes): an uninitialised array, or NULL and an exception."""
-    a = Assembler(unit, "new_array", [PTR, PTR, I32, PTR, I64], PTR)
+    a = Assembler(builder, "new_array", [PTR, PTR, I32, PTR, I64], PTR)
     self, dtype, rank, dims, size = a.args
     make = a.load(PTR, self, offset(Callable, "new_from_descr"))
     array_type = a.load(PTR, self, offset(Callable, "array_type"))
@@ -226,9 +226,9 @@ def _aligned(a: Assembler, pointer: Value, align: int) -> Value:
     return a.at(pointer, a.and_(a.sub(a.i64(0), a.address(pointer)), a.i64(align - 1)))
 
 
-def drop_all(unit: Unit) -> None:
+def drop_all(builder: ModuleBuilder) -> None:
     """drop_all(objects, count): give up the references in an array, some of which may be NULL."""
-    a = Assembler(unit, "drop_all", [PTR, I64], None)
+    a = Assembler(builder, "drop_all", [PTR, I64], None)
     objects, count = a.args
     check, loop, done = a.block(I64), a.block(), a.block()
     a.goto(check, a.i64(0))
@@ -245,9 +245,9 @@ def drop_all(unit: Unit) -> None:
     a.ret()
 
 
-def take_scratch(unit: Unit) -> None:
+def take_scratch(builder: ModuleBuilder) -> None:
     """take_scratch(pool): a scratch of a list, or a new one without an arena; NULL if there is no memory."""
-    a = Assembler(unit, "take_scratch", [PTR], PTR)
+    a = Assembler(builder, "take_scratch", [PTR], PTR)
     pool, = a.args
     first = a.load(PTR, pool)
     fresh, pooled, ready, failed = a.block(), a.block(), a.block(), a.block()
@@ -268,9 +268,9 @@ def take_scratch(unit: Unit) -> None:
     a.ret(made)
 
 
-def grow(unit: Unit) -> None:
+def grow(builder: ModuleBuilder) -> None:
     """grow(scratch): whether its arena has as many bytes as the entry said it needs."""
-    a = Assembler(unit, "grow", [PTR], I1)
+    a = Assembler(builder, "grow", [PTR], I1)
     scratch, = a.args
     context = a.at(scratch, offset(Scratch, "context"))
     needed = a.load(I64, context, offset(Context, "needed"))
@@ -295,9 +295,9 @@ def grow(unit: Unit) -> None:
     a.ret(a.false)
 
 
-def count_overlaps(unit: Unit) -> None:
+def count_overlaps(builder: ModuleBuilder) -> None:
     """count_overlaps(spans, count, start, end): how many of the (start, end) pairs meet the one given."""
-    a = Assembler(unit, "count_overlaps", [PTR, I64, I64, I64], I64)
+    a = Assembler(builder, "count_overlaps", [PTR, I64, I64, I64], I64)
     spans, count, start, end = a.args
     loop, done = a.block(I64, I64), a.block(I64)
     a.goto(loop, a.i64(0), a.i64(0))

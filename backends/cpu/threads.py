@@ -18,7 +18,7 @@ from mlc.backends.load import Library
 from mlc.ir.abi import HOOK
 from mlc.ir.diag import UserError
 from mlc.ir.insertion import caller_loc
-from mlc.ir.weak import WeakList
+from mlc.ir.weak_references import WeakList
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,4 +1,4 @@
-"""From a recorded module to native code for a processor."""
+"""Toolchain for processors: from a recorded module to native code."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mlc.passes import pipeline
 
 
 class Toolchain:
-    """Code for one processor.
+    """Toolchain of one processor.
 
-    target   the processor; the one that this process runs on without one
-    checked  whether code reports what is undefined, as of passes/insert_checks
+    target   target of code generation; the default is the host
+    checked  whether code reports undefined behaviour (passes/insert_checks)
     """
 
     kind = "module"
@@ -29,7 +29,7 @@ class Toolchain:
     def key(self) -> Sequence[str]:
         return str(pipeline.order(self.target.machine, self.checked)), repr(self.target)
 
-    def home(self) -> None:
+    def load_context(self) -> None:
         return None
 
     def lower(self, module: Module) -> Module:
@@ -42,14 +42,14 @@ class Toolchain:
     def load(self, image: Image) -> Executable:
         return Executable(image)
 
-    def recall(self, key: str) -> Image | None:
-        return image.recall(key)
+    def lookup(self, key: str) -> Image | None:
+        return image.lookup(key)
 
-    def keep(self, key: str, made: Image) -> None:
-        image.keep(key, made)
+    def store(self, key: str, made: Image) -> None:
+        image.store(key, made)
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
               checked: bool = False, here: bool = True) -> Toolchain:
-    """The toolchain of the processor; what is said of kernels does not concern it."""
+    """The toolchain of the processor; `graph` and `precision` apply to GPUs only."""
     return Toolchain(target, checked)

@@ -17,7 +17,7 @@ too short for that to pay.
 from __future__ import annotations
 
 from mlc.backends.cpu import layout, support
-from mlc.backends.cpu.assemble import I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Callable, Scratch, dtype_offset, offset
 from mlc.dialects.builtin import Module
@@ -34,29 +34,29 @@ def wrapper_module(interface: Interface, tensors: bool, wrap: bool) -> Module:
     tensors  whether arguments may be tensors
     wrap     whether results become tensors
     """
-    unit = Unit(support.SIGNATURES)
-    support.bindings_hold(unit)
-    support.fitting_array(unit, tensors)
+    builder = ModuleBuilder(support.SIGNATURES)
+    support.bindings_hold(builder)
+    support.fitting_array(builder, tensors)
     if tensors:
-        support.consume(unit)
+        support.consume(builder)
     if wrap:
-        support.tensor_of(unit)
-    support.drop_all(unit)
-    support.new_array(unit)
-    support.take_scratch(unit)
-    support.grow(unit)
+        support.tensor_of(builder)
+    support.drop_all(builder)
+    support.new_array(builder)
+    support.take_scratch(builder)
+    support.grow(builder)
     if interface.donated:
-        support.count_overlaps(unit)
-    _Wrapper(unit, interface, tensors, wrap).emit()
-    return unit.module
+        support.count_overlaps(builder)
+    _Wrapper(builder, interface, tensors, wrap).emit()
+    return builder.module
 
 
 # -- what depends on the signature ------------------------------------------------------------------------------------
 class _Wrapper(CheckedCall):
     """The blocks of one wrapper, in order of execution."""
 
-    def __init__(self, unit: Unit, interface: Interface, tensors: bool, wrap: bool) -> None:
-        super().__init__(Assembler(unit, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface)
+    def __init__(self, builder: ModuleBuilder, interface: Interface, tensors: bool, wrap: bool) -> None:
+        super().__init__(Assembler(builder, NAME, [PTR, PTR, I64, PTR], PTR, public=True), interface)
         self.tensors = tensors
         self.wrap = wrap
         self.self, self.args, self.nargsf, self.kwnames = self.a.args
@@ -77,7 +77,7 @@ class _Wrapper(CheckedCall):
         for i in range(len(interface.inputs)):
             self.check_argument(i)
         self.check_sizes()
-        self.check_conditions()
+        self.check_size_constraints()
         self.check_results()
         if interface.donated:
             self.check_overlaps()

@@ -90,7 +90,7 @@ class Device(Protocol):
     def free(self, address: int) -> None:
         """Give memory back, once all that was asked so far is done."""
 
-    def room(self) -> tuple[int, int]:
+    def memory_info(self) -> tuple[int, int]:
         """Bytes that are free, and of all memory."""
 
     def upload(self, target: int, source: Array) -> None:

@@ -80,14 +80,14 @@ def export(array: DeviceArray, stream: int | None = None, dl_device: Any = None,
     code, bits = _key(array.dtype)
     if copy:
         array = array.copy()
-    array.place.device.activate()
+    array.memory.device.activate()
     if stream != NO_ORDER:
-        array.place.device.publish(LEGACY if stream is None else int(stream))
+        array.memory.device.publish(LEGACY if stream is None else int(stream))
     if array.storage.block is not None:
         array.storage.block.shared = True
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
     record = DLManagedTensor()
-    record.tensor = DLTensor(array.address or None, CUDA, array.place.device.ordinal, array.ndim, code, bits, 1,
+    record.tensor = DLTensor(array.address or None, CUDA, array.memory.device.ordinal, array.ndim, code, bits, 1,
                             ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64)), None, 0)
     record.deleter = ctypes.cast(_forget, ctypes.c_void_p)
     at = ctypes.addressof(record)

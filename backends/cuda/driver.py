@@ -19,7 +19,7 @@ from mlc.backends.target import Target
 from mlc.ir.core import Op
 from mlc.ir.diag import BackendError
 from mlc.ir.machine import GPU
-from mlc.ir.weak import Remains
+from mlc.ir.weak_references import FinalizationQueue
 
 SHARED_BY_DEFAULT = GPU.shared_bytes
 """Bytes of dynamic shared memory that a kernel may have without asking."""
@@ -120,7 +120,7 @@ class Driver:
         self.stream = int(self._stream)
         self._ordering = self.event()
         self._staging = Staging(self)
-        self._left: Remains[tuple[tuple[Callable[[Any], object], Any], ...]] = Remains()
+        self._finalized: FinalizationQueue[tuple[tuple[Callable[[Any], object], Any], ...]] = FinalizationQueue()
         self._lock = threading.RLock()                     # of the pinned memory and the event
 
     def call(self, out: tuple[Any, ...], what: str) -> Any:
@@ -160,7 +160,7 @@ class Driver:
                                hint="an older driver may not know this version of PTX; else report it, with the PTX "
                                     "(mlc compile --emit=ptx)")
         library = Library(out[1])
-        self._left.expect(library, ((cu.cuModuleUnload, out[1]),))
+        self._finalized.register(library, ((cu.cuModuleUnload, out[1]),))
         return library
 
     def clear_away(self) -> None:
@@ -168,7 +168,7 @@ class Driver:
 
         What there is when the process ends stays: the driver clears it away itself.
         """
-        if gone := list(self._left.taken()):
+        if gone := list(self._finalized.drain()):
             self.synchronize()
             for end, handle in (call for calls in gone for call in calls):
                 end(handle)
@@ -194,7 +194,7 @@ class Driver:
     def free(self, address: int) -> None:
         self.call(self.cu.cuMemFree(address), "freeing memory")
 
-    def room(self) -> tuple[int, int]:
+    def memory_info(self) -> tuple[int, int]:
         free, total = self.call(self.cu.cuMemGetInfo(), "asking for free memory")
         return int(free), int(total)
 
@@ -242,7 +242,8 @@ class Driver:
                 self._allow(step)
         self.clear_away()
         made = DriverGraph(self, steps)
-        self._left.expect(made, ((self.cu.cuGraphExecDestroy, made._made), (self.cu.cuGraphDestroy, made._graph)))
+        self._finalized.register(made, ((self.cu.cuGraphExecDestroy, made._made),
+                                        (self.cu.cuGraphDestroy, made._graph)))
         return made
 
     # -- order ----------------------------------------------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mlc.backends.argument_checks import MAX_BYTES, ArgumentChecks
 from mlc.backends.cuda.device import Device, Fill
 from mlc.backends.cuda.devices import check_runs, device
 from mlc.backends.cuda.image import DeviceImage
-from mlc.backends.cuda.memory import DeviceArray, Place, Storage
+from mlc.backends.cuda.memory import DeviceArray, DeviceMemory, Storage
 from mlc.backends.cuda.program import Program
-from mlc.backends.guards import MAX_BYTES, Guards
 from mlc.ir.abi import Interface
 from mlc.ir.diag import UserError, UserTypeError
 
@@ -22,37 +22,37 @@ NO_ERROR = -1
 RECORD = 8
 """Bytes of an error record."""
 
-_places: dict[Device, Place] = {}
+_memories: dict[Device, DeviceMemory] = {}
 _placing = threading.Lock()
 
 
-def place(ordinal: int = 0) -> Place:
+def device_memory(ordinal: int = 0) -> DeviceMemory:
     """The memory of a device."""
     found = device(ordinal)
     with _placing:
-        if (known := _places.get(found)) is None:
-            known = _places[found] = Place(found)
+        if (known := _memories.get(found)) is None:
+            known = _memories[found] = DeviceMemory(found)
         return known
 
 
 class Executable:
     """A program loaded on one device; `graphs` as of `Program`."""
 
-    def __init__(self, image: DeviceImage, where: Place, graphs: bool = False) -> None:
-        check_runs(image.target, where.device)
-        self.linked, self.place, self.target = image, where, image.target
-        where.device.activate()
-        library = where.device.load(image.code) if image.code else None
+    def __init__(self, image: DeviceImage, memory: DeviceMemory, graphs: bool = False) -> None:
+        check_runs(image.target, memory.device)
+        self.linked, self.memory, self.target = image, memory, image.target
+        memory.device.activate()
+        library = memory.device.load(image.code) if image.code else None
         kernels: dict[str, Any] = {}
 
         def kernel(name: str) -> Any:
             if name not in kernels:
-                kernels[name] = where.device.kernel(library, name)
+                kernels[name] = memory.device.kernel(library, name)
             return kernels[name]
 
-        self._data = {name: where.array(a) for name, a in image.data.items()}
-        self.program = Program(where.device, image.program(), kernel,
-                               {name: a.address for name, a in self._data.items()}, where.storage)
+        self._data = {name: memory.array(a) for name, a in image.data.items()}
+        self.program = Program(memory.device, image.program(), kernel,
+                               {name: a.address for name, a in self._data.items()}, memory.storage)
         self.program.graphs = graphs
         self.entries = {name: Entry(self, interface) for name, interface in image.interfaces.items()}
 
@@ -79,7 +79,7 @@ class Executable:
         return sum(entry.calls for entry in self.entries.values())
 
 
-class Entry(Guards):
+class Entry(ArgumentChecks):
     """One function. Any number of threads may call it at once.
 
     Arrays of the CPU's memory are copied to the device, those of the device are taken as they are; results are arrays
@@ -90,21 +90,21 @@ class Entry(Guards):
 
     def __init__(self, executable: Executable, interface: Interface) -> None:
         super().__init__(interface)
-        self.executable, self.place = executable, executable.place
+        self.executable, self.memory = executable, executable.memory
         self.program = executable.program
         self.calls = 0
         self.poison = False
 
     def call(self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None) -> list[DeviceArray]:
-        """The results of the function on `arrays`; `sizes` gives numbers to symbols that no argument tells."""
-        interface, where = self.interface, self.place
+        """Call the function on `arrays`; `sizes` binds symbols that no argument does."""
+        interface, memory = self.interface, self.memory
         self._check_count(arrays)
         for i, array in enumerate(arrays):
             self._check_argument(i, array)
         env = self._bind(arrays, sizes or {})
         shapes = self._result_shapes(env)
-        where.device.activate()
-        inputs = [x if isinstance(x, DeviceArray) else where.array(x) for x in arrays]
+        memory.device.activate()
+        inputs = [x if isinstance(x, DeviceArray) else memory.array(x) for x in arrays]
         if self._donated:
             self._check_writable(inputs)
             self._check_overlap(inputs, [x.address for x in inputs])
@@ -118,18 +118,18 @@ class Entry(Guards):
                 dtype: np.dtype[Any]) -> DeviceArray:
         """Memory for a result: its own, or that of the donated argument which it takes."""
         if alias < 0:
-            return self.place.empty(shape, dtype)
-        return DeviceArray(self.place, inputs[alias].storage, shape, dtype)
+            return self.memory.empty(shape, dtype)
+        return DeviceArray(self.memory, inputs[alias].storage, shape, dtype)
 
     def _check_argument(self, i: int, array: Any) -> None:
         if not isinstance(array, DeviceArray | np.ndarray):
             raise UserTypeError(f"{self.interface.argument(i)} is a {array.__class__.__name__}, expected an array",
                                 code="MLC0324")
         self._check_type(i, array)
-        if isinstance(array, DeviceArray) and array.place is not self.place:
+        if isinstance(array, DeviceArray) and array.memory is not self.memory:
             raise UserError(f"{self.interface.argument(i)} is on {array.device}, and this runs on "
-                            f"cuda:{self.place.device.ordinal}", code="MLC0339",
-                            hint=f'move it: x.to("cuda:{self.place.device.ordinal}")')
+                            f"cuda:{self.memory.device.ordinal}", code="MLC0339",
+                            hint=f'move it: x.to("cuda:{self.memory.device.ordinal}")')
 
     def _check_writable(self, inputs: Sequence[DeviceArray]) -> None:
         for i in self._donated:
@@ -139,12 +139,12 @@ class Entry(Guards):
 
     def _enter(self, numbers: Sequence[int], inputs: Sequence[DeviceArray], fresh: Sequence[DeviceArray]) -> None:
         """Have the device run the function, and raise what it reports."""
-        name, where = self.interface.name, self.place
+        name, memory = self.interface.name, self.memory
         needed = self.program.arena_bytes(name, numbers)
         if not 0 <= needed < MAX_BYTES:
             raise UserError(f"a call needs {needed} bytes of scratch memory", code="MLC0328")
-        arena = where.storage(needed)
-        record = where.storage(RECORD if self.interface.error_sites else 0)
+        arena = memory.storage(needed)
+        record = memory.storage(RECORD if self.interface.error_sites else 0)
         if record.address:
             self._fill(record.address, RECORD)
         if self.poison:
@@ -161,10 +161,10 @@ class Entry(Guards):
         """Set every bit of some memory."""
         at = np.array([address], np.uint64)
         if size:
-            self.place.device.prepare(Fill(0xFF, 1, size, int(at.__array_interface__["data"][0])))()
+            self.memory.device.prepare(Fill(0xFF, 1, size, int(at.__array_interface__["data"][0])))()
 
     def _check(self, record: Storage) -> None:
         out = np.empty(1, np.int64)
-        self.place.device.download(out, record.address)
+        self.memory.device.download(out, record.address)
         if out[0] != NO_ERROR:
             self.fail(int(out[0]))

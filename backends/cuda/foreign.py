@@ -1,4 +1,4 @@
-"""Arrays of other libraries on a device, taken from their DLPack capsules."""
+"""DLPack import of device tensors of other libraries."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from mlc.backends.cuda.dlpack import (
     capsule_pointer,
     rename_capsule,
 )
-from mlc.backends.cuda.memory import DeviceArray, Place, Storage
+from mlc.backends.cuda.memory import DeviceArray, DeviceMemory, Storage
 from mlc.ir.diag import BackendError, UserTypeError
 from mlc.ir.types import bf16, to_numpy
 
 
-def adopt(x: Any, place: Place) -> DeviceArray:
-    """The array of another library's tensor on the device of `place`: shared, or copied if it starts oddly."""
+def import_dlpack(x: Any, memory: DeviceMemory) -> DeviceArray:
+    """Import a device tensor of another library: shared, or copied if it is misaligned."""
     name = f"{type(x).__module__}.{type(x).__name__}"
-    place.device.activate()
+    memory.device.activate()
     if name.startswith("torch."):
         x = x.detach()
     try:
-        capsule = _asked(x, place.device.stream)
+        capsule = _asked(x, memory.device.stream)
         versioned = bool(capsule_is_named(id(capsule), VERSIONED))
         at = capsule_pointer(capsule, VERSIONED if versioned else NAME)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
@@ -53,9 +53,9 @@ def adopt(x: Any, place: Place) -> DeviceArray:
                             hint="x.contiguous()")
     rename_capsule(capsule, USED_VERSIONED if versioned else USED)
     address = (tensor.data or 0) + tensor.byte_offset
-    storage = Borrowed(address, record, place)
+    storage = Borrowed(address, record, memory)
     storage.writable = not (versioned and record.flags & READ_ONLY)
-    out = DeviceArray(place, storage, shape, dtype)
+    out = DeviceArray(memory, storage, shape, dtype)
     return out if address % ALIGNMENT == 0 else out.copy()
 
 
@@ -89,15 +89,15 @@ def _is_contiguous(shape: tuple[int, ...], strides: list[int]) -> bool:
 class Borrowed(Storage):
     """Memory of another library, told at once when nobody here holds it: it may be short of memory, and mlc not."""
 
-    __slots__ = ("_place", "_record")
+    __slots__ = ("_memory", "_record")
 
-    def __init__(self, address: int, record: Any, place: Place) -> None:
+    def __init__(self, address: int, record: Any, memory: DeviceMemory) -> None:
         super().__init__(address)
-        self._record, self._place = record, place
+        self._record, self._memory = record, memory
 
     def __del__(self) -> None:
         try:
-            self._place.device.settle()
+            self._memory.device.settle()
         except BackendError:
             return                                         # the device does no more; the owner will find out, too
         if self._record.deleter:

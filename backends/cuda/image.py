@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mlc.backends import cache
-from mlc.backends.heads import decoded
+from mlc.backends.checksummed import CorruptFile
+from mlc.backends.dataclass_json import from_json
 from mlc.backends.image import Image
-from mlc.backends.sealed import Broken
 from mlc.backends.target import Target
 from mlc.dialects import gpu, memref
 from mlc.ir import abi
@@ -61,18 +61,18 @@ class DeviceImage:
 
     @staticmethod
     def of(head: Any, pieces: Mapping[str, bytes | memoryview]) -> DeviceImage:
-        """The image that gave this head and these pieces; Broken if none did."""
+        """The image that gave this head and these pieces; CorruptFile if none did."""
         if not isinstance(head, dict) or "data" not in head:
-            raise Broken("what it says of its code is ill-formed")
+            raise CorruptFile("what it says of its code is ill-formed")
         known = Image.of({name: value for name, value in head.items() if name != "data"}, b"")
-        constants = decoded(head["data"], tuple[tuple[str, str, tuple[int, ...]], ...])
+        constants = from_json(head["data"], tuple[tuple[str, str, tuple[int, ...]], ...])
         try:
             data = {name: np.frombuffer(pieces[f"data {name}"], _dtype(dtype)).reshape(shape)
                     for name, dtype, shape in constants}
             return DeviceImage(bytes(pieces["code"]), bytes(pieces["host"]).decode("utf-8", "surrogatepass"), data,
                                known.interfaces, known.target)
         except (KeyError, ValueError, Error) as error:
-            raise Broken(f"what it says of its code is ill-formed: {error}") from None
+            raise CorruptFile(f"what it says of its code is ill-formed: {error}") from None
 
     def program(self) -> Op:
         """The functions that launch kernels."""
@@ -106,22 +106,22 @@ def image_of(module: Op, target: Target, assemble: Callable[[Op, Target], bytes]
 
 
 # -- in the cache -----------------------------------------------------------------------------------------------------
-def recall(key: str) -> DeviceImage | None:
-    """The image that the compile cache has under a key, if it has one."""
-    store = cache.store()
-    found = store.get(KIND, key) if store is not None else None
+def lookup(key: str) -> DeviceImage | None:
+    """Image of a key in the compile cache; None if there is none."""
+    entries = cache.store()
+    found = entries.get(KIND, key) if entries is not None else None
     if found is None:
         return None
     try:
         return DeviceImage.of(*found)
-    except Broken:
+    except CorruptFile:
         return None
 
 
-def keep(key: str, image: DeviceImage) -> None:
+def store(key: str, image: DeviceImage) -> None:
     """Put an image into the compile cache, if there is one."""
-    if (store := cache.store()) is not None:
-        store.put(KIND, key, image.head(), image.pieces())
+    if (entries := cache.store()) is not None:
+        entries.put(KIND, key, image.head(), image.pieces())
 
 
 def _dtype(text: str) -> np.dtype[Any]:

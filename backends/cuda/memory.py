@@ -17,7 +17,7 @@ import numpy as np
 from mlc.backends.cuda import dlpack
 from mlc.backends.cuda.device import Device
 from mlc.ir.diag import BackendError, UserTypeError
-from mlc.ir.weak import Remains
+from mlc.ir.weak_references import FinalizationQueue
 
 Array = np.ndarray[Any, Any]
 SMALLEST, STEPS = 512, 8
@@ -61,7 +61,7 @@ class Allocator:
     statistics: Statistics = field(default_factory=Statistics)
     _free: dict[tuple[int, int], list[Block]] = field(default_factory=dict)          # by stream and size
     _returned: deque[Block] = field(default_factory=deque)
-    _left: Remains[Block] = field(default_factory=Remains)
+    _finalized: FinalizationQueue[Block] = field(default_factory=FinalizationQueue)
     _lock: Any = field(default_factory=threading.RLock)
 
     def allocate(self, size: int, stream: int | None = None) -> Block:
@@ -84,11 +84,11 @@ class Allocator:
 
     def give_back_with(self, owner: object, block: Block) -> None:
         """The same once nobody holds `owner`: the next request finds it."""
-        self._left.expect(owner, block)
+        self._finalized.register(owner, block)
 
     def _take_back(self) -> None:
         shared = False
-        self._returned.extend(self._left.taken())
+        self._returned.extend(self._finalized.drain())
         while self._returned:
             block = self._returned.popleft()
             shared = shared or block.shared
@@ -106,7 +106,7 @@ class Allocator:
             self._release()
             address = self.device.allocate(size)
         if address is None:
-            free, total = self.device.room()
+            free, total = self.device.memory_info()
             raise BackendError(f"{self.device.name} has no {size} bytes left: of {total}, {free} are free, and mlc "
                                f"holds {self.statistics.held}", code="MLC0585",
                                hint="use smaller batches, drop tensors that are done with (del x), or donate arguments")
@@ -153,10 +153,10 @@ class Storage:
 class DeviceArray:
     """An array in the memory of a device, contiguous in row-major order; who holds one may share it, as numpy's."""
 
-    __slots__ = ("address", "dtype", "place", "shape", "size", "storage")
+    __slots__ = ("address", "dtype", "memory", "shape", "size", "storage")
 
-    def __init__(self, place: Place, storage: Storage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self.place, self.storage, self.shape, self.dtype = place, storage, shape, dtype
+    def __init__(self, memory: DeviceMemory, storage: Storage, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.memory, self.storage, self.shape, self.dtype = memory, storage, shape, dtype
         self.address = storage.address
         self.size = 1
         for n in shape:
@@ -173,27 +173,27 @@ class DeviceArray:
     @property
     def device(self) -> str:
         """As users name it: cuda:0."""
-        return f"cuda:{self.place.device.ordinal}"
+        return f"cuda:{self.memory.device.ordinal}"
 
     def numpy(self) -> Array:
         """A copy in the CPU's memory, once it has been computed."""
         out = np.empty(self.shape, self.dtype)
         if out.size:
-            self.place.device.activate()
-            self.place.device.download(out, self.address)
+            self.memory.device.activate()
+            self.memory.device.download(out, self.address)
         return out
 
     def first(self, shape: tuple[int, ...]) -> DeviceArray:
         """The first elements along each axis; fewer rows share this memory."""
         if shape[1:] == self.shape[1:]:
-            return DeviceArray(self.place, self.storage, shape, self.dtype)
-        return self.place.array(np.ascontiguousarray(self.numpy()[tuple(map(slice, shape))]))
+            return DeviceArray(self.memory, self.storage, shape, self.dtype)
+        return self.memory.array(np.ascontiguousarray(self.numpy()[tuple(map(slice, shape))]))
 
     def copy(self) -> DeviceArray:
         """The same in other memory."""
-        out = self.place.empty(self.shape, self.dtype)
-        self.place.device.activate()
-        self.place.device.copy(out.address, self.address, self.nbytes)
+        out = self.memory.empty(self.shape, self.dtype)
+        self.memory.device.activate()
+        self.memory.device.copy(out.address, self.address, self.nbytes)
         return out
 
     def __deepcopy__(self, memo: Any) -> DeviceArray:
@@ -203,7 +203,7 @@ class DeviceArray:
         raise UserTypeError(f"an array on {self.device} is in no file", code="MLC0346", hint="bring it back: x.cpu()")
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, self.place.device.ordinal                # kDLCUDA
+        return 2, self.memory.device.ordinal                # kDLCUDA
 
     def __dlpack__(self, **keywords: Any) -> Any:
         """A capsule of DLPack's first version, whatever `max_version` says; the other keywords as there."""
@@ -211,7 +211,7 @@ class DeviceArray:
         return dlpack.export(self, **keywords)
 
 
-class Place:
+class DeviceMemory:
     """The memory of one device, and arrays in it."""
 
     def __init__(self, device: Device) -> None:

@@ -61,9 +61,8 @@ class Argument(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Todo:
-    """A step that is recorded, but has no place for its arguments yet. A fill has no kernel, and the place to fill as
-    its only argument."""
+class PendingStep:
+    """A recorded step without an argument buffer. A fill has no kernel, and its address as the only argument."""
 
     kernel: str
     grid: Extent
@@ -76,12 +75,12 @@ class Todo:
 
 
 # -- what is launched -------------------------------------------------------------------------------------------------
-class Plan:
-    """Steps with room for their arguments: an array of words, and the address of each."""
+class LaunchPlan:
+    """Launches and fills with their argument buffers: an array of words, and the address of each."""
 
-    def __init__(self, device: Device, kernels: Callable[[str], Any], todo: Sequence[Todo]) -> None:
+    def __init__(self, device: Device, kernels: Callable[[str], Any], pending: Sequence[PendingStep]) -> None:
         self.device = device
-        words = [a for step in todo for a in step.arguments]
+        words = [a for step in pending for a in step.arguments]
         self.words = np.array([a.number % (1 << 64) for a in words] or [0], np.uint64)
         start = int(self.words.__array_interface__["data"][0])
         self.addresses = np.arange(start, start + 8 * self.words.size, 8).astype(np.uint64)
@@ -91,7 +90,7 @@ class Plan:
         self.offsets = self.words[self.where]
         self.steps: list[Step] = []
         first, owners = 0, list[int]()
-        for number, step in enumerate(todo):
+        for number, step in enumerate(pending):
             if step.kernel:
                 self.steps.append(Launch(kernels(step.kernel), step.kernel, step.grid, step.block, step.shared,
                                          table + 8 * first))
@@ -133,7 +132,7 @@ class Program:
 
     kernels    one by its name
     constants  the addresses of the program's data by name
-    allocate   memory of so many bytes, for what has a size that only the data tell
+    allocate   allocates memory of data-dependent size
     graphs     whether launches that follow from sizes alone are handed to the device as one
     """
 
@@ -143,8 +142,8 @@ class Program:
         self.constants = dict(constants)
         self.graphs = False
         self.interpretations = 0
-        self._plans: dict[tuple[str, tuple[int, ...]], Plan] = {}
-        self._pieces: dict[tuple[Todo, ...], Plan] = {}
+        self._plans: dict[tuple[str, tuple[int, ...]], LaunchPlan] = {}
+        self._pieces: dict[tuple[PendingStep, ...], LaunchPlan] = {}
         self._arenas: dict[tuple[str, tuple[int, ...]], int] = {}
         self._lock = threading.Lock()
 
@@ -171,18 +170,18 @@ class Program:
                 if recording.waited:
                     recording.flush()
                     return
-                plan = self._plan(self._plans, key, recording.todo)
+                plan = self._plan(self._plans, key, recording.pending)
         plan.run(buffers, self.graphs)
 
-    def piece(self, todo: Sequence[Todo]) -> Plan:
+    def piece(self, pending: Sequence[PendingStep]) -> LaunchPlan:
         """Steps that were recorded between two places where the host waits."""
-        key = tuple(todo)
-        return self._pieces.get(key) or self._plan(self._pieces, key, todo)
+        key = tuple(pending)
+        return self._pieces.get(key) or self._plan(self._pieces, key, pending)
 
-    def _plan(self, known: dict[Any, Plan], key: Any, todo: Sequence[Todo]) -> Plan:
+    def _plan(self, known: dict[Any, LaunchPlan], key: Any, pending: Sequence[PendingStep]) -> LaunchPlan:
         if len(known) >= MOST_PLANS:
             known.clear()
-        known[key] = plan = Plan(self.device, self.kernels, todo)
+        known[key] = plan = LaunchPlan(self.device, self.kernels, pending)
         return plan
 
 
@@ -190,7 +189,7 @@ class Program:
 class Recording(Interpreter):
     """One call of a function of the host, interpreted.
 
-    todo    what is to be done on the device, and has not been asked of it yet
+    pending    what is to be done on the device, and has not been asked of it yet
     waited  whether memory of the device was read: what follows holds for this call alone
     kept    memory that this call has allocated, until it is over: what is asked of the device later waits for it
     """
@@ -198,7 +197,7 @@ class Recording(Interpreter):
     def __init__(self, program: Program, buffers: Array) -> None:
         super().__init__(program.host)
         self.program, self.buffers = program, buffers
-        self.todo: list[Todo] = []
+        self.pending: list[PendingStep] = []
         self.waited = False
         self.first_constant = 0
         self.kept: list[Storage] = []
@@ -214,9 +213,9 @@ class Recording(Interpreter):
 
     def flush(self) -> None:
         """Ask for all that has been recorded."""
-        todo, self.todo = self.todo, []
-        if todo:
-            self.program.piece(todo).run(self.buffers)
+        pending, self.pending = self.pending, []
+        if pending:
+            self.program.piece(pending).run(self.buffers)
 
     def read(self, address: Argument, dtype: np.dtype[Any]) -> Any:
         """An element of the device's memory, once it has been computed."""
@@ -302,7 +301,7 @@ def _store(op: memref.Store, frame: HostFrame) -> None:
     for start in range(0, len(raw), width):
         value = int.from_bytes(raw[start: start + width], "little")
         at = Argument(place.number + start, place.buffer)
-        frame.interpreter.todo.append(Todo("", (0, 0, 0), (0, 0, 0), 0, (at,), value, width, 1))
+        frame.interpreter.pending.append(PendingStep("", (0, 0, 0), (0, 0, 0), 0, (at,), value, width, 1))
 
 
 def _launch(op: gpu.Launch, frame: HostFrame) -> None:
@@ -315,7 +314,7 @@ def _launch(op: gpu.Launch, frame: HostFrame) -> None:
                            loc=op.loc, hint="split the data")
     dynamic = op.dynamic_shared_memory_size
     arguments = [a for v in op.args for a in _arguments(v.type, frame[v])]
-    frame.interpreter.todo.append(Todo(name, grid, block, 0 if dynamic is None else int(frame[dynamic]),  # type: ignore[arg-type]
+    frame.interpreter.pending.append(PendingStep(name, grid, block, 0 if dynamic is None else int(frame[dynamic]),  # type: ignore[arg-type]
                                        tuple(arguments)))
 
 

@@ -43,7 +43,7 @@ def find() -> str | None:
 def resources(ptx: str, target: Target) -> list[Resources]:
     """Resource usage of each kernel in PTX, by name; BackendError if there is no assembler, or it rejects the PTX."""
     if (command := find()) is None:
-        raise BackendError("ptxas is not installed, which tells what kernels need", code="MLC0590",
+        raise BackendError("ptxas, which reports the resources of kernels, is not installed", code="MLC0590",
                            hint="pip install nvidia-cuda-nvcc")
     done = subprocess.run([command, f"-arch={target.cpu}", "-v", "-o", "/dev/null", "/dev/stdin"], input=ptx,
                           capture_output=True, text=True)

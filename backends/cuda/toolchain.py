@@ -1,4 +1,4 @@
-"""From a recorded module to kernels of an NVIDIA GPU and the program that launches them."""
+"""Toolchain for NVIDIA GPUs: from a recorded module to kernels and the host program that launches them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 from mlc.backends.cuda import foreign, image
 from mlc.backends.cuda.devices import assembler, target_for
-from mlc.backends.cuda.executable import Entry, Executable, place
+from mlc.backends.cuda.executable import Entry, Executable, device_memory
 from mlc.backends.cuda.image import DeviceImage
-from mlc.backends.cuda.memory import Place
+from mlc.backends.cuda.memory import DeviceMemory
 from mlc.backends.cuda.targets import architecture
 from mlc.backends.target import Target
 from mlc.dialects.builtin import Module
@@ -19,26 +19,26 @@ from mlc.passes import pipeline
 
 
 class Toolchain:
-    """Code for one kind of GPU, loaded on one device.
+    """Toolchain of one GPU architecture and one device.
 
-    form, assemble  the kind of code that is loaded, and what makes it of kernels
-    where           the memory of the device; None where code is only made
-    graph           whether all kernels of a call are launched as one
-    precision       of products of matrices, as users ask for it
+    form, assemble  kind of loadable code, and the assembler that makes it
+    memory          device memory; None if the code is not loaded
+    graph           whether the kernels of a call are launched as one CUDA graph
+    precision       precision of matrix products, as set by the user
     """
 
     kind = "cuda"
 
-    def __init__(self, target: Target, form: str, assemble: Callable[[Op, Target], bytes], where: Place | None = None,
-                 graph: bool = False, precision: str | None = None) -> None:
+    def __init__(self, target: Target, form: str, assemble: Callable[[Op, Target], bytes],
+                 memory: DeviceMemory | None = None, graph: bool = False, precision: str | None = None) -> None:
         self.target, self.form, self.assemble = target, form, assemble
-        self.where, self.graph, self.precision = where, graph, precision
+        self.memory, self.graph, self.precision = memory, graph, precision
 
     def key(self) -> Sequence[str]:
         return str(pipeline.order(self.target.machine)), repr(self.target), self.form, str(self.precision)
 
-    def home(self) -> tuple[Place | None, bool]:
-        return self.where, self.graph
+    def load_context(self) -> tuple[DeviceMemory | None, bool]:
+        return self.memory, self.graph
 
     def lower(self, module: Module) -> Module:
         pipeline.lower(module, "low", self.target.machine, products=self.target.products(self.precision))
@@ -48,14 +48,14 @@ class Toolchain:
         return image.image_of(module, self.target, self.assemble)
 
     def load(self, image: DeviceImage) -> Executable:
-        assert self.where is not None, "this toolchain makes code for a device that need not be here"
-        return Executable(image, self.where, self.graph)
+        assert self.memory is not None, "this toolchain compiles for a device that is not present"
+        return Executable(image, self.memory, self.graph)
 
-    def recall(self, key: str) -> DeviceImage | None:
-        return image.recall(key)
+    def lookup(self, key: str) -> DeviceImage | None:
+        return image.lookup(key)
 
-    def keep(self, key: str, made: DeviceImage) -> None:
-        image.keep(key, made)
+    def store(self, key: str, made: DeviceImage) -> None:
+        image.store(key, made)
 
 
 def toolchain(device: str, target: Target | None = None, *, graph: bool = False, precision: str | None = None,
@@ -65,18 +65,18 @@ def toolchain(device: str, target: Target | None = None, *, graph: bool = False,
     pipeline.order(GPU, checked)
     ordinal = int(device.partition(":")[2] or 0)
     if here:
-        where = place(ordinal)
-        return Toolchain(target or target_for(where.device), where.device.form, where.device.assemble, where, graph,
+        memory = device_memory(ordinal)
+        return Toolchain(target or target_for(memory.device), memory.device.form, memory.device.assemble, memory, graph,
                          precision)
-    return Toolchain(target or target_for(place(ordinal).device), *assembler(), precision=precision)
+    return Toolchain(target or target_for(device_memory(ordinal).device), *assembler(), precision=precision)
 
 
-def adopt(x: Any) -> Any:
-    """The array of another library's tensor that is on one of these devices, sharing its memory."""
-    return foreign.adopt(x, place(x.__dlpack_device__()[1]))
+def import_dlpack(x: Any) -> Any:
+    """Import a tensor of another library on one of these devices by DLPack, without a copy."""
+    return foreign.import_dlpack(x, device_memory(x.__dlpack_device__()[1]))
 
 
-def entry(images: Sequence[DeviceImage], where: Place, name: str) -> Entry:
-    """A function of that among saved images that is best for a device. BackendError if it runs none of them."""
-    fitting = [image for image in images if architecture(image.target) <= where.device.architecture]
-    return Executable(max(fitting or images, key=lambda image: architecture(image.target)), where).entry(name)
+def entry(images: Sequence[DeviceImage], memory: DeviceMemory, name: str) -> Entry:
+    """Entry point of the best of several images for a device. Raises BackendError if it runs none of them."""
+    fitting = [image for image in images if architecture(image.target) <= memory.device.architecture]
+    return Executable(max(fitting or images, key=lambda image: architecture(image.target)), memory).entry(name)

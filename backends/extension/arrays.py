@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from mlc.backends.cpu.assemble import I1, I8, I32, I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I1, I8, I32, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.extension import python
 from mlc.backends.extension.objects import State, error, item, loop
 from mlc.backends.extension.signature import dtype_name, shown
@@ -12,7 +12,7 @@ from mlc.ir.core import Value
 from mlc.ir.types import FloatType, ScalarType, TensorType, bf16, i1
 
 BOOL, SIGNED, UNSIGNED, FLOAT = 1, 2, 3, 4
-"""Kinds of elements, as a buffer's format tells them; 0 is any other."""
+"""Element kinds by the format of a buffer; 0 is any other."""
 SWAPPED = 8
 """Added to the kind of elements in the other byte order."""
 
@@ -52,21 +52,21 @@ def _kind_of(type: ScalarType) -> int:
     return UNSIGNED if type == bf16 or str(type).startswith("u") else SIGNED
 
 
-def emit(unit: Unit, state: State) -> None:
+def emit(builder: ModuleBuilder, state: State) -> None:
     """All functions of this module."""
-    _element_kind(unit)
-    _viewed(unit)
-    _required(unit, state)
-    _number_array(unit, state)
-    _take_array(unit)
-    _new_result(unit, state)
-    _forget(unit)
-    _release_all(unit)
+    _element_kind(builder)
+    _viewed(builder)
+    _required(builder, state)
+    _number_array(builder, state)
+    _take_array(builder)
+    _new_result(builder, state)
+    _forget(builder)
+    _release_all(builder)
 
 
-def _element_kind(unit: Unit) -> None:
+def _element_kind(builder: ModuleBuilder) -> None:
     """element_kind(format): the kind of a buffer's elements, with SWAPPED if their bytes are in the other order."""
-    a = Assembler(unit, "element_kind", [PTR], I64)
+    a = Assembler(builder, "element_kind", [PTR], I64)
     text, = a.args
     bytes_, some = a.block(), a.block()
     a.branch(a.is_null(text), bytes_, some)
@@ -97,9 +97,9 @@ def _element_kind(unit: Unit) -> None:
     a.ret(a.i64(0))
 
 
-def _viewed(unit: Unit) -> None:
+def _viewed(builder: ModuleBuilder) -> None:
     """viewed(array, view): open the buffer of a new array, whose reference it takes over; whether it could."""
-    a = Assembler(unit, "viewed", [PTR, PTR], I1)
+    a = Assembler(builder, "viewed", [PTR, PTR], I1)
     array, view = a.args
     some, none = a.block(), a.block()
     a.branch(a.is_null(array), none, some)
@@ -111,10 +111,10 @@ def _viewed(unit: Unit) -> None:
     a.ret(a.false)
 
 
-def _number_array(unit: Unit, state: State) -> None:
+def _number_array(builder: ModuleBuilder, state: State) -> None:
     """number_array(state, obj, spec): the array that a Python int or float is in the type that is expected, if that
     holds it; NULL without an exception if it does not, or obj is neither."""
-    a = Assembler(unit, "number_array", [PTR, PTR, PTR], PTR)
+    a = Assembler(builder, "number_array", [PTR, PTR, PTR], PTR)
     this, obj, spec = a.args
     number, refused, made, check, differs = a.block(), a.block(), a.block(), a.block(), a.block()
     a.branch(_is_number(a, obj), number, refused)
@@ -140,14 +140,14 @@ def _number_array(unit: Unit, state: State) -> None:
     a.ret(a.null)
 
 
-def _take_array(unit: Unit) -> None:
+def _take_array(builder: ModuleBuilder) -> None:
     """take_array(state, obj, view, spec): where the elements of an argument are, after opening it as a buffer.
 
     The elements are native, in row-major order and aligned: those of a copy where the argument's are not.
     """
-    _open(unit)
-    _check_type(unit)
-    a = Assembler(unit, "take_array", [PTR, PTR, PTR, PTR], PTR)
+    _open(builder)
+    _check_type(builder)
+    a = Assembler(builder, "take_array", [PTR, PTR, PTR, PTR], PTR)
     this, obj, view, spec = a.args
     failed, opened, typed = a.block(), a.block(), a.block()
     a.branch(a.call("open", this, obj, view, spec), opened, failed)
@@ -190,10 +190,10 @@ def _refuse(a: Assembler, exception: str, spec: Value, text: int, arguments: Val
     a.call("raise_error", error(a, exception), a.at(spec, a.load(I64, spec, text)), arguments)
 
 
-def _open(unit: Unit) -> None:
+def _open(builder: ModuleBuilder) -> None:
     """open(state, obj, view, spec): open an object as a buffer, a Python number as one of the expected type; whether
     it could."""
-    a = Assembler(unit, "open", [PTR, PTR, PTR, PTR], I1)
+    a = Assembler(builder, "open", [PTR, PTR, PTR, PTR], I1)
     this, obj, view, spec = a.args
     opened, closed, number, other, unfit, stranger, failed = (a.block() for _ in range(7))
     status = a.call("PyObject_GetBuffer", obj, view, a.i32(python.BUFFER_FLAGS))
@@ -221,11 +221,11 @@ def _open(unit: Unit) -> None:
     a.ret(a.false)
 
 
-def _check_type(unit: Unit) -> None:
+def _check_type(builder: ModuleBuilder) -> None:
     """check_type(obj, view, spec): whether a buffer has the expected elements and number of dimensions."""
-    a = Assembler(unit, "check_type", [PTR, PTR, PTR], I1)
+    a = Assembler(builder, "check_type", [PTR, PTR, PTR], I1)
     obj, view, spec = a.args
-    typed, mistyped, unknown, told, ranked, misranked, failed = (
+    typed, mistyped, unknown, unsupported, ranked, misranked, failed = (
         a.block(), a.block(), a.block(), a.block(PTR), a.block(), a.block(), a.block())
     text = a.load(PTR, view, python.VIEW_FORMAT)
     kind = a.and_(a.call("element_kind", text), a.i64(SWAPPED - 1))
@@ -234,12 +234,12 @@ def _check_type(unit: Unit) -> None:
     a.branch(same, typed, mistyped)
     a.start(mistyped)
     dtype = a.call("PyObject_GetAttrString", obj, a.text("dtype"))
-    a.branch(a.is_null(dtype), unknown, told, (), (dtype,))
+    a.branch(a.is_null(dtype), unknown, unsupported, (), (dtype,))
     a.start(unknown)                                         # a buffer of another library
     a.call("PyErr_Clear")
-    a.goto(told, a.call("PyUnicode_FromString", a.select(a.is_null(text), a.text("B"), text)))
-    a.start(told)
-    _refuse(a, "TypeError", spec, _ELEMENTS, a.call("tuple_of", told.args[0], a.null))
+    a.goto(unsupported, a.call("PyUnicode_FromString", a.select(a.is_null(text), a.text("B"), text)))
+    a.start(unsupported)
+    _refuse(a, "TypeError", spec, _ELEMENTS, a.call("tuple_of", unsupported.args[0], a.null))
     a.goto(failed)
 
     a.start(typed)
@@ -263,12 +263,12 @@ def _is_number(a: Assembler, obj: Value) -> Value:
 
 
 def _type(a: Assembler, name: str) -> Value:
-    return a.address_of(a.unit.variable(name, 8, defined=False))
+    return a.address_of(a.builder.variable(name, 8, defined=False))
 
 
-def _required(unit: Unit, state: State) -> None:
+def _required(builder: ModuleBuilder, state: State) -> None:
     """required(state, obj, dtype): a native array in row-major order and aligned, with the elements of obj."""
-    a = Assembler(unit, "required", [PTR, PTR, PTR], PTR)
+    a = Assembler(builder, "required", [PTR, PTR, PTR], PTR)
     this, obj, dtype = a.args
     arguments = a.call("PyTuple_New", a.i64(3))
     some, none = a.block(), a.block()
@@ -284,9 +284,9 @@ def _required(unit: Unit, state: State) -> None:
     a.ret(a.null)
 
 
-def _new_result(unit: Unit, state: State) -> None:
+def _new_result(builder: ModuleBuilder, state: State) -> None:
     """new_result(state, dtype, rank, dims, place): a new array; the address of its elements goes to `place`."""
-    a = Assembler(unit, "new_result", [PTR, PTR, I64, PTR, PTR], PTR)
+    a = Assembler(builder, "new_result", [PTR, PTR, I64, PTR, PTR], PTR)
     this, dtype, rank, dims, place = a.args
     view = a.alloca(python.VIEW_SIZE // 8)
     a.call("Py_IncRef", dtype)
@@ -307,9 +307,9 @@ def _new_result(unit: Unit, state: State) -> None:
     a.ret(a.null)
 
 
-def _forget(unit: Unit) -> None:
+def _forget(builder: ModuleBuilder) -> None:
     """forget(objects, count, views, arrays): there are no objects, and no buffer is open."""
-    a = Assembler(unit, "forget", [PTR, I64, PTR, I64], None)
+    a = Assembler(builder, "forget", [PTR, I64, PTR, I64], None)
     objects, count, views, arrays = a.args
     i, done = loop(a, count)
     a.store(a.null, item(a, objects, i))
@@ -320,9 +320,9 @@ def _forget(unit: Unit) -> None:
     a.ret()
 
 
-def _release_all(unit: Unit) -> None:
+def _release_all(builder: ModuleBuilder) -> None:
     """release_all(views, count): close the buffers that are open."""
-    a = Assembler(unit, "release_all", [PTR, I64], None)
+    a = Assembler(builder, "release_all", [PTR, I64], None)
     views, count = a.args
     i, done = loop(a, count)
     a.call("PyBuffer_Release", a.at(views, a.mul(i, a.i64(python.VIEW_SIZE))))

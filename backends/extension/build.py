@@ -7,12 +7,13 @@ from typing import Protocol
 
 from mlc.backends import compile_many
 from mlc.backends.combine import combined, exportable, holding, localized
+from mlc.backends.compilation_units import compilation_units
 from mlc.backends.cpu.targets import TRIPLE
 from mlc.backends.elf import ObjectFile
 from mlc.backends.emit_llvm import emit
 from mlc.backends.extension import processor, python, threads
 from mlc.backends.extension.call import symbol
-from mlc.backends.extension.container import Description, seal
+from mlc.backends.extension.container import Description, pack
 from mlc.backends.extension.module import WEIGHTS, code_symbol, glue, use_weights_symbol
 from mlc.backends.extension.signature import Function
 from mlc.backends.extension.stub import signature
@@ -20,7 +21,6 @@ from mlc.backends.extension.weights import Weights
 from mlc.backends.link import link_file, read_objects
 from mlc.backends.object_code import compile_object
 from mlc.backends.target import Target
-from mlc.backends.units import units
 from mlc.ir import abi
 from mlc.ir.abi import HOOK
 from mlc.ir.core import Op
@@ -65,7 +65,7 @@ def build(name: str, sources: Sequence[Source], targets: Sequence[Target], weigh
     code = link_file(combined(objects), exports, abi.ALLOWED_EXTERNALS | SYSTEM, f"{name}.so", python.EXTERNALS)
     says = Description(name, tuple(signature(f) for f in functions), tuple(targets), len(weights.content),
                        weights.beside, weights.digest if weights.beside else "")
-    return seal(code, says)
+    return pack(code, says)
 
 
 def baseline(target: Target) -> Target:
@@ -79,7 +79,7 @@ def baseline(target: Target) -> Target:
 def _code(source: Source, target: Target, level: int, opt_level: int) -> tuple[ObjectFile, list[str]]:
     """The code of one function for one level, with nothing public but its entry and, if it has one, its hook."""
     module = source.lowered(target)
-    linked = read_objects(compile_many.objects(units(module, target), target, opt_level))
+    linked = read_objects(compile_many.objects(compilation_units(module, target), target, opt_level))
     name = code_symbol(source.function, level)
     hook = [f"{name}_{HOOK}"] if HOOK in exportable(linked) and target.triple == TRIPLE else []
     public = {f"main{abi.ENTRY_SUFFIX}": name} | ({HOOK: hook[0]} if hook else {})

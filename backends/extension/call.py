@@ -16,7 +16,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from mlc.backends.cpu.assemble import I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.checked_call import CheckedCall, Refusal
 from mlc.backends.cpu.support import Scratch, offset
 from mlc.backends.extension import python
@@ -41,18 +41,18 @@ def symbol(name: str) -> str:
     return name + abi.ENTRY_SUFFIX
 
 
-def emit_call(unit: Unit, function: Function, number: int, state: State) -> str:
+def emit_call(builder: ModuleBuilder, function: Function, number: int, state: State) -> str:
     """Emit the Python function; its symbol. `number` is its place in the module."""
     name = f"mlc_call_{number}"
-    _Call(unit, name, function, number, state).emit()
+    _Call(builder, name, function, number, state).emit()
     return name
 
 
 class _Call(CheckedCall):
     """The blocks of one function, in order of execution."""
 
-    def __init__(self, unit: Unit, name: str, function: Function, number: int, state: State) -> None:
-        super().__init__(Assembler(unit, name, [PTR, PTR, I64, PTR], PTR, public=True), function.interface)
+    def __init__(self, builder: ModuleBuilder, name: str, function: Function, number: int, state: State) -> None:
+        super().__init__(Assembler(builder, name, [PTR, PTR, I64, PTR], PTR, public=True), function.interface)
         self.function = function
         self.number = number
         self.state = state
@@ -77,7 +77,7 @@ class _Call(CheckedCall):
         for i in range(len(interface.inputs)):
             self.open(i)
         self.check_sizes()
-        self.check_conditions()
+        self.check_size_constraints()
         self.check_results()
         if interface.donated:
             self.check_overlaps()
@@ -111,13 +111,13 @@ class _Call(CheckedCall):
 
     def wrong_size(self, i: int, axis: int, expected: Value) -> None:
         dim = self.interface.inputs[i].shape[axis]
-        told = "" if isinstance(dim, int) else " = %d"
-        text = f"{_quoted(self.interface.argument(i))} has size %d on axis {axis}, expected {_quoted(str(dim))}{told}"
+        value = "" if isinstance(dim, int) else " = %d"
+        text = f"{_quoted(self.interface.argument(i))} has size %d on axis {axis}, expected {_quoted(str(dim))}{value}"
         self.fail("ValueError", text, self.dims[i][axis], *([] if isinstance(dim, int) else [expected]))
 
     def wrong_condition(self, number: int) -> None:
         where = ", ".join(f"{name} = %d" for name in self.env)
-        self.fail("ValueError", f"{_quoted(site(self.interface.condition_sites[number]))}, where {where}",
+        self.fail("ValueError", f"{_quoted(site(self.interface.constraint_sites[number]))}, where {where}",
                   *self.env.values())
 
     def wrong_result(self, number: int) -> None:
@@ -201,7 +201,7 @@ class _Call(CheckedCall):
             a.store(obj, self.objects, 8 * tree.number)
             return
         if isinstance(tree, Constant):
-            none = a.address_of(a.unit.variable("_Py_NoneStruct", 16, defined=False))
+            none = a.address_of(a.builder.variable("_Py_NoneStruct", 16, defined=False))
             self.guard((a.compare("eq", obj, none), self.of_type(obj, path, "None")))
             return
         flags = a.call("PyType_GetFlags", a.load(PTR, obj, python.OB_TYPE))
@@ -236,7 +236,7 @@ class _Call(CheckedCall):
         spec = expected(type, self.interface.argument(i), i in self.interface.donated, self.state)
         view = a.at(self.views, python.VIEW_SIZE * i)
         data = a.call("take_array", self.this, a.load(PTR, self.objects, 8 * i), view,
-                      a.address_of(a.unit.constant(spec)))
+                      a.address_of(a.builder.constant(spec)))
         self.object_or_fail(data)
         a.store(data, self.data, 8 * i)
         dims: list[Value] = []
@@ -296,13 +296,13 @@ class _Call(CheckedCall):
         texts = [site.encode() + bytes(1) for site in sites]
         offsets = np.cumsum([0, *map(len, texts)][:-1] or [0], dtype=np.int64)
         place = a.shift_right(record, ELEMENTS.bit_length() - 1)
-        where = a.load(I64, a.at(a.address_of(a.unit.constant(offsets.tobytes())), a.mul(place, a.i64(8))))
+        where = a.load(I64, a.at(a.address_of(a.builder.constant(offsets.tobytes())), a.mul(place, a.i64(8))))
         a.store(a.and_(record, a.i64(ELEMENTS - 1)), self.found)
         kinds = np.array(asserted or [False], dtype=np.int64)
-        is_assertion = a.load(I64, a.at(a.address_of(a.unit.constant(kinds.tobytes())), a.mul(place, a.i64(8))))
+        is_assertion = a.load(I64, a.at(a.address_of(a.builder.constant(kinds.tobytes())), a.mul(place, a.i64(8))))
         exception = a.select(a.compare("ne", is_assertion, a.i64(0)), error(a, "AssertionError"),
                              error(a, "IndexError"))
-        a.call("raise_error", exception, a.at(a.address_of(a.unit.constant(b"".join(texts))), where),
+        a.call("raise_error", exception, a.at(a.address_of(a.builder.constant(b"".join(texts))), where),
                a.call("numbers", self.found, a.i64(1)))
 
     # -- what the caller gets

@@ -7,7 +7,7 @@
     file size     u64
     magic         8 bytes
 
-Numbers are little endian. The digest tells damage from health and not friend from foe.
+Numbers are little endian. The digest detects corruption, not forgery.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import json
 import struct
 from dataclasses import dataclass
 
-from mlc.backends.heads import decoded, encoded
-from mlc.backends.sealed import Broken
+from mlc.backends.checksummed import CorruptFile
+from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.target import Target
 
 MAGIC = b"MLCEXT\x00\x01"
@@ -46,32 +46,32 @@ class Description:
     digest: str = ""
 
 
-def seal(code: bytes, description: Description) -> bytes:
+def pack(code: bytes, description: Description) -> bytes:
     """The file of a module."""
-    head = json.dumps(encoded(description), separators=(",", ":"), sort_keys=True).encode()
+    head = json.dumps(to_json(description), separators=(",", ":"), sort_keys=True).encode()
     size = len(code) + len(head) + _FOOT.size
     rest = struct.pack("<IQ8s", len(head), size, MAGIC)
     digest = hashlib.sha256(code + head + rest).digest()
     return code + head + digest + rest
 
 
-def unseal(data: bytes) -> Description:
-    """Description stored in the file of a module, if the file is intact; raises Broken for any other."""
+def unpack(data: bytes) -> Description:
+    """Description stored in the file of a module, if the file is intact; raises CorruptFile for any other."""
     if data[:4] != ELF_MAGIC:
-        raise Broken("it is no shared object")
+        raise CorruptFile("it is no shared object")
     if len(data) < _FOOT.size or data[-7:] != MAGIC[-7:]:
-        raise Broken("it does not end as mlc compile writes a module: it is cut off, or another linker's")
+        raise CorruptFile("it does not end as mlc compile writes a module: it is cut off, or another linker's")
     digest, head_size, size, magic = _FOOT.unpack(data[-_FOOT.size:])
     if magic != MAGIC:
-        raise Broken("it is of another version of mlc")
+        raise CorruptFile("it is of another version of mlc")
     if size != len(data):
-        raise Broken(f"it has {len(data)} bytes, {size} were written")
+        raise CorruptFile(f"it has {len(data)} bytes, {size} were written")
     found = hashlib.sha256(memoryview(data)[:-_FOOT.size])
     found.update(data[-_FOOT.size + 32:])
     if found.digest() != digest:
-        raise Broken("its checksum is wrong")
+        raise CorruptFile("its checksum is wrong")
     if not 0 < head_size <= min(MAX_HEAD, size - _FOOT.size):
-        raise Broken("its head is ill-formed")
+        raise CorruptFile("its head is ill-formed")
     return _description(data[-_FOOT.size - head_size:-_FOOT.size])
 
 
@@ -79,10 +79,10 @@ def _description(head: bytes) -> Description:
     try:
         data = json.loads(head)
     except (ValueError, RecursionError):
-        raise Broken("its head is ill-formed") from None
-    found = decoded(data, Description)
+        raise CorruptFile("its head is ill-formed") from None
+    found = from_json(data, Description)
     if found.beside and (found.beside in (".", "..") or "/" in found.beside or "\0" in found.beside):
-        raise Broken(f"the file of its weights is called {found.beside!a}")
+        raise CorruptFile(f"the file of its weights is called {found.beside!a}")
     return found
 
 
@@ -93,10 +93,10 @@ def machine(data: bytes) -> str:
 
 
 def check_beside(description: Description, found: bytes) -> None:
-    """Broken unless these bytes are the file of weights that belongs to a module."""
+    """CorruptFile unless these bytes are the file of weights that belongs to a module."""
     if len(found) != description.weights:
-        raise Broken(f"{description.beside} has {len(found)} bytes, {description.weights} were written")
+        raise CorruptFile(f"{description.beside} has {len(found)} bytes, {description.weights} were written")
     if hashlib.sha256(found).hexdigest() != description.digest:
-        raise Broken(f"the checksum of {description.beside} is wrong")
+        raise CorruptFile(f"the checksum of {description.beside} is wrong")
 
 

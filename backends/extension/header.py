@@ -123,7 +123,7 @@ def _function(function: Function) -> str:
               for c, t, a in zip(results, interface.results, interface.aliases)]
     if interface.symbols:
         lines.append(f"   Sizes, in the order of the entry: {', '.join(symbols)}.")
-    lines += [f"   The caller sees to it that {condition} >= 0." for condition in interface.conditions]
+    lines += [f"   The caller sees to it that {condition} >= 0." for condition in interface.size_constraints]
     lines += [f"   Place {i} of the record: {_comment(site(text))}" for i, text in enumerate(interface.error_sites)]
     lines.append("   Calls are re-entrant: any number of threads, each with a context of its own. */")
     lines.append(f"int32_t {symbol(name)}(struct mlc_context *context, const void *const *arguments, "

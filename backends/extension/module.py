@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlc.backends.cpu import support
-from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I1, I32, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.cpu.support import Scratch, offset
 from mlc.backends.extension import arrays, objects, python
 from mlc.backends.extension.call import emit_call, symbol
@@ -48,66 +48,66 @@ def glue(name: str, functions: Sequence[Function], levels: Sequence[str], weight
     externals = {**python.FUNCTIONS, CHOOSE: (I32, ())}
     for function in functions:
         externals |= {code_symbol(function, level): (I32, (PTR,) * 4) for level in range(len(levels))}
-    unit, state = Unit(externals), State(len(functions))
+    builder, state = ModuleBuilder(externals), State(len(functions))
     for function, places in zip(functions, weights.places):
-        _entry(unit, function, len(levels), places, bool(weights.beside))
+        _entry(builder, function, len(levels), places, bool(weights.beside))
     if weights.beside:
-        _use_weights(unit, name, len(weights.content))
-    objects.emit(unit)
-    arrays.emit(unit, state)
-    support.drop_all(unit)
-    support.take_scratch(unit)
-    support.grow(unit)
+        _use_weights(builder, name, len(weights.content))
+    objects.emit(builder)
+    arrays.emit(builder, state)
+    support.drop_all(builder)
+    support.take_scratch(builder)
+    support.grow(builder)
     if any(f.interface.donated for f in functions):
-        support.count_overlaps(unit)
-    calls = [emit_call(unit, function.named(), i, state) for i, function in enumerate(functions)]
-    _keep(unit)
-    _exec(unit, name, state, f"a processor of the level {levels[0]}", weights)
-    _free(unit, state)
-    _init(unit, name)
-    return unit.module, _tables(name, functions, calls, state)
+        support.count_overlaps(builder)
+    calls = [emit_call(builder, function.named(), i, state) for i, function in enumerate(functions)]
+    _keep(builder)
+    _exec(builder, name, state, f"a processor of the level {levels[0]}", weights)
+    _free(builder, state)
+    _init(builder, name)
+    return builder.module, _tables(name, functions, calls, state)
 
 
 # -- the C entry ------------------------------------------------------------------------------------------------------
 def use_weights_symbol(name: str) -> str:
-    """The C function that tells a module where its weights are."""
+    """Emit the C function that sets the address of the weights."""
     return f"{name}_use_weights"
 
 
-def _use_weights(unit: Unit, name: str, size: int) -> None:
+def _use_weights(builder: ModuleBuilder, name: str, size: int) -> None:
     """NAME_use_weights(file, size): take the weights from the file's bytes, unless they are of another size."""
-    a = Assembler(unit, use_weights_symbol(name), [PTR, I64], I32, public=True)
+    a = Assembler(builder, use_weights_symbol(name), [PTR, I64], I32, public=True)
     content, found = a.args
     fits, other = a.block(), a.block()
     a.branch(a.compare("eq", found, a.i64(size)), fits, other)
     a.start(fits)
-    a.store(content, a.address_of(unit.variable(WEIGHTS_AT, 8, defined=True)))
+    a.store(content, a.address_of(builder.variable(WEIGHTS_AT, 8, defined=True)))
     a.ret(a.i32(0))
     a.start(other)
     a.ret(a.i32(1))
 
 
-def _entry(unit: Unit, function: Function, levels: int, places: Sequence[int], beside: bool) -> None:
-    a = Assembler(unit, symbol(function.name), [PTR] * 4, I32, public=True)
+def _entry(builder: ModuleBuilder, function: Function, levels: int, places: Sequence[int], beside: bool) -> None:
+    a = Assembler(builder, symbol(function.name), [PTR] * 4, I32, public=True)
     context, args, numbers, results = a.args
     if places:
         count = len(function.interface.inputs)
         full = a.alloca(len(places) + count)
-        weights = a.address_of(unit.variable(WEIGHTS_AT, 8, defined=True) if beside else
-                               unit.variable(WEIGHTS, 8, defined=False))
+        weights = a.address_of(builder.variable(WEIGHTS_AT, 8, defined=True) if beside else
+                               builder.variable(WEIGHTS, 8, defined=False))
         if beside:
             weights = a.load(PTR, weights)
-            told, untold = a.block(), a.block()
-            a.branch(a.is_null(weights), untold, told)
-            a.start(untold)
+            given, missing = a.block(), a.block()
+            a.branch(a.is_null(weights), missing, given)
+            a.start(missing)
             a.ret(a.i32(NO_WEIGHTS))
-            a.start(told)
+            a.start(given)
         for i, place in enumerate(places):
             a.store(a.at(weights, place), full, 8 * i)
         for i in range(count):
             a.store(a.load(PTR, args, 8 * i), full, 8 * (len(places) + i))
         args = full
-    level_at = a.address_of(unit.variable(LEVEL, 4, defined=False))
+    level_at = a.address_of(builder.variable(LEVEL, 4, defined=False))
     known, choose, chosen, unsuited = a.block(), a.block(), a.block(I32), a.block()
     level = a.load(I32, level_at)
     a.branch(a.compare("eq", level, a.i32(0)), choose, known)
@@ -129,21 +129,21 @@ def _entry(unit: Unit, function: Function, levels: int, places: Sequence[int], b
 
 
 # -- importing --------------------------------------------------------------------------------------------------------
-def _init(unit: Unit, name: str) -> None:
+def _init(builder: ModuleBuilder, name: str) -> None:
     """PyInit_NAME(): what it says of itself, where objects are laid out as it expects."""
-    a = Assembler(unit, f"PyInit_{name}", [], PTR, public=True)
+    a = Assembler(builder, f"PyInit_{name}", [], PTR, public=True)
     letters = a.call("PySys_GetObject", a.text("abiflags"))
     version = a.call("PySys_GetObject", a.text("hexversion"))
-    told, fits, threaded, old, locked = a.block(), a.block(), a.block(), a.block(), a.block()
-    a.branch(a.or_(a.is_null(letters), a.is_null(version)), old, told)
-    a.start(told)
+    found, fits, threaded, old, locked = a.block(), a.block(), a.block(), a.block(), a.block()
+    a.branch(a.or_(a.is_null(letters), a.is_null(version)), old, found)
+    a.start(found)
     length = a.call("PyUnicode_GetLength", letters)
     at = a.call("PyUnicode_FindChar", letters, a.i32(ord("t")), a.i64(0), length, a.i32(1))
     a.branch(a.compare("slt", at, a.i64(0)), locked, threaded)
     a.start(locked)
     a.branch(a.compare("sge", a.call("PyLong_AsLong", version), a.i64(OLDEST_PYTHON)), fits, old)
     a.start(fits)
-    a.ret(a.call("PyModuleDef_Init", a.address_of(unit.variable(DEFINITION, 104, defined=False))))
+    a.ret(a.call("PyModuleDef_Init", a.address_of(builder.variable(DEFINITION, 104, defined=False))))
     for block, what in ((threaded, "a Python with a global lock, this one is free-threaded"),
                         (old, "Python 3.11 or newer")):
         a.start(block)
@@ -151,17 +151,17 @@ def _init(unit: Unit, name: str) -> None:
         a.ret(a.null)
 
 
-def _keep(unit: Unit) -> None:
+def _keep(builder: ModuleBuilder) -> None:
     """keep(place, obj): note a new reference, if it is one."""
-    a = Assembler(unit, "keep", [PTR, PTR], I1)
+    a = Assembler(builder, "keep", [PTR, PTR], I1)
     place, obj = a.args
     a.store(obj, place)
     a.ret(a.not_null(obj))
 
 
-def _exec(unit: Unit, name: str, state: State, needed: str, weights: Weights) -> None:
+def _exec(builder: ModuleBuilder, name: str, state: State, needed: str, weights: Weights) -> None:
     """mlc_exec(module): 0, or -1 and an exception."""
-    a = Assembler(unit, "mlc_exec", [PTR], I32, public=True)
+    a = Assembler(builder, "mlc_exec", [PTR], I32, public=True)
     module, = a.args
     failed = a.block()
     level = a.call(CHOOSE)
@@ -244,7 +244,7 @@ def _load_weights(a: Assembler, name: str, module: Value, weights: Weights, keep
     status = a.call("PyObject_GetBuffer", content, view, a.i32(python.BUFFER_FLAGS))
     a.branch(a.compare("eq", status, a.i32(0)), opened, failed)
     a.start(opened)
-    a.store(a.load(PTR, view, python.VIEW_DATA), a.address_of(a.unit.variable(WEIGHTS_AT, 8, defined=True)))
+    a.store(a.load(PTR, view, python.VIEW_DATA), a.address_of(a.builder.variable(WEIGHTS_AT, 8, defined=True)))
     a.call("PyBuffer_Release", view)
     a.call("Py_IncRef", content)
 
@@ -253,7 +253,7 @@ def _made(a: Assembler, value: bool | int | float | str | None) -> Value:
     """A plain value as a new object."""
     if value is None or isinstance(value, bool):
         name = {None: "_Py_NoneStruct", True: "_Py_TrueStruct", False: "_Py_FalseStruct"}[value]
-        obj = a.address_of(a.unit.variable(name, 16, defined=False))
+        obj = a.address_of(a.builder.variable(name, 16, defined=False))
         a.call("Py_IncRef", obj)
         return obj
     if isinstance(value, int):
@@ -263,9 +263,9 @@ def _made(a: Assembler, value: bool | int | float | str | None) -> Value:
     return a.call("PyUnicode_InternFromString", a.text(value))
 
 
-def _free(unit: Unit, state: State) -> None:
+def _free(builder: ModuleBuilder, state: State) -> None:
     """mlc_free(module): give up references and arenas; those of a module that never came to be are NULL."""
-    a = Assembler(unit, "mlc_free", [PTR], None, public=True)
+    a = Assembler(builder, "mlc_free", [PTR], None, public=True)
     module, = a.args
     this = a.call("PyModule_GetState", module)
     held, done = a.block(), a.block()

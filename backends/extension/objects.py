@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from mlc.backends.cpu.assemble import I1, I64, PTR, Assembler, Unit
+from mlc.backends.cpu.assemble import I1, I64, PTR, Assembler, ModuleBuilder
 from mlc.backends.extension import python
 from mlc.backends.extension.signature import Plain
 from mlc.ir.core import Value
@@ -51,28 +51,28 @@ class State:
         return 8 * (len(self.references) + self.pools)
 
 
-def emit(unit: Unit) -> None:
+def emit(builder: ModuleBuilder) -> None:
     """All functions of this module."""
-    _raise(unit)
-    _numbers(unit)
-    _tuple_of(unit)
-    _call(unit)
-    _type_name(unit)
-    _bind(unit)
+    _raise(builder)
+    _numbers(builder)
+    _tuple_of(builder)
+    _call(builder)
+    _type_name(builder)
+    _bind(builder)
 
 
 def error(a: Assembler, name: str) -> Value:
     """The exception of this name, as `raise_error` takes it."""
-    return a.address_of(a.unit.variable(f"PyExc_{name}", 8, defined=False))
+    return a.address_of(a.builder.variable(f"PyExc_{name}", 8, defined=False))
 
 
 # -- exceptions -------------------------------------------------------------------------------------------------------
-def _raise(unit: Unit) -> None:
+def _raise(builder: ModuleBuilder) -> None:
     """raise_error(exception, format, arguments): set an exception; takes the reference to the tuple of arguments.
 
     Without arguments there has been an error, which stays.
     """
-    a = Assembler(unit, "raise_error", [PTR, PTR, PTR], None)
+    a = Assembler(builder, "raise_error", [PTR, PTR, PTR], None)
     exception, text, arguments = a.args
     given, formatted, made, done = a.block(), a.block(), a.block(), a.block()
     a.branch(a.is_null(arguments), done, given)
@@ -95,9 +95,9 @@ def _raise(unit: Unit) -> None:
     a.ret()
 
 
-def _numbers(unit: Unit) -> None:
+def _numbers(builder: ModuleBuilder) -> None:
     """numbers(values, count): a tuple of integers."""
-    a = Assembler(unit, "numbers", [PTR, I64], PTR)
+    a = Assembler(builder, "numbers", [PTR, I64], PTR)
     values, count = a.args
     out = a.call("PyTuple_New", count)
     made, none = a.block(), a.block()
@@ -118,9 +118,9 @@ def _numbers(unit: Unit) -> None:
     a.ret(out)
 
 
-def _tuple_of(unit: Unit) -> None:
+def _tuple_of(builder: ModuleBuilder) -> None:
     """tuple_of(x, y): a tuple that takes over one reference, or two where y is not NULL; NULL if x is."""
-    a = Assembler(unit, "tuple_of", [PTR, PTR], PTR)
+    a = Assembler(builder, "tuple_of", [PTR, PTR], PTR)
     x, y = a.args
     given, made, second, failed, done = a.block(), a.block(), a.block(), a.block(), a.block()
     a.branch(a.is_null(x), failed, given)
@@ -142,9 +142,9 @@ def _tuple_of(unit: Unit) -> None:
     a.ret(a.null)
 
 
-def _call(unit: Unit) -> None:
+def _call(builder: ModuleBuilder) -> None:
     """call(function, x, y): the result for one argument or two, as `tuple_of` takes them."""
-    a = Assembler(unit, "call", [PTR, PTR, PTR], PTR)
+    a = Assembler(builder, "call", [PTR, PTR, PTR], PTR)
     function, x, y = a.args
     arguments = a.call("tuple_of", x, y)
     some, none = a.block(), a.block()
@@ -157,19 +157,19 @@ def _call(unit: Unit) -> None:
     a.ret(a.null)
 
 
-def _type_name(unit: Unit) -> None:
+def _type_name(builder: ModuleBuilder) -> None:
     """type_name(obj): (the name of its type,), for a message."""
-    a = Assembler(unit, "type_name", [PTR], PTR)
+    a = Assembler(builder, "type_name", [PTR], PTR)
     obj, = a.args
     a.ret(a.call("tuple_of", a.call("PyType_GetName", a.load(PTR, obj, python.OB_TYPE)), a.null))
 
 
 # -- arguments by position and name -----------------------------------------------------------------------------------
-def _bind(unit: Unit) -> None:
+def _bind(builder: ModuleBuilder) -> None:
     """bind(names, count, args, nargs, kwnames, slots): borrow the object of each of `count` parameters, whose names
     are in `names` after the function's; whether all are there."""
-    _place(unit)
-    a = Assembler(unit, "bind", [PTR, I64, PTR, I64, PTR, PTR], I1)
+    _place(builder)
+    a = Assembler(builder, "bind", [PTR, I64, PTR, I64, PTR, PTR], I1)
     names, count, args, nargs, kwnames, slots = a.args
     positional, copied = loop(a, count)
     given, absent, following = a.block(), a.block(), a.block()
@@ -207,9 +207,9 @@ def _bind(unit: Unit) -> None:
     a.ret(a.true)
 
 
-def _place(unit: Unit) -> None:
+def _place(builder: ModuleBuilder) -> None:
     """place(names, count, key, obj, slots): put an object that was passed by name where it belongs; whether it does."""
-    a = Assembler(unit, "place", [PTR, I64, PTR, PTR, PTR], I1)
+    a = Assembler(builder, "place", [PTR, I64, PTR, PTR, PTR], I1)
     names, count, key, obj, slots = a.args
     i, through = loop(a, count)
     found, other = a.block(), a.block()

@@ -33,7 +33,7 @@ FEATURES: Mapping[str, tuple[int, int, int, int]] = {
     **{name: (7, 1, _EAX, bit) for name, bit in {"avxvnni": 4, "avx512bf16": 5}.items()},
     **{name: (0x80000001, 0, _ECX, bit) for name, bit in {"sahf": 0, "lzcnt": 5}.items()},
 }
-"""Where cpuid tells a feature, by LLVM's name of it: leaf, subleaf, register, bit."""
+"""The cpuid bit of a feature by its LLVM name: leaf, subleaf, register, bit."""
 
 _OSXSAVE = (1, 0, _ECX, 27)
 _AVX_STATE, _AVX512_STATE, _AMX_STATE = 0x6, 0xE6, 0x60000
@@ -73,7 +73,7 @@ def masks(target: Target) -> dict[tuple[int, int, int], int]:
     out: dict[tuple[int, int, int], int] = {}
     names = [feature[1:] for feature in target.features if feature.startswith("+")]
     if unknown := [name for name in names if name not in FEATURES]:
-        raise BackendError(f"nothing tells whether a processor has {unknown[0]}", code="MLC0501",
+        raise BackendError(f"there is no run-time check for the processor feature {unknown[0]}", code="MLC0501",
                            hint="name levels such as x86-64-v3 with --cpu")
     wanted = [FEATURES[name] for name in names] + ([_OSXSAVE] if saved_state(target) else [])
     for leaf, subleaf, register, bit in wanted:

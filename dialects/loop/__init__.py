@@ -15,7 +15,7 @@ is kept and recalled at the point's own coordinates, and no size, for that follo
 is filled for the blocks of all threads that share it, where these are those of a GPU.
 """
 
-from mlc.dialects.loop.access import Check, Keep, Load, Pack, Recall, Scratch, Store
+from mlc.dialects.loop.access import Check, Load, LoadScratch, Pack, Scratch, Store, StoreScratch
 from mlc.dialects.loop.compute import Contract, Fold, Full, InBounds, Index, Map, Mma, Reduce, Scan
 from mlc.dialects.loop.kernel import Activation, End, For, InKernel, Kernel, Yield, iterator_types
 from mlc.dialects.loop.schedule import Schedule
@@ -23,6 +23,6 @@ from mlc.dialects.loop.types import ScratchType, TileType, coordinate, spanned, 
 
 __all__ = [
     "Activation", "Check", "Contract", "End", "Fold", "For", "Full", "InBounds", "InKernel", "Index",
-    "Keep", "Kernel", "Load", "Map", "Mma", "Pack", "Recall", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType",
-    "Store", "TileType", "Yield", "coordinate", "iterator_types", "spanned", "union",
+    "Kernel", "Load", "LoadScratch", "Map", "Mma", "Pack", "Reduce", "Scan", "Schedule", "Scratch", "ScratchType",
+    "Store", "StoreScratch", "TileType", "Yield", "coordinate", "iterator_types", "spanned", "union",
 ]

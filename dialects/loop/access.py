@@ -161,20 +161,20 @@ class Check(InKernel, name="loop.check", pure=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Interpretation of a scratch: its elements, and the first coordinate of each of its dimensions."""
+class ScratchBuffer:
+    """Scratch buffer of the interpreter: its elements, and the first coordinate of each of its dimensions."""
 
     elements: np.ndarray[Any, Any]
     first: tuple[int, ...]
     dims: tuple[int, ...]
 
     def positions(self, state: Activation) -> list[np.ndarray[Any, Any]]:
-        """Where the points of the current block lie along each dimension, as far as they are in the domain."""
+        """Positions of the points of the current tile along each dimension, without those outside the domain."""
         return [(c := state.coordinates[d].ravel())[c < state.extents[d]] - first
                 for d, first in zip(self.dims, self.first)]
 
-    def keep(self, state: Activation, value: np.ndarray[Any, Any]) -> None:
-        """Take the elements of a tile for the points of the current block."""
+    def store(self, state: Activation, value: np.ndarray[Any, Any]) -> None:
+        """Store the elements of a tile at the points of the current tile."""
         at, rank = self.positions(state), len(state.extents)
         value = np.broadcast_to(value, state.shape(self.dims))
         value = value.transpose(*self.dims, *(d for d in range(rank) if d not in self.dims))
@@ -183,7 +183,7 @@ class Room:
 
 
 class Scratch(InKernel, name="loop.scratch", pure=False):
-    """result = fresh memory of one thread, for the points of its dimensions: the block of those that have one here"""
+    """result = uninitialized scratch buffer of a thread, for the points of its dimensions in the enclosing tiles"""
 
     type: ResultType
 
@@ -198,10 +198,10 @@ class Scratch(InKernel, name="loop.scratch", pure=False):
         here = self.located_dims()
         blocks = [state.coordinates[d].ravel() if d in here else np.arange(state.extents[d]) for d in type.dims]
         elements = np.zeros([b.size for b in blocks], to_numpy(type.dtype))
-        return Room(elements, tuple(int(b[0]) if b.size else 0 for b in blocks), type.dims)
+        return ScratchBuffer(elements, tuple(int(b[0]) if b.size else 0 for b in blocks), type.dims)
 
 
-class Keep(InKernel, name="loop.keep", pure=False):
+class StoreScratch(InKernel, name="loop.store_scratch", pure=False):
     """scratch[p] = value[p]"""
 
     value: Value
@@ -217,7 +217,7 @@ class Keep(InKernel, name="loop.keep", pure=False):
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> list[Any]:
-        frame[self.scratch].keep(self.activation(frame), frame[self.value])
+        frame[self.scratch].store(self.activation(frame), frame[self.value])
         return []
 
 
@@ -258,11 +258,11 @@ class Pack(InKernel, name="loop.pack", pure=False):
 
     def interpret(self, frame: Frame) -> list[Any]:
         value, = frame.run(self.body)
-        frame[self.scratch].keep(self.activation(frame), value)
+        frame[self.scratch].store(self.activation(frame), value)
         return []
 
 
-class Recall(InKernel, name="loop.recall", pure=False):
+class LoadScratch(InKernel, name="loop.load_scratch", pure=False):
     """result[p] = scratch[p]"""
 
     scratch: Value
@@ -275,10 +275,10 @@ class Recall(InKernel, name="loop.recall", pure=False):
         return {*self.scratch.type.dims}
 
     def interpret(self, frame: Frame) -> Any:
-        state, room = self.activation(frame), frame[self.scratch]
-        at = room.positions(state)
-        shape = state.shape(room.dims)
-        out = np.zeros([shape[d] for d in room.dims], room.elements.dtype)
-        out[tuple(slice(p.size) for p in at)] = room.elements[np.ix_(*at)]
-        order = sorted(range(len(room.dims)), key=lambda i: room.dims[i])
+        state, buffer = self.activation(frame), frame[self.scratch]
+        at = buffer.positions(state)
+        shape = state.shape(buffer.dims)
+        out = np.zeros([shape[d] for d in buffer.dims], buffer.elements.dtype)
+        out[tuple(slice(p.size) for p in at)] = buffer.elements[np.ix_(*at)]
+        order = sorted(range(len(buffer.dims)), key=lambda i: buffer.dims[i])
         return out.transpose(order).reshape(shape)

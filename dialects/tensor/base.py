@@ -37,7 +37,7 @@ class TensorOp(FusionInterface, pure=True):
                       if v.op is not None and v.op.loc is not UNKNOWN)
         raise IRError(f"{self.name}: {message}", code=code, loc=self.loc, notes=notes, hint=hint, symbols=symbols)
 
-    def conditions(self) -> Iterable[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterable[tuple[Dim, str]]:
         """Sizes that must not be negative when the operation runs, besides those of tensors; else the message holds."""
         return ()
 

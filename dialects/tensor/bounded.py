@@ -38,7 +38,7 @@ def first_of(x: Value, shape: Sequence[Dim]) -> Value:
 def _greatest(size: Dim, bounds: Bounds) -> Dim:
     found = most(size, bounds)
     if found is None:
-        raise IRError(f"nobody can tell before it runs how large the size {size} is at most", code="MLC0161")
+        raise IRError(f"the data-dependent size {size} has no upper bound", code="MLC0161")
     return found
 
 

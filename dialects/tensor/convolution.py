@@ -191,13 +191,13 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return [self._of_x(ct), self._of_w(ct)]
 
     def _of_x(self, ct: Value) -> Value:
-        """The convolution of ct with w turned around, where stride and spread change places."""
+        """The convolution of ct with the flipped w, where stride and spread change places."""
         g, elements = self.groups, self.w.type.shape[2:]
         low, high = list[Dim](), list[Dim]()
         for n, out, k, axis in zip(self.x.type.shape[2:], ct.type.shape[2:], elements, self.axes()):
             low.append((k - 1) * axis.dilation - axis.low)
             high.append((n - 1) * axis.spread - (out - 1) * axis.stride + axis.low)
-        return Convolution(ct, turned(self.w, g), self.spread, tuple(low), tuple(high), self.dilation, self.stride,
+        return Convolution(ct, flipped(self.w, g), self.spread, tuple(low), tuple(high), self.dilation, self.stride,
                            g).result
 
     def _of_w(self, ct: Value) -> Value:
@@ -208,7 +208,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         spans = [(k - 1) * axis.dilation for k, axis in zip(elements, axes)]
         swapped = tuple(Axis(axis.spread, span - axis.low, span - axis.high, axis.dilation)
                         for span, axis in zip(spans, axes))
-        return turned(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
+        return flipped(Windowing(swapped, elements, self.groups).times(self.x, ct), self.groups)
 
     def vmap(self, batch_size: Dim, operands: Sequence[Value], batched: Sequence[bool]) -> BatchResult:
         """Batched images are more images, batched weights more channels of the result, both batched more groups."""
@@ -228,7 +228,7 @@ class Convolution(SizedOp, Composite, name="tensor.convolution"):
         return batch_axis_first(reshape(made, (n, batch_size, o, *out)), 1)
 
 
-def turned(w: Value, groups: int) -> Value:
+def flipped(w: Value, groups: int) -> Value:
     """Weights with their channels for those of the result, in each group, and the elements of a window backwards."""
     o, c, *elements = w.type.shape
     w = Reverse(reshape(w, (groups, o // groups, c, product(elements))), (3,)).result

@@ -51,7 +51,7 @@ class _Dynamic(CopyOp):
                         symbols=sizes.symbols(*(n - d for n, d in zip(x.shape, piece) if less(n, d))))
 
 
-def room(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:
+def slack(x: TensorType, piece: Sequence[Dim]) -> Iterator[tuple[Dim, str]]:
     """Sizes that must not be negative for a piece of these sizes to fit in x, each with a message."""
     for axis, (n, d) in enumerate(zip(x.shape, piece)):
         yield n - d, f"axis {axis}: a piece of {d} does not fit in size {n}"
@@ -79,8 +79,8 @@ class DynamicSlice(SizedOp, _Dynamic, name="tensor.dynamic_slice"):
         self.check_starts(self.starts, x, self.shape)
         return x.with_shape(self.shape)
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
-        return room(self.x.type, self.shape)
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
+        return slack(self.x.type, self.shape)
 
     def compute(self, size: Any, x: Any, *starts: Any) -> Array:
         return np.asarray(x[inside(x, starts, [size(d) for d in self.shape])])
@@ -120,8 +120,8 @@ class DynamicUpdateSlice(_Dynamic, name="tensor.dynamic_update_slice"):
         self.check_starts(self.starts, x, update.shape)
         return x
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
-        return room(self.x.type, self.update.type.shape)
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
+        return slack(self.x.type, self.update.type.shape)
 
     def operand_maps(self, at: IndexingMap, domain: IterationDomain) -> Sequence[IndexingMap | None]:
         """Of x its own element, also where it is replaced."""
@@ -179,9 +179,9 @@ def _put(x: Value, update: Value, starts: Sequence[Value], own: Sequence[int], k
 def slice_at_known_start(op: DynamicSlice) -> Value | None:
     """dynamic_slice(x, c) == slice(x, c : c + shape), where c is constant, moved so that the piece fits"""
     known = [constant_array(v) for v in op.starts]
-    room = [n - d for n, d in zip(op.x.type.shape, op.shape)]
-    if any(c is None or not isinstance(most, int) for c, most in zip(known, room)):
+    slack = [n - d for n, d in zip(op.x.type.shape, op.shape)]
+    if any(c is None or not isinstance(most, int) for c, most in zip(known, slack)):
         return None
-    at = tuple(max(0, min(int(c), most)) for c, most in zip(known, room))  # type: ignore[arg-type]
+    at = tuple(max(0, min(int(c), most)) for c, most in zip(known, slack))  # type: ignore[arg-type]
     stops = tuple(a + d for a, d in zip(at, op.shape))
     return Slice(op.x, at, stops, (1,) * len(at)).result

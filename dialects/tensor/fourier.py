@@ -87,8 +87,8 @@ def transform(x: Value, sign: int) -> Value:
         return _by_matrix(x, sign) if n <= 2 * RADIX else _by_chirps(x, sign)
     m, lead = n // r, len(batch)
     split = reshape(x, (*batch, r, m, 2))
-    turned = transpose(split, (*range(lead), lead + 1, lead, lead + 2))             # [b, a]
-    first = transform(turned, sign)                                                    # [b, c]
+    transposed = transpose(split, (*range(lead), lead + 1, lead, lead + 2))             # [b, a]
+    first = transform(transposed, sign)                                                    # [b, c]
     twisted = times(first, roots((m, r), n, sign, x.type.dtype))
     back = transpose(twisted, (*range(lead), lead + 1, lead, lead + 2))             # [c, b]
     second = transform(back, sign)                                                     # [c, d]

@@ -63,7 +63,7 @@ class MaxPool(SizedOp, Composite, name="tensor.max_pool"):
         ones, zeros = (1,) * n, (0,) * n
         return list(zip(self.size, self.stride or ones, self.low or zeros, self.high or zeros, self.dilation or ones))
 
-    def conditions(self) -> Any:
+    def size_constraints(self) -> Any:
         return ((d, f"the padding {d} is negative") for d in (*self.low, *self.high))
 
     def compute(self, size: Any, x: Any) -> Array:

@@ -202,12 +202,12 @@ class ScatterAlong(Scattering, name="tensor.scatter_along"):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit updates of shape "
                         f"{shape_text(updates.shape)}", "MLC0115",
                         symbols=sizes.differing(indices.shape, updates.shape))
-        if x.rank != indices.rank or any(less(d, 0) for d, _ in self.conditions()):
+        if x.rank != indices.rank or any(less(d, 0) for d, _ in self.size_constraints()):
             self.refuse(f"indices of shape {shape_text(indices.shape)} do not fit {shape_text(x.shape)} outside axis "
                         f"{self.axis}", "MLC0115")
         return x
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         for a, (n, used) in enumerate(zip(self.x.type.shape, self.updates.type.shape)):
             if a != self.axis:
                 yield n - used, f"axis {a}: {used} updates for size {n}"

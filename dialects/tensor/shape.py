@@ -191,7 +191,7 @@ class Slice(SizedOp, CopyOp, name="tensor.slice"):
             message = f"axis {axis}: {start}:{stop}:{step} does not lie within size {n}"
             yield from ((size, message) for size in (low, high - low, end - high))
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         for axis, bounds in enumerate(zip(self.x.type.shape, self.starts, self.stops, self.steps)):
             yield from self._within(axis, *bounds)
 
@@ -253,7 +253,7 @@ class Pad(SizedOp, CopyOp, name="tensor.pad"):
         return source.with_shape(low + d * (interior + 1) + high for d, low, high, interior in zip(
             source.shape, self.low, self.high, self.interior))
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         for axis, (low, high, interior) in enumerate(zip(self.low, self.high, self.interior)):
             message = f"axis {axis}: negative padding low {low}, high {high}, interior {interior}"
             yield from ((low, message), (high + interior, message))

@@ -91,7 +91,7 @@ def is_pointwise(op: Op) -> bool:
 
 
 def moves_elements(op: Op) -> bool:
-    """Whether an operation computes nothing and sizes tell where its elements come from."""
+    """Whether an operation only moves elements, by an indexing map that depends on sizes alone."""
     return isinstance(op, FusionInterface) and op.moves_elements
 
 

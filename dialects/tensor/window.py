@@ -80,7 +80,7 @@ class Windows(_Window, name="tensor.windows"):
         windows = self.windows_in(x.shape[self.axis], self.size, self.stride, self.dilation)
         return x.with_shape((*x.shape[: self.axis], windows, self.size, *x.shape[self.axis + 1:]))
 
-    def conditions(self) -> Iterator[tuple[Dim, str]]:
+    def size_constraints(self) -> Iterator[tuple[Dim, str]]:
         yield self.size - 1, f"the size {self.size} is not positive"
 
     def compute(self, size: Any, x: Any) -> Array:

@@ -217,12 +217,12 @@ def _transposed(spatial: int, input: Operand, weight: Operand, bias: Operand, st
             raise UserError(f"output_padding = {output_padding} is not less than the stride or the dilation",
                             code="MLC0360")
     c, o, *kernel = w.shape
-    turned = reshape(emit(T.Reverse, w, tuple(range(2, w.ndim))), [groups, c // groups, o, *kernel])
-    turned = tracer(permute(turned, (0, 2, 1, *range(3, turned.ndim))))
-    turned = reshape(turned, [groups * o, c // groups, *kernel])
+    flipped = reshape(emit(T.Reverse, w, tuple(range(2, w.ndim))), [groups, c // groups, o, *kernel])
+    flipped = tracer(permute(flipped, (0, 2, 1, *range(3, flipped.ndim))))
+    flipped = reshape(flipped, [groups * o, c // groups, *kernel])
     low = tuple((k - 1) * apart - p for k, apart, p in zip(kernel, d, cut))
     high = tuple(a + extra for a, extra in zip(low, more))
-    out = emit(T.Convolution, x, turned, (), low, high, d, s, groups)
+    out = emit(T.Convolution, x, flipped, (), low, high, d, s, groups)
     return unbatched(_with_bias(out, bias), was_added)
 
 

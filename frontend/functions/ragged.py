@@ -1,4 +1,4 @@
-"""Functions whose results have as many elements as the data say: what a mask picks, what differs from the rest.
+"""Functions with results of data-dependent size: selection by a mask, unique elements.
 
 The number of elements is a data-dependent size (frontend/data_dependent.py). Equal masks give equal sizes, so
 `x[mask] + y[mask]` fits. No derivative goes to a mask or to positions; values are picked by position.
@@ -49,8 +49,8 @@ def _positions(mask: Tracer) -> Tracer:
     rows = trace.data_dependent.new(count, total)
     place = E.where(mask, rank, tracer(total))
     line = emit(T.Iota, (total,), 0, i64)
-    room = emit(T.Full, 0, (total + 1,), i64)
-    placed = emit(T.Scatter, room, tracer(place), line, 0, "set")
+    buffer = emit(T.Full, 0, (total + 1,), i64)
+    placed = emit(T.Scatter, buffer, tracer(place), line, 0, "set")
     return emit(T.Slice, placed, (0,), (rows,), (1,))  # type: ignore[no-any-return]
 
 

@@ -15,7 +15,7 @@ from mlc.frontend.language import syntax as S
 from mlc.frontend.language.diagnostics import suggestion
 from mlc.frontend.language.expressions import arguments, evaluate
 from mlc.frontend.language.library import call_library
-from mlc.frontend.language.values import ELEMENTS, POISON, Applicable, Frame, is_poisoned, shown
+from mlc.frontend.language.values import ELEMENTS, POISON, Applicable, Environment, is_poisoned, shown
 from mlc.frontend.signature import Spec
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import Tracer, current
@@ -25,13 +25,13 @@ from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType
 
 REST = "..."
-"""The name under which a frame has the sizes that `...` in a type stands for."""
+"""The name under which a env has the sizes that `...` in a type stands for."""
 
 
 class Modelled(Applicable):
     """A model of the program, as types need it."""
 
-    def template(self, call: tuple[Sequence[Any], dict[str, Any]] | None, at: int, frame: Frame) -> Any:
+    def template(self, call: tuple[Sequence[Any], dict[str, Any]] | None, at: int, env: Environment) -> Any:
         """An instance with `Spec`s in place of its tensors."""
         raise NotImplementedError
 
@@ -54,42 +54,42 @@ def names_of(nodes: Sequence[S.Node]) -> list[S.Name]:
     return found
 
 
-def _open_names(node: S.Node, frame: Frame) -> list[str]:
+def _open_names(node: S.Node, env: Environment) -> list[str]:
     """The names in a size that stand for nothing yet."""
-    return [n for n in dict.fromkeys(x.name for x in names_of([node])) if not _is_known(n, frame)]
+    return [n for n in dict.fromkeys(x.name for x in names_of([node])) if not _is_known(n, env)]
 
 
-def _is_known(name: str, frame: Frame) -> bool:
-    return name in frame.names or name in frame.scope.names() or (
-        frame.owner is not None and name in frame.owner.member_names())
+def _is_known(name: str, env: Environment) -> bool:
+    return name in env.names or name in env.scope.names() or (
+        env.owner is not None and name in env.owner.member_names())
 
 
-def _size(node: S.Node, frame: Frame) -> Any:
+def _size(node: S.Node, env: Environment) -> Any:
     """The value of a size whose names are all known; POISON if it is wrong."""
-    value = evaluate(node, frame)
+    value = evaluate(node, env)
     if value is POISON:
         return POISON
     if isinstance(value, bool) or not isinstance(value, int | Size):
-        raise frame.error(node.at, "MLC0637", f"{shown(value)} is no size", "a size is a number of at least 0, or a "
+        raise env.error(node.at, "MLC0637", f"{shown(value)} is no size", "a size is a number of at least 0, or a "
                           "name for one")
     if isinstance(value, int) and not 0 <= value < 2**40:
-        raise frame.error(node.at, "MLC0637", f"{value} is no size", "a size is a number from 0 to 2 ** 40")
+        raise env.error(node.at, "MLC0637", f"{value} is no size", "a size is a number from 0 to 2 ** 40")
     return value
 
 
-def _element(node: S.TensorType | S.NamedType, name: str, frame: Frame) -> Any:
+def _element(node: S.TensorType | S.NamedType, name: str, env: Environment) -> Any:
     if name not in ELEMENTS:
-        raise _no_type(name, node, frame, [])
+        raise _no_type(name, node, env, [])
     return as_dtype(ELEMENTS[name])
 
 
-def _no_type(name: str, node: S.Node, frame: Frame, models: Sequence[str]) -> UserError:
+def _no_type(name: str, node: S.Node, env: Environment, models: Sequence[str]) -> UserError:
     """The error for a name that is no type; `float32` is meant as f32."""
     digits = name.lstrip("abcdefghijklmnopqrstuvwxyz_")
     other = {"float": "f32", "int": "i64", "double": "f64", "long": "i64", "Tensor": "f32[sizes]", "half": "f16",
              "str": "no type at all"}.get(name) or (name[0] + digits if name[0] + digits in ELEMENTS else "")
     hint = f"write {other}" if other else suggestion(name, [*ELEMENTS, *models])
-    return frame.error(node.at, "MLC0638", f"{name} is no element type and no model",
+    return env.error(node.at, "MLC0638", f"{name} is no element type and no model",
                        hint or "element types are " + ", ".join(ELEMENTS))
 
 
@@ -104,34 +104,34 @@ def is_definite(node: S.Node) -> bool:
     return not isinstance(node, S.TensorType) or not any(map(_is_rest, node.shape))
 
 
-def _shape_nodes(node: S.TensorType | S.NamedType, frame: Frame) -> Sequence[S.Node]:
+def _shape_nodes(node: S.TensorType | S.NamedType, env: Environment) -> Sequence[S.Node]:
     nodes = node.shape if isinstance(node, S.TensorType) else ()
     if any(map(_is_rest, nodes[1:])):
-        raise frame.error(node.at, "MLC0637", "... stands among the sizes", "put it before the first of them")
+        raise env.error(node.at, "MLC0637", "... stands among the sizes", "put it before the first of them")
     return nodes
 
 
 # -- what an argument is ----------------------------------------------------------------------------------------------
-def template(node: S.Node, frame: Frame) -> Any:
-    """A tree of `Spec`s for a declared type. Sizes that are open become symbols, which the frame then knows."""
+def template(node: S.Node, env: Environment) -> Any:
+    """A tree of `Spec`s for a declared type. Sizes that are open become symbols, which the env then knows."""
     if isinstance(node, S.TupleType):
-        items = tuple(template(x, frame) for x in node.items)
+        items = tuple(template(x, env) for x in node.items)
         return POISON if is_poisoned(items) else items
     if isinstance(node, S.LikeType):
-        return as_specs(evaluate(node.value, frame))
+        return as_specs(evaluate(node.value, env))
     assert isinstance(node, S.TensorType | S.NamedType)
     if isinstance(node, S.NamedType) and (len(node.names) > 1 or node.arguments or node.names[0] not in ELEMENTS):
-        return _model(node, frame).template(
-            arguments(node.arguments, frame) if node.arguments is not None else None, node.at, frame)
-    element = _element(node, node.element if isinstance(node, S.TensorType) else node.names[0], frame)
+        return _model(node, env).template(
+            arguments(node.arguments, env) if node.arguments is not None else None, node.at, env)
+    element = _element(node, node.element if isinstance(node, S.TensorType) else node.names[0], env)
     shape: list[Any] = []
-    for x in _shape_nodes(node, frame):
+    for x in _shape_nodes(node, env):
         if _is_rest(x):
-            shape += frame.names.setdefault(REST, (sizes.sym(REST),))
+            shape += env.names.setdefault(REST, (sizes.sym(REST),))
             continue
-        for name in _open_names(x, frame):
-            frame.names[name] = sizes.sym(name)
-        shape.append(_size(x, frame))
+        for name in _open_names(x, env):
+            env.names[name] = sizes.sym(name)
+        shape.append(_size(x, env))
     return POISON if is_poisoned(shape) else Spec(TensorType(tuple(shape), element.ir))
 
 
@@ -143,19 +143,19 @@ def as_specs(value: Any) -> Any:
     return structure.unflatten([Spec(TensorType(x.shape, x.dtype.ir)) if isinstance(x, Tensor) else x for x in leaves])
 
 
-def _model(node: S.NamedType, frame: Frame) -> Modelled:
+def _model(node: S.NamedType, env: Environment) -> Modelled:
     found: Any = S.Name(node.names[0])
     found.at = node.at
-    if len(node.names) == 1 and not _is_known(node.names[0], frame):
-        raise _no_type(node.names[0], node, frame, frame.scope.names())
+    if len(node.names) == 1 and not _is_known(node.names[0], env):
+        raise _no_type(node.names[0], node, env, env.scope.names())
     for name in node.names[1:]:
         found = S.Attribute(found, name)
         found.at = node.at
-    value = evaluate(found, frame)
+    value = evaluate(found, env)
     if not isinstance(value, Modelled):
         if value is POISON:
             return _Wrong()
-        raise frame.error(node.at, "MLC0638", f"{'.'.join(node.names)} is {shown(value)}, which is no type",
+        raise env.error(node.at, "MLC0638", f"{'.'.join(node.names)} is {shown(value)}, which is no type",
                           "a type is f32[sizes], a model, or (type, type)")
     return value
 
@@ -163,7 +163,7 @@ def _model(node: S.NamedType, frame: Frame) -> Modelled:
 class _Wrong(Modelled):
     """Stands for a model that is wrong."""
 
-    def template(self, call: Any, at: int, frame: Frame) -> Any:
+    def template(self, call: Any, at: int, env: Environment) -> Any:
         return POISON
 
     def accepts(self, value: Any) -> bool:
@@ -186,60 +186,60 @@ class Misfit(Exception):
         self.message, self.hint = message, hint
 
 
-def fit(node: S.Node, value: Any, frame: Frame, what: str) -> Any:
+def fit(node: S.Node, value: Any, env: Environment, what: str) -> Any:
     """The value as one of the declared type: numbers become tensors. Raises Misfit; sizes that are open are told."""
     if is_poisoned(value):
         return POISON
     if isinstance(node, S.TupleType):
         if not isinstance(value, tuple | list) or len(value) != len(node.items):
-            raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}",
+            raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}",
                          f"give {len(node.items)} values")
-        return tuple(fit(t, x, frame, f"part {i} of {what}") for i, (t, x) in enumerate(zip(node.items, value)))
+        return tuple(fit(t, x, env, f"part {i} of {what}") for i, (t, x) in enumerate(zip(node.items, value)))
     if isinstance(node, S.LikeType):
-        return _fit_like(node, value, frame, what)
+        return _fit_like(node, value, env, what)
     assert isinstance(node, S.TensorType | S.NamedType)
     if isinstance(node, S.NamedType) and (len(node.names) > 1 or node.arguments or node.names[0] not in ELEMENTS):
-        model = _model(node, frame)
+        model = _model(node, env)
         if not model.accepts(value):
-            raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}", "give it that model")
+            raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", "give it that model")
         return value
-    element = _element(node, node.element if isinstance(node, S.TensorType) else node.names[0], frame)
-    nodes = _shape_nodes(node, frame)
-    value = _as_tensor(value, element, node, frame, what)
+    element = _element(node, node.element if isinstance(node, S.TensorType) else node.names[0], env)
+    nodes = _shape_nodes(node, env)
+    value = _as_tensor(value, element, node, env, what)
     if value.dtype is not element:
         short = next(k for k, v in ELEMENTS.items() if v == element.name)
-        raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}", f"write cast(x, {short})")
+        raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", f"write cast(x, {short})")
     shape = list(value.shape)
     if nodes and _is_rest(nodes[0]) and len(shape) >= len(nodes) - 1:
         count = len(shape) - len(nodes) + 1
         rest = tuple(shape[:count])
-        if frame.names.setdefault(REST, rest) != rest:
-            raise _differs(node, value, frame, what)
+        if env.names.setdefault(REST, rest) != rest:
+            raise _differs(node, value, env, what)
         nodes, shape = nodes[1:], shape[count:]
     if len(nodes) != len(shape):
-        raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}",
+        raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}",
                      f"give it {len(nodes)} dimension{'s' * (len(nodes) != 1)}")
     for x, found in zip(nodes, shape):
-        if not _fits(x, found, frame):
-            raise _differs(node, value, frame, what)
+        if not _fits(x, found, env):
+            raise _differs(node, value, env, what)
     return value
 
 
-def _differs(node: S.Node, value: Any, frame: Frame, what: str) -> Misfit:
+def _differs(node: S.Node, value: Any, env: Environment, what: str) -> Misfit:
     names = dict.fromkeys(x.name for x in names_of(node.shape)) if isinstance(node, S.TensorType) else {}
-    values = {n: frame.names.get(n, getattr(frame.owner, n, None)) for n in names}
+    values = {n: env.names.get(n, getattr(env.owner, n, None)) for n in names}
     known = [f"{n} is {v}" for n, v in values.items() if isinstance(v, int | Size) and str(v) != n]
-    return Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}"
+    return Misfit(f"{what} is {shown(value)}, declared {written(node, env)}"
                   + (f", where {', '.join(known)}" if known else ""), "change the value or the declared type")
 
 
-def _fits(node: S.Node, found: Dim, frame: Frame) -> bool:
+def _fits(node: S.Node, found: Dim, env: Environment) -> bool:
     """Whether a size is the declared one; a name that is open is told by it."""
-    names = _open_names(node, frame)
+    names = _open_names(node, env)
     if not names:
-        wanted = _size(node, frame)
+        wanted = _size(node, env)
         return wanted is POISON or bool(wanted == found)
-    inner = frame.copy()
+    inner = env.copy()
     for name in names:
         inner.names[name] = sizes.sym(name)
     wanted = _size(node, inner)
@@ -253,28 +253,28 @@ def _fits(node: S.Node, found: Dim, frame: Frame) -> bool:
     value = found - rest
     if sizes.modulo(value, factor) != 0:
         return False
-    frame.names[name] = sizes.divide(value, factor)
+    env.names[name] = sizes.divide(value, factor)
     return True
 
 
-def _as_tensor(value: Any, element: Any, node: S.Node, frame: Frame, what: str) -> Any:
+def _as_tensor(value: Any, element: Any, node: S.Node, env: Environment, what: str) -> Any:
     """A number as a tensor of the declared element type."""
     if isinstance(value, Tracer) and value.weak and not (value.dtype.is_floating_point
                                                          and not element.is_floating_point):
-        return call_library(OPERATIONS["cast"], "cast", (value, element), {}, node.at, frame)
+        return call_library(OPERATIONS["cast"], "cast", (value, element), {}, node.at, env)
     if isinstance(value, Tensor):
         return value
     if isinstance(value, int | float | Size):
         if isinstance(value, float) and not element.is_floating_point:
-            raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}", "give it a whole number")
+            raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", "give it a whole number")
         if isinstance(value, Size):
-            return call_library(OPERATIONS["cast"], "cast", (value, element), {}, node.at, frame)
-        return call_library(OPERATIONS["full"], "full", ((), value), {"dtype": element}, node.at, frame)
-    raise Misfit(f"{what} is {shown(value)}, declared {written(node, frame)}", "give it a tensor")
+            return call_library(OPERATIONS["cast"], "cast", (value, element), {}, node.at, env)
+        return call_library(OPERATIONS["full"], "full", ((), value), {"dtype": element}, node.at, env)
+    raise Misfit(f"{what} is {shown(value)}, declared {written(node, env)}", "give it a tensor")
 
 
-def _fit_like(node: S.LikeType, value: Any, frame: Frame, what: str) -> Any:
-    wanted = as_specs(evaluate(node.value, frame))
+def _fit_like(node: S.LikeType, value: Any, env: Environment, what: str) -> Any:
+    wanted = as_specs(evaluate(node.value, env))
     found = as_specs(value)
     if wanted is POISON or found is POISON:
         return value
@@ -285,21 +285,21 @@ def _fit_like(node: S.LikeType, value: Any, frame: Frame, what: str) -> Any:
 
 
 # -- as text ----------------------------------------------------------------------------------------------------------
-def written(node: S.Node, frame: Frame) -> str:
+def written(node: S.Node, env: Environment) -> str:
     """A type or size as the program writes it."""
     if isinstance(node, S.TensorType):
-        return f"{node.element}[{', '.join(written(x, frame) for x in node.shape)}]"
+        return f"{node.element}[{', '.join(written(x, env) for x in node.shape)}]"
     if isinstance(node, S.NamedType):
-        given = ", ".join(written(x, frame) for x in node.arguments.arguments) if node.arguments else ""
+        given = ", ".join(written(x, env) for x in node.arguments.arguments) if node.arguments else ""
         return ".".join(node.names) + (f"({given})" if node.arguments else "")
     if isinstance(node, S.TupleType):
-        return f"({', '.join(written(x, frame) for x in node.items)})"
+        return f"({', '.join(written(x, env) for x in node.items)})"
     if isinstance(node, S.Name):
         return node.name
     if isinstance(node, S.Literal):
         return "..." if node.value is ... else str(node.value)
     if isinstance(node, S.Chain):
-        return written(node.first, frame) + "".join(f" {op} {written(x, frame)}" for op, _, x in node.rest)
+        return written(node.first, env) + "".join(f" {op} {written(x, env)}" for op, _, x in node.rest)
     return "like ..." if isinstance(node, S.LikeType) else "?"
 
 

@@ -19,7 +19,7 @@ from mlc.frontend.language.operators import LARGEST, binary, compare
 from mlc.frontend.language.values import (
     POISON,
     Applicable,
-    Frame,
+    Environment,
     Missing,
     Span,
     Zipped,
@@ -38,39 +38,39 @@ LONGEST = 10_000
 """How many times a loop may be unrolled, and elements a list may have."""
 
 
-def evaluate(node: S.Node, frame: Frame) -> Any:
+def evaluate(node: S.Node, env: Environment) -> Any:
     """The value of an expression; POISON of one that is wrong, if errors are collected."""
-    with deeper(frame, node.at):
+    with deeper(env, node.at):
         try:
-            return EVALUATE[type(node)](node, frame)
+            return EVALUATE[type(node)](node, env)
         except UserError as error:
             return report(error)
 
 
-def known(node: S.Node, frame: Frame, what: str) -> Any:
+def known(node: S.Node, env: Environment, what: str) -> Any:
     """The value of an expression that must be known while the function is read: no tensor."""
-    value = evaluate(node, frame)
+    value = evaluate(node, env)
     if isinstance(value, Tensor):
-        raise frame.error(node.at, "MLC0631", f"{what} is {shown(value)}, which is known only when the program runs",
+        raise env.error(node.at, "MLC0631", f"{what} is {shown(value)}, which is known only when the program runs",
                           "use a number, or a size of a declared type")
     return value
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
-def _name(node: S.Name, frame: Frame) -> Any:
-    found = frame.names.get(node.name, _NOTHING)
-    if found is _NOTHING and frame.owner is not None and node.name in frame.owner.member_names():
-        found = getattr(frame.owner, node.name)
+def _name(node: S.Name, env: Environment) -> Any:
+    found = env.names.get(node.name, _NOTHING)
+    if found is _NOTHING and env.owner is not None and node.name in env.owner.member_names():
+        found = getattr(env.owner, node.name)
     if found is _NOTHING:
         try:
-            found = frame.scope.look_up(node.name)
+            found = env.scope.look_up(node.name)
         except KeyError:
             found = library.find(node.name)
             if found is None:
-                raise frame.error(node.at, "MLC0622", f"there is no {node.name} here",
-                                  _near(node.name, frame)) from None
+                raise env.error(node.at, "MLC0622", f"there is no {node.name} here",
+                                  _near(node.name, env)) from None
     if isinstance(found, Missing):
-        raise frame.error(node.at, "MLC0623", f"{node.name} {found.why}",
+        raise env.error(node.at, "MLC0623", f"{node.name} {found.why}",
                           f"give {node.name} a value before")
     return found
 
@@ -84,12 +84,12 @@ _FOREIGN = {"True": "write true", "False": "write false", "None": "write none", 
             "lambda": "write x => value"}
 
 
-def _near(name: str, frame: Frame) -> str | None:
+def _near(name: str, env: Environment) -> str | None:
     if name in _FOREIGN:
         return _FOREIGN[name]
-    own = [n for n, v in frame.names.items() if not isinstance(v, Missing)]
-    members = list(frame.owner.member_names()) if frame.owner is not None else []
-    return (suggestion(name, [*own, *members, *frame.scope.names()]) or suggestion(name, library.names())
+    own = [n for n, v in env.names.items() if not isinstance(v, Missing)]
+    members = list(env.owner.member_names()) if env.owner is not None else []
+    return (suggestion(name, [*own, *members, *env.scope.names()]) or suggestion(name, library.names())
             or (f"it may be {library_path}" if (library_path := _in_a_namespace(name)) else
                 "define it above, or give it as a parameter"))
 
@@ -98,143 +98,143 @@ def _in_a_namespace(name: str) -> str | None:
     return next((f"{path}.{name}" for path in library.NAMESPACES if library.find(f"{path}.{name}") is not None), None)
 
 
-def _attribute(node: S.Attribute, frame: Frame) -> Any:
-    value = evaluate(node.value, frame)
+def _attribute(node: S.Attribute, env: Environment) -> Any:
+    value = evaluate(node.value, env)
     if value is POISON:
         return POISON
     name = node.name
     if isinstance(value, library.Namespace):
         if (found := library.find(f"{value.path}.{name}")) is not None:
             return found
-        raise frame.error(node.at, "MLC0622", f"{value.path} has no {name} for programs",
+        raise env.error(node.at, "MLC0622", f"{value.path} has no {name} for programs",
                           suggestion(name, library.names_in(value.path))
                           or "it has " + ", ".join(library.names_in(value.path)[:8]) + ", ...")
     if isinstance(value, Tensor):
         if name in PROPERTIES:
-            return call_library(lambda: getattr(value, name), name, (), {}, node.at, frame)
+            return call_library(lambda: getattr(value, name), name, (), {}, node.at, env)
         if hasattr(Tensor, name) and name in OPERATIONS and name not in library.WITHHELD:
             return getattr(value, name)
         function = library.find(name)
         if function is not None and callable(function):
             return lambda *args, **keywords: function(value, *args, **keywords)
-        raise frame.error(node.at, "MLC0624", f"{shown(value)} has no {name}",
+        raise env.error(node.at, "MLC0624", f"{shown(value)} has no {name}",
                           suggestion(name, [*PROPERTIES, *library.names()])
                           or "it has T, mT, shape, ndim, dtype, and the functions of the library: x.f() is f(x)")
     if isinstance(value, Scoped):
-        return value.member(name, node.at, frame)
+        return value.member(name, node.at, env)
     if isinstance(value, tree.AttributeTree):
-        return _member(value, name, node.at, frame)
+        return _member(value, name, node.at, env)
     if isinstance(value, Applicable) or not hasattr(value, "__dict__"):
-        raise frame.error(node.at, "MLC0624", f"{shown(value)} has no {name}", "leave it out")
+        raise env.error(node.at, "MLC0624", f"{shown(value)} has no {name}", "leave it out")
     if isinstance(value, library.package("optim.Optimizer")) and name in ("init", "update"):
         return getattr(value, name)
-    raise frame.error(node.at, "MLC0624", f"{shown(value)} has no {name} for programs",
+    raise env.error(node.at, "MLC0624", f"{shown(value)} has no {name} for programs",
                       "optimisers have init and update")
 
 
 class Scoped:
     """An imported file."""
 
-    def member(self, name: str, at: int, frame: Frame) -> Any:
+    def member(self, name: str, at: int, env: Environment) -> Any:
         raise NotImplementedError
 
 
-def _member(value: Any, name: str, at: int, frame: Frame) -> Any:
+def _member(value: Any, name: str, at: int, env: Environment) -> Any:
     """A parameter, layer, size or function of a model; of a layer of the library, what it holds."""
     names = value.member_names() if hasattr(value, "member_names") else [
         n for n, x in vars(value).items() if (not n.startswith("_") and not callable(x)) or isinstance(
             x, tree.AttributeTree)]
     if name in names:
         return getattr(value, name)
-    raise frame.error(at, "MLC0624", f"a {type(value).__name__} has no {name}",
+    raise env.error(at, "MLC0624", f"a {type(value).__name__} has no {name}",
                       suggestion(name, names) or "it has " + (", ".join(names) or "nothing"))
 
 
 # -- literals and containers ------------------------------------------------------------------------------------------
-def _literal(node: S.Literal, frame: Frame) -> Any:
+def _literal(node: S.Literal, env: Environment) -> Any:
     if type(node.value) is int and not -LARGEST - 1 <= node.value <= LARGEST:
-        raise frame.error(node.at, "MLC0630", f"{str(node.value)[:40]} does not fit in 64 bits", "write a float: 1e30")
+        raise env.error(node.at, "MLC0630", f"{str(node.value)[:40]} does not fit in 64 bits", "write a float: 1e30")
     return node.value
 
 
-def _tuple(node: S.Tuple, frame: Frame) -> Any:
-    values = [evaluate(x, frame) for x in node.items]
+def _tuple(node: S.Tuple, env: Environment) -> Any:
+    values = [evaluate(x, env) for x in node.items]
     return values if node.brackets else tuple(values)
 
 
-def _comprehension(node: S.Comprehension, frame: Frame) -> Any:
-    source, out = evaluate(node.source, frame), []
+def _comprehension(node: S.Comprehension, env: Environment) -> Any:
+    source, out = evaluate(node.source, env), []
     if nothing_is_known(source):
-        inner = frame.copy()
+        inner = env.copy()
         bind(node.target, POISON, inner)
         evaluate(node.value, inner)                        # finds what is wrong there
         return POISON
-    for value in unrolled(source, node.source.at, frame):
-        inner = frame.copy()
+    for value in unrolled(source, node.source.at, env):
+        inner = env.copy()
         bind(node.target, value, inner)
         out.append(evaluate(node.value, inner))
     return out
 
 
 def nothing_is_known(source: Any) -> bool:
-    """Whether what a loop goes through is wrong, so that even how often it turns is not known."""
+    """Whether what a loop goes through is wrong, so that its trip count is unknown."""
     return is_poisoned(source) or (isinstance(source, Zipped) and is_poisoned(source.parts))
 
 
-def unrolled(source: Any, at: int, frame: Frame) -> Sequence[Any]:
+def unrolled(source: Any, at: int, env: Environment) -> Sequence[Any]:
     """The values that an unrolled loop goes through."""
     if isinstance(source, Zipped):
-        return list(zip(*(unrolled(part, at, frame) for part in source.parts)))
+        return list(zip(*(unrolled(part, at, env) for part in source.parts)))
     if isinstance(source, Span):
         for x in (source.first, source.last):
             if type(x) is not int:
-                raise frame.error(at, "MLC0631", f"an unrolled loop goes from {shown(source.first)} to "
+                raise env.error(at, "MLC0631", f"an unrolled loop goes from {shown(source.first)} to "
                                   f"{shown(source.last)}, which is known only when the program runs",
                                   "leave unroll out, or use numbers")
         source = range(source.first, source.last)
     if isinstance(source, Tensor):
         if not source.shape or not isinstance(source.shape[0], int):
-            raise frame.error(at, "MLC0631", f"{shown(source)} has no number of rows that is known", "leave unroll out")
-        source = range_of(source, at, frame)
+            raise env.error(at, "MLC0631", f"{shown(source)} has no number of rows that is known", "leave unroll out")
+        source = range_of(source, at, env)
     if not isinstance(source, range | list | tuple) and not hasattr(source, "__iter__"):
-        raise frame.error(at, "MLC0632", f"{shown(source)} is nothing to go through",
+        raise env.error(at, "MLC0632", f"{shown(source)} is nothing to go through",
                           "use a range first..last, a tensor, or a list")
     values = source if isinstance(source, range | list | tuple) else list(source)
     if len(values) > LONGEST:
-        raise frame.error(at, "MLC0621", f"a loop of {len(values)} steps is unrolled, at most {LONGEST} may be",
+        raise env.error(at, "MLC0621", f"a loop of {len(values)} steps is unrolled, at most {LONGEST} may be",
                           "leave unroll out")
     return values
 
 
-def range_of(source: Tensor, at: int, frame: Frame) -> Sequence[Any]:
+def range_of(source: Tensor, at: int, env: Environment) -> Sequence[Any]:
     """The rows of a tensor."""
     if source.shape[0] > LONGEST:
-        raise frame.error(at, "MLC0621", f"a loop of {source.shape[0]} steps is unrolled, at most {LONGEST} may be",
+        raise env.error(at, "MLC0621", f"a loop of {source.shape[0]} steps is unrolled, at most {LONGEST} may be",
                           "leave unroll out")
-    return [call_library(OPERATIONS["getitem"], "getitem", (source, i), {}, at, frame)
+    return [call_library(OPERATIONS["getitem"], "getitem", (source, i), {}, at, env)
             for i in range(source.shape[0])]
 
 
-def bind(target: S.Node, value: Any, frame: Frame) -> None:
+def bind(target: S.Node, value: Any, env: Environment) -> None:
     """Give a name, or a tuple of names, a value."""
     if isinstance(target, S.Name):
-        frame.names[target.name] = value
+        env.names[target.name] = value
         return
     assert isinstance(target, S.Tuple)
     if value is POISON:
         for x in target.items:
-            bind(x, POISON, frame)
+            bind(x, POISON, env)
         return
     if isinstance(value, Tensor) and value.shape and isinstance(value.shape[0], int):
-        value = range_of(value, target.at, frame)
+        value = range_of(value, target.at, env)
     if not isinstance(value, tuple | list) or len(value) != len(target.items):
         for x in target.items:
-            bind(x, POISON, frame)
+            bind(x, POISON, env)
         found = f"{len(value)} values" if isinstance(value, tuple | list) else shown(value)
-        raise frame.error(target.at, "MLC0633", f"{len(target.items)} names are given {found}",
+        raise env.error(target.at, "MLC0633", f"{len(target.items)} names are given {found}",
                           "write as many names as there are values")
     for x, part in zip(target.items, value):
-        bind(x, part, frame)
+        bind(x, part, env)
 
 
 def names_in(target: S.Node) -> list[str]:
@@ -250,65 +250,65 @@ def names_in(target: S.Node) -> list[str]:
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
-def _chain(node: S.Chain, frame: Frame) -> Any:
-    value = evaluate(node.first, frame)
+def _chain(node: S.Chain, env: Environment) -> Any:
+    value = evaluate(node.first, env)
     for op, at, operand in node.rest:
-        other = evaluate(operand, frame)
+        other = evaluate(operand, env)
         try:
-            value = binary(op, value, other, at, frame)
+            value = binary(op, value, other, at, env)
         except UserError as error:
             value = report(error)
     return value
 
 
-def _prefix(node: S.Prefix, frame: Frame) -> Any:
-    value = evaluate(node.operand, frame)
+def _prefix(node: S.Prefix, env: Environment) -> Any:
+    value = evaluate(node.operand, env)
     if value is POISON:
         return POISON
     if node.operator == "not":
         if isinstance(value, bool):
             return not value
-        return call_library(OPERATIONS["logical_not"], "not", (_truth(value, node, frame),), {}, node.at, frame)
+        return call_library(OPERATIONS["logical_not"], "not", (_truth(value, node, env),), {}, node.at, env)
     if isinstance(value, int | float | Size):
         return -value if node.operator == "-" else value
     if isinstance(value, tree.AttributeTree | tuple | list | dict):
-        return binary("*", -1 if node.operator == "-" else 1, value, node.at, frame)
+        return binary("*", -1 if node.operator == "-" else 1, value, node.at, env)
     if not isinstance(value, Tensor):
-        raise frame.error(node.at, "MLC0634", f"{node.operator} is not defined on {shown(value)}", "use a tensor")
+        raise env.error(node.at, "MLC0634", f"{node.operator} is not defined on {shown(value)}", "use a tensor")
     return call_library(OPERATIONS["neg" if node.operator == "-" else "positive"], node.operator, (value,), {},
-                        node.at, frame)
+                        node.at, env)
 
 
-def _truth(value: Any, node: S.Node, frame: Frame) -> Any:
+def _truth(value: Any, node: S.Node, env: Environment) -> Any:
     """An operand of and, or, not: a bool, or a tensor."""
     if isinstance(value, bool | Tensor):
         return value
-    raise frame.error(node.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare it: x != 0")
+    raise env.error(node.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare it: x != 0")
 
 
-def _logical(node: S.Logical, frame: Frame) -> Any:
+def _logical(node: S.Logical, env: Environment) -> Any:
     out: Any = None
     for item in node.items:
-        value = evaluate(item, frame)
+        value = evaluate(item, env)
         if value is POISON or out is POISON:
             out = POISON
             continue
-        value = _truth(value, item, frame)
+        value = _truth(value, item, env)
         if out is None:
             out = value
         elif isinstance(out, bool) and isinstance(value, bool):
             out = (out and value) if node.operator == "and" else (out or value)
         else:
-            out = call_library(OPERATIONS[f"logical_{node.operator}"], node.operator, (out, value), {}, node.at, frame)
+            out = call_library(OPERATIONS[f"logical_{node.operator}"], node.operator, (out, value), {}, node.at, env)
     return out
 
 
-def _compared(node: S.Compared, frame: Frame) -> Any:
-    left, out = evaluate(node.first, frame), None
+def _compared(node: S.Compared, env: Environment) -> Any:
+    left, out = evaluate(node.first, env), None
     for op, at, operand in node.rest:
-        right = evaluate(operand, frame)
+        right = evaluate(operand, env)
         try:
-            found = compare(op, left, right, at, frame)
+            found = compare(op, left, right, at, env)
         except UserError as error:
             found = report(error)
         if out is None or found is POISON or out is POISON:
@@ -316,76 +316,76 @@ def _compared(node: S.Compared, frame: Frame) -> Any:
         elif isinstance(out, bool) and isinstance(found, bool):
             out = out and found
         else:
-            out = call_library(OPERATIONS["logical_and"], op, (out, found), {}, at, frame)
+            out = call_library(OPERATIONS["logical_and"], op, (out, found), {}, at, env)
         left = right
     return out
 
 
-def _range(node: S.Range, frame: Frame) -> Any:
-    first, last = evaluate(node.first, frame), evaluate(node.last, frame)
+def _range(node: S.Range, env: Environment) -> Any:
+    first, last = evaluate(node.first, env), evaluate(node.last, env)
     if first is POISON or last is POISON:
         return POISON
     for x, part in ((first, node.first), (last, node.last)):
         if isinstance(x, bool) or not isinstance(x, int | Size | Tensor):
-            raise frame.error(part.at, "MLC0632", f"a range has the bound {shown(x)}", "use integers")
+            raise env.error(part.at, "MLC0632", f"a range has the bound {shown(x)}", "use integers")
     return Span(first, last)
 
 
 # -- indices ----------------------------------------------------------------------------------------------------------
-def _indexed(node: S.Indexed, frame: Frame) -> Any:
-    value = evaluate(node.value, frame)
-    parts = [_index(x, frame) for x in node.indices]
+def _indexed(node: S.Indexed, env: Environment) -> Any:
+    value = evaluate(node.value, env)
+    parts = [_index(x, env) for x in node.indices]
     if value is POISON or is_poisoned(parts):
         return POISON
     if isinstance(value, Tensor):
         key = parts[0] if node.alone else tuple(parts)
-        return call_library(OPERATIONS["getitem"], "indexing", (value, key), {}, node.at, frame)
+        return call_library(OPERATIONS["getitem"], "indexing", (value, key), {}, node.at, env)
     if not node.alone or (not isinstance(value, tuple | list | dict) and not hasattr(value, "__getitem__")):
-        raise frame.error(node.at, "MLC0634", f"{shown(value)} cannot be indexed", "index tensors, tuples and lists")
+        raise env.error(node.at, "MLC0634", f"{shown(value)} cannot be indexed", "index tensors, tuples and lists")
     key = parts[0]
     if isinstance(key, Tensor | float | Size) or key is None or key is ...:
-        raise frame.error(node.indices[0].at, "MLC0631", f"{shown(value)} is indexed with {shown(key)}",
+        raise env.error(node.indices[0].at, "MLC0631", f"{shown(value)} is indexed with {shown(key)}",
                           "use a number that is known: in a loop, unroll it")
     try:
         return value[key]
     except (IndexError, KeyError, TypeError):
         count = f" has {len(value)} parts, and" if hasattr(value, "__len__") else ""
-        raise frame.error(node.indices[0].at, "MLC0635", f"{shown(value)}{count} has no part {key}",
+        raise env.error(node.indices[0].at, "MLC0635", f"{shown(value)}{count} has no part {key}",
                           "count from 0, or from -1 at the end") from None
 
 
-def _index(node: S.Node, frame: Frame) -> Any:
+def _index(node: S.Node, env: Environment) -> Any:
     if not isinstance(node, S.Slice):
-        return evaluate(node, frame)
-    bounds = [None if x is None else evaluate(x, frame) for x in node.parts]
+        return evaluate(node, env)
+    bounds = [None if x is None else evaluate(x, env) for x in node.parts]
     return POISON if is_poisoned(bounds) else slice(*bounds)
 
 
 # -- calls ------------------------------------------------------------------------------------------------------------
-def arguments(node: S.Call, frame: Frame) -> tuple[list[Any], dict[str, Any]]:
+def arguments(node: S.Call, env: Environment) -> tuple[list[Any], dict[str, Any]]:
     """The values of a call's arguments, which may be POISON."""
-    return [evaluate(x, frame) for x in node.arguments], {name: evaluate(x, frame) for name, _, x in node.keywords}
+    return [evaluate(x, env) for x in node.arguments], {name: evaluate(x, env) for name, _, x in node.keywords}
 
 
-def _call(node: S.Call, frame: Frame) -> Any:
-    if isinstance(node.function, S.Name) and node.function.name == "zip" and "zip" not in frame.names:
-        args, keywords = arguments(node, frame)
+def _call(node: S.Call, env: Environment) -> Any:
+    if isinstance(node.function, S.Name) and node.function.name == "zip" and "zip" not in env.names:
+        args, keywords = arguments(node, env)
         return POISON if is_poisoned(args) else Zipped(tuple(args))
-    function = evaluate(node.function, frame)
-    args, keywords = arguments(node, frame)
+    function = evaluate(node.function, env)
+    args, keywords = arguments(node, env)
     if function is POISON:
         return POISON
     at = node.function.at
     if isinstance(function, Applicable):
-        return function.apply(args, keywords, at, frame)
+        return function.apply(args, keywords, at, env)
     if isinstance(function, tree.AttributeTree) and hasattr(function, "model") and "forward" not in (
             function.model.functions()) and not function.model.is_whole:
         return POISON
     name = _called(node.function)
     if not callable(function):
-        raise frame.error(at, "MLC0625", f"{shown(function)} is no function", "leave the brackets out, or write *")
+        raise env.error(at, "MLC0625", f"{shown(function)} is no function", "leave the brackets out, or write *")
     if isinstance(function, DType):
-        raise frame.error(at, "MLC0625", f"{name} is an element type and no function",
+        raise env.error(at, "MLC0625", f"{name} is an element type and no function",
                           f"write cast({', '.join(map(shown, args)) if len(args) == 1 else 'x'}, {name})")
     if name in ("max", "min") and len(args) > 1 and not keywords and all(
             isinstance(x, int | float | Size) for x in args) and any(isinstance(x, Size) for x in args):
@@ -395,35 +395,35 @@ def _call(node: S.Call, frame: Frame) -> Any:
             return library.NUMERIC[name](*args)
         except (ArithmeticError, ValueError, TypeError) as error:
             why = "is not defined" if isinstance(error, ValueError) else f"has no result: {error}"
-            raise frame.error(at, "MLC0630", f"{name} of {', '.join(map(str, args))} {why}",
+            raise env.error(at, "MLC0630", f"{name} of {', '.join(map(str, args))} {why}",
                               "change the number") from None
-    args = [_spread(x, at, frame) for x in args]
-    keywords = {k: _spread(v, at, frame) for k, v in keywords.items()}
-    return call_library(function, name, args, keywords, at, frame)
+    args = [_spread(x, at, env) for x in args]
+    keywords = {k: _spread(v, at, env) for k, v in keywords.items()}
+    return call_library(function, name, args, keywords, at, env)
 
 
 def _called(node: S.Node) -> str:
     return str(node.name) if isinstance(node, S.Name | S.Attribute) else "the function"
 
 
-def _spread(x: Any, at: int, frame: Frame) -> Any:
+def _spread(x: Any, at: int, env: Environment) -> Any:
     """A range as an argument is the tensor of its numbers."""
     if isinstance(x, Span):
-        return call_library(OPERATIONS["arange"], "arange", (x.first, x.last), {}, at, frame)
+        return call_library(OPERATIONS["arange"], "arange", (x.first, x.last), {}, at, env)
     return x
 
 
-def _derivative(node: S.Derivative, frame: Frame) -> Any:
-    function = evaluate(node.function, frame)
+def _derivative(node: S.Derivative, env: Environment) -> Any:
+    function = evaluate(node.function, env)
     if function is POISON:
         return POISON
     if not callable(function):
-        raise frame.error(node.at, "MLC0625", f"{shown(function)} is no function, and has no derivative",
+        raise env.error(node.at, "MLC0625", f"{shown(function)} is no function, and has no derivative",
                           "put ' after the name of a function")
-    return call_library(library.find("grad"), "grad", (function,), {}, node.at, frame)
+    return call_library(library.find("grad"), "grad", (function,), {}, node.at, env)
 
 
-EVALUATE: dict[type, Callable[[Any, Frame], Any]] = {
+EVALUATE: dict[type, Callable[[Any, Environment], Any]] = {
     S.Name: _name, S.Literal: _literal, S.Tuple: _tuple, S.Comprehension: _comprehension, S.Logical: _logical,
     S.Chain: _chain, S.Compared: _compared, S.Prefix: _prefix, S.Range: _range, S.Call: _call, S.Indexed: _indexed,
     S.Attribute: _attribute, S.Derivative: _derivative,

@@ -16,9 +16,9 @@ from mlc.frontend.language.statements import NOTHING, run_block
 from mlc.frontend.language.values import (
     POISON,
     Applicable,
-    Frame,
+    Environment,
+    FileScope,
     Poisoned,
-    Scope,
     checking,
     deeper,
     is_poisoned,
@@ -49,7 +49,7 @@ class Function(Applicable):
     owner   the model that the function belongs to
     """
 
-    def __init__(self, node: S.Function, scope: Scope, owner: Any = None, around: dict[str, Any] | None = None,
+    def __init__(self, node: S.Function, scope: FileScope, owner: Any = None, around: dict[str, Any] | None = None,
                  status: Status | None = None) -> None:
         self.node = node
         self.name = self.__name__ = node.name
@@ -63,16 +63,16 @@ class Function(Applicable):
         self.__self__ = owner
 
     @staticmethod
-    def of_lambda(node: S.Lambda, frame: Frame) -> Function:
+    def of_lambda(node: S.Lambda, env: Environment) -> Function:
         returned = S.Returned(node.value)
         returned.at = node.value.at
         definition = S.Function("function", node.parameters, None, [returned])
         definition.at = node.at
         if session.diagnostics is not None:                # it may never be called
-            inner = frame.copy()
+            inner = env.copy()
             inner.names.update({p.name: POISON for p in node.parameters})
             evaluate(node.value, inner)
-        return Function(definition, frame.scope, frame.owner, dict(frame.names))
+        return Function(definition, env.scope, env.owner, dict(env.names))
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -84,7 +84,7 @@ class Function(Applicable):
         """As the library calls it: grad, vmap and the like."""
         if state.trace is None:
             return run_now(self._on, (self.owner, args, keywords), {})
-        out = self.apply(args, keywords, -1, self.frame())
+        out = self.apply(args, keywords, -1, self.env())
         if is_poisoned(out):
             raise Poisoned
         return out
@@ -92,60 +92,60 @@ class Function(Applicable):
     def _on(self, owner: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return Function(self.node, self.scope, owner, self.around, self.status)(*args, **keywords)
 
-    def frame(self) -> Frame:
-        return Frame(self.scope, dict(self.around), self.owner)
+    def env(self) -> Environment:
+        return Environment(self.scope, dict(self.around), self.owner)
 
     # -- calls --------------------------------------------------------------------------------------------------------
-    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
-        given = self.given(args, keywords, at, frame)
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
+        given = self.given(args, keywords, at, env)
         if session.diagnostics is not None:
             (self.check if self.owner is None else self.owner.model.check)()
-        with deeper(frame, at, 2):
+        with deeper(env, at, 2):
             if self._key in session.active:
-                raise frame.error(at, "MLC0628", f"{self.name} calls itself",
+                raise env.error(at, "MLC0628", f"{self.name} calls itself",
                                   "repeat with while or for: what is compiled is finite")
-            inner = self.frame()
+            inner = self.env()
             for p in self.node.parameters:
-                inner.names[p.name] = self._argument(p, given, at, frame, inner)
+                inner.names[p.name] = self._argument(p, given, at, env, inner)
             if is_poisoned([inner.names[p.name] for p in self.node.parameters]) or self.status.broken:
                 return POISON
             known = len(session.diagnostics.found) if session.diagnostics is not None else 0
             out = self._run(inner)
             if session.diagnostics is not None and at >= 0:           # wrong for these arguments, if not by itself
                 for error in list(session.diagnostics.found.values())[known:]:
-                    error.notes = (*error.notes, f"in the call at {frame.loc(at)}")
+                    error.notes = (*error.notes, f"in the call at {env.loc(at)}")
             return out
 
-    def given(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> dict[str, Any]:
+    def given(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> dict[str, Any]:
         """The arguments by name."""
         names = [p.name for p in self.node.parameters]
         takes = f"{self.name} takes {', '.join(names) or 'no arguments'}"
         if len(args) > len(names):
-            raise frame.error(at, "MLC0627", f"{self.name} is given {len(args)} arguments", takes)
+            raise env.error(at, "MLC0627", f"{self.name} is given {len(args)} arguments", takes)
         given = dict(zip(names, args))
         for name, value in keywords.items():
             if name not in names:
-                raise frame.error(at, "MLC0627", f"{self.name} has no parameter {name}",
+                raise env.error(at, "MLC0627", f"{self.name} has no parameter {name}",
                                   suggestion(name, names) or takes)
             if name in given:
-                raise frame.error(at, "MLC0627", f"{self.name} is given {name} twice", takes)
+                raise env.error(at, "MLC0627", f"{self.name} is given {name} twice", takes)
             given[name] = value
         missing = [p.name for p in self.node.parameters if p.name not in given and p.default is None]
         if missing:
-            raise frame.error(at, "MLC0627", f"{self.name} is not given {' and '.join(missing)}", takes)
+            raise env.error(at, "MLC0627", f"{self.name} is not given {' and '.join(missing)}", takes)
         return given
 
-    def _argument(self, p: S.Parameter, given: dict[str, Any], at: int, frame: Frame, inner: Frame) -> Any:
+    def _argument(self, p: S.Parameter, given: dict[str, Any], at: int, env: Environment, inner: Environment) -> Any:
         value = given[p.name] if p.name in given else evaluate(p.default, inner) if p.default is not None else POISON
         if p.type is None or value is POISON:
             return value
         try:
             return fit(p.type, value, inner, p.name)
         except Misfit as misfit:
-            return report(frame.error(at, "MLC0626", f"{self.name}: {misfit.message}", misfit.hint, (
+            return report(env.error(at, "MLC0626", f"{self.name}: {misfit.message}", misfit.hint, (
                 f"{self.name} is defined at {self.scope.source.loc(self.node.at)}",)))
 
-    def _run(self, inner: Frame) -> Any:
+    def _run(self, inner: Environment) -> Any:
         session.active.add(self._key)
         try:
             return self._result(run_block(self.node.body, inner), inner)
@@ -156,7 +156,7 @@ class Function(Applicable):
     def _key(self) -> tuple[int, int]:
         return id(self.node), id(self.owner)
 
-    def _result(self, out: Any, inner: Frame) -> Any:
+    def _result(self, out: Any, inner: Environment) -> Any:
         if out is NOTHING:
             out = None
             if any(isinstance(x, S.Broken) for x in self.node.body):
@@ -187,7 +187,7 @@ class Function(Applicable):
         saved, location.text.loc = location.text.loc, self.scope.source.loc(self.node.at)
         try:
             with trace.recording():
-                inner = self.frame()
+                inner = self.env()
                 self.specs = self.arguments(inner)
                 self._run(inner)
         except Poisoned:
@@ -197,15 +197,15 @@ class Function(Applicable):
         finally:
             location.text.loc = saved
 
-    def _check_default(self, p: S.Parameter, inner: Frame) -> None:
+    def _check_default(self, p: S.Parameter, inner: Environment) -> None:
         assert p.default is not None and p.type is not None
         try:
             fit(p.type, evaluate(p.default, inner), inner, p.name)
         except Misfit as misfit:
             report(inner.error(p.default.at, "MLC0626", misfit.message, misfit.hint))
 
-    def arguments(self, inner: Frame) -> list[Any]:
-        """Specifications of the parameters, and arguments of these types in the frame; None for what has no type."""
+    def arguments(self, inner: Environment) -> list[Any]:
+        """Specifications of the parameters, and arguments of these types in the env; None for what has no type."""
         out: list[Any] = []
         for p in self.node.parameters:
             specs = None

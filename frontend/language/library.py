@@ -22,7 +22,7 @@ from mlc.frontend.language.values import (
     POISON,
     Applicable,
     Enough,
-    Frame,
+    Environment,
     Poisoned,
     is_poisoned,
     session,
@@ -102,12 +102,12 @@ def _is_for_programs(x: Any) -> bool:
 
 # -- calling ----------------------------------------------------------------------------------------------------------
 def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], at: int,
-                 frame: Frame) -> Any:
+                 env: Environment) -> Any:
     """function(*args, **keywords) at this place of the text."""
     if is_poisoned(args) or is_poisoned(keywords):
         return POISON
-    loc = frame.loc(at)
-    _check_count(function, name, args, at, frame)
+    loc = env.loc(at)
+    _check_count(function, name, args, at, env)
     saved, location.text.loc = location.text.loc, loc
     try:
         return function(*args, **keywords)
@@ -129,14 +129,14 @@ def call_library(function: Callable[..., Any], name: str, args: Sequence[Any], k
         raise UserError(here(error.message), code=error.code, loc=loc, notes=tuple(map(here, error.notes)),
                         hint=here(error.hint) if error.hint else hint(function, name, args)) from None
     except RecursionError:
-        raise frame.error(at, "MLC0621", f"{name} is nested too deeply") from None
+        raise env.error(at, "MLC0621", f"{name} is nested too deeply") from None
     except MemoryError:
-        raise frame.error(at, "MLC0629", f"{name}: there is not enough memory for this") from None
+        raise env.error(at, "MLC0629", f"{name}: there is not enough memory for this") from None
     except FAILURES as error:
         if isinstance(error, TypeError):
-            _check_call(function, name, args, keywords, frame, at)
+            _check_call(function, name, args, keywords, env, at)
         given = ", ".join([*map(shown, args), *(f"{k}={shown(v)}" for k, v in keywords.items())])
-        raise frame.error(at, "MLC0629", f"{name} does not take ({given}): {error}"[:300],
+        raise env.error(at, "MLC0629", f"{name} does not take ({given}): {error}"[:300],
                           hint(function, name, ())) from error
     finally:
         location.text.loc = saved
@@ -152,7 +152,7 @@ KNOWN = {
 """How many elements these make, by their integer arguments."""
 
 
-def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], at: int, frame: Frame) -> None:
+def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], at: int, env: Environment) -> None:
     """UserError for a tensor of numbers that is too large to be computed while the program is read."""
     count = 0
     if name in KNOWN and args and all(isinstance(x, int | float) for x in args):
@@ -162,17 +162,17 @@ def _check_count(function: Callable[..., Any], name: str, args: Sequence[Any], a
         r = args[1] if len(args) > 1 and isinstance(args[1], int) else 2
         count = math.comb(args[0].shape[0] + r, r) if 0 <= r < 64 else MOST_KNOWN + 1
     if count > MOST_KNOWN:
-        raise frame.error(at, "MLC0621", f"{name} makes {count} numbers while the program is read, at most "
+        raise env.error(at, "MLC0621", f"{name} makes {count} numbers while the program is read, at most "
                           f"{MOST_KNOWN} may be", "make it smaller, or compute it from a smaller one")
 
 
-def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any], frame: Frame,
-                at: int) -> None:
+def _check_call(function: Callable[..., Any], name: str, args: Sequence[Any], keywords: dict[str, Any],
+                env: Environment, at: int) -> None:
     """UserError if the arguments do not fit the parameters."""
     try:
         check_call(function, name, args, keywords)
     except UserError as error:
-        raise frame.error(at, error.code, in_terms(error.message), in_terms(error.hint or "")) from None
+        raise env.error(at, error.code, in_terms(error.message), in_terms(error.hint or "")) from None
 
 
 class Layer(Applicable):
@@ -182,18 +182,18 @@ class Layer(Applicable):
         self.cls = cls
         self.name = cls.__name__
 
-    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
         """One of them. While a program is checked its parameters are types only, and take no memory."""
         for x in (*args, *keywords.values()):
             if isinstance(x, Size):
                 if session.general:
                     return POISON                          # checked where a model of that size is made
-                raise frame.error(at, "MLC0631", f"{self.name} is made with {shown(x)}, which is known only when the "
+                raise env.error(at, "MLC0631", f"{self.name} is made with {shown(x)}, which is known only when the "
                                   "program runs", "use a number, or give the layer's model as an argument")
         if session.diagnostics is None:
-            return call_library(self.cls, self.name, args, keywords, at, frame)
+            return call_library(self.cls, self.name, args, keywords, at, env)
         with package("nn.init.shapes_only")():
-            made = call_library(self.cls, self.name, args, keywords, at, frame)
+            made = call_library(self.cls, self.name, args, keywords, at, env)
         return made if made is POISON else abstract(made)
 
 

@@ -22,8 +22,8 @@ from mlc.frontend.language.statements import hold
 from mlc.frontend.language.values import (
     ELEMENTS,
     POISON,
-    Frame,
-    Scope,
+    Environment,
+    FileScope,
     checking,
     deeper,
     is_poisoned,
@@ -49,7 +49,7 @@ def _is_of_every_model(name: str) -> bool:
 class Method:
     """A function of a model, in its class: found on an instance, it is the function of that instance."""
 
-    def __init__(self, node: S.Function, scope: Scope) -> None:
+    def __init__(self, node: S.Function, scope: FileScope) -> None:
         self.node, self.scope, self.status = node, scope, Status()
         self.__doc__ = node.doc
 
@@ -60,7 +60,7 @@ class Method:
 class Model(Modelled):
     """`model Name(parameters):`. What the parameters are is known when a model is made."""
 
-    def __init__(self, node: S.Model, scope: Scope) -> None:
+    def __init__(self, node: S.Model, scope: FileScope) -> None:
         self.node = node
         self.name = node.name
         self.scope = scope
@@ -73,7 +73,7 @@ class Model(Modelled):
             model, base = self, library.package("nn.Module")
 
             def __init__(instance: Any, *args: Any, **keywords: Any) -> None:
-                model.fill(instance, model.bound(args, keywords, -1, model.frame()))
+                model.fill(instance, model.bound(args, keywords, -1, model.env()))
 
             def member_names(instance: Any) -> list[str]:
                 return ["training", *(n for n in vars(instance) if n not in HIDDEN), *model.functions()]
@@ -94,46 +94,46 @@ class Model(Modelled):
     def functions(self) -> list[str]:
         return [x.name for x in self.node.body if isinstance(x, S.Function)]
 
-    def frame(self) -> Frame:
-        return Frame(self.scope)
+    def env(self) -> Environment:
+        return Environment(self.scope)
 
     # -- making one ---------------------------------------------------------------------------------------------------
-    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
-        given = self.bound(args, keywords, at, frame)
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
+        given = self.bound(args, keywords, at, env)
         if session.diagnostics is not None:
             self.check()
         if is_poisoned(list(given.values())) or self.status.broken:
             return POISON
         for name, value in given.items():
             if isinstance(value, Size) and not session.general:
-                raise frame.error(at, "MLC0631", f"{name} of {self.name} is {shown(value)}, which is known only when "
+                raise env.error(at, "MLC0631", f"{name} of {self.name} is {shown(value)}, which is known only when "
                                   "the program runs", "use a number, or give the model as an argument")
         key = (id(self.node), 0)
-        with deeper(frame, at, 3):
+        with deeper(env, at, 3):
             if key in session.active:
-                raise frame.error(at, "MLC0628", f"{self.name} holds itself", "what is compiled is finite")
+                raise env.error(at, "MLC0628", f"{self.name} holds itself", "what is compiled is finite")
             session.active.add(key)
             try:
                 return self.fill(object.__new__(self.cls), given)
             finally:
                 session.active.discard(key)
 
-    def bound(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> dict[str, Any]:
+    def bound(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> dict[str, Any]:
         """The values of the parameters."""
         maker = Function(S.Function(self.name, self.node.parameters, None), self.scope)
-        given = maker.given(args, keywords, at, frame)
-        inner = self.frame()
+        given = maker.given(args, keywords, at, env)
+        inner = self.env()
         for p in self.node.parameters:
             value = given[p.name] if p.name in given else evaluate(p.default, inner)  # type: ignore[arg-type]
             if isinstance(value, Tensor):
-                raise frame.error(at, "MLC0631", f"{p.name} of {self.name} is {shown(value)}, which is known only when "
+                raise env.error(at, "MLC0631", f"{p.name} of {self.name} is {shown(value)}, which is known only when "
                                   "the program runs", "use a number, or a size of a declared type")
             inner.names[p.name] = value
         return dict(inner.names)
 
     def fill(self, instance: Any, given: dict[str, Any]) -> Any:
         """Give an instance its sizes, parameters and layers; POISON in place of those that are wrong."""
-        inner = self.frame()
+        inner = self.env()
         inner.names.update(given)
         for name, value in given.items():
             self._keep(name, value, instance, inner)
@@ -149,7 +149,7 @@ class Model(Modelled):
                     self._keep(name, POISON, instance, inner)
         return instance
 
-    def _member(self, x: S.Node, instance: Any, inner: Frame) -> None:
+    def _member(self, x: S.Node, instance: Any, inner: Environment) -> None:
         if isinstance(x, S.Declared):
             self._check_name(x.name, x, inner)
             value = self._parameter(x, inner)
@@ -180,18 +180,18 @@ class Model(Modelled):
             raise inner.error(x.at, "MLC0643", "a model holds declarations and functions",
                               "move this line into a function of the model")
 
-    def _check_name(self, name: str, x: S.Node, inner: Frame, is_known: bool | None = None) -> None:
+    def _check_name(self, name: str, x: S.Node, inner: Environment, is_known: bool | None = None) -> None:
         if name in self.functions() or (name in inner.names if is_known is None else is_known):
             raise inner.error(x.at, "MLC0646", f"{name} is there already in {self.name}", "choose another name")
         if name == "forward" or _is_of_every_model(name):
             raise inner.error(x.at, "MLC0646", f"{name} is there in every model", "choose another name")
 
-    def _keep(self, name: str, value: Any, instance: Any, inner: Frame) -> None:
+    def _keep(self, name: str, value: Any, instance: Any, inner: Environment) -> None:
         inner.names[name] = value
         if name not in self.functions() and not _is_of_every_model(name):
             setattr(instance, name, value)
 
-    def _parameter(self, x: S.Declared, inner: Frame) -> Any:
+    def _parameter(self, x: S.Declared, inner: Environment) -> Any:
         """The initial value of a parameter; while a program is checked, zeros that are being recorded."""
         known = set(inner.names)
         specs = template(x.type, inner)
@@ -218,15 +218,15 @@ class Model(Modelled):
             return call_library(function, name, (shape, *args), {**keywords, "dtype": element}, x.at, inner)
         return self._valued(value, shape, element, x, inner)
 
-    def _initial(self, node: S.Node, inner: Frame) -> Any:
+    def _initial(self, node: S.Node, inner: Environment) -> Any:
         if state.trace is not None or isinstance(node, S.Literal):
             return evaluate(node, inner)
         return run_now(lambda: evaluate(node, inner), (), {})
 
-    def _zeros(self, shape: Sequence[Any], element: Any, x: S.Node, inner: Frame) -> Any:
+    def _zeros(self, shape: Sequence[Any], element: Any, x: S.Node, inner: Environment) -> Any:
         return call_library(OPERATIONS["zeros"], "zeros", (tuple(shape),), {"dtype": element}, x.at, inner)
 
-    def _drawn(self, node: S.Node, inner: Frame) -> Any:
+    def _drawn(self, node: S.Node, inner: Environment) -> Any:
         """(function of nn.init, its name, arguments, keywords) of a distribution."""
         call = node if isinstance(node, S.Call) else S.Call(node, (), ())
         name = call.function.name if isinstance(call.function, S.Name) else ""
@@ -245,7 +245,7 @@ class Model(Modelled):
                              inner)
         return function, name, args, keywords
 
-    def _valued(self, value: Any, shape: Sequence[Any], element: Any, x: S.Declared, inner: Frame) -> Any:
+    def _valued(self, value: Any, shape: Sequence[Any], element: Any, x: S.Declared, inner: Environment) -> Any:
         if isinstance(value, int | float) and session.diagnostics is None:
             return call_library(library.package("nn.init.constant"), "constant", (shape, value), {"dtype": element},
                                 x.at, inner)
@@ -260,10 +260,10 @@ class Model(Modelled):
         return call_library(OPERATIONS["broadcast_to"], x.name, (value, tuple(shape)), {}, x.at, inner)
 
     # -- as a type ----------------------------------------------------------------------------------------------------
-    def template(self, call: tuple[Sequence[Any], dict[str, Any]] | None, at: int, frame: Frame) -> Any:
+    def template(self, call: tuple[Sequence[Any], dict[str, Any]] | None, at: int, env: Environment) -> Any:
         if call is None and any(p.default is None for p in self.node.parameters):
             return as_specs(self._general())
-        made = self.apply(*(call or ((), {})), at, frame)
+        made = self.apply(*(call or ((), {})), at, env)
         return POISON if made is POISON or _is_wrong(made) else as_specs(made)
 
     def accepts(self, value: Any) -> bool:
@@ -274,7 +274,7 @@ class Model(Modelled):
         used = _sizes_of(self.node)
         given = {p.name: sizes.sym(p.name) if p.name in used else POISON for p in self.node.parameters
                  if p.default is None}
-        return self.fill(object.__new__(self.cls), self.bound((), given, self.node.at, self.frame()))
+        return self.fill(object.__new__(self.cls), self.bound((), given, self.node.at, self.env()))
 
     # -- checking -----------------------------------------------------------------------------------------------------
     def check(self) -> None:
@@ -298,9 +298,9 @@ class Model(Modelled):
     def _check_parameter(self, p: S.Parameter, found: Diagnostics) -> None:
         try:
             if p.type is not None:
-                raise self.frame().error(p.at, "MLC0640", f"{p.name} of a model has a type",
+                raise self.env().error(p.at, "MLC0640", f"{p.name} of a model has a type",
                                          "leave it out: what a model is made of is known")
-            self._check_name(p.name, p, self.frame())
+            self._check_name(p.name, p, self.env())
         except UserError as error:
             found.add(error)
 
@@ -310,10 +310,10 @@ class Model(Modelled):
             if not isinstance(x, S.Function):
                 continue
             if _is_of_every_model(x.name):
-                report(self.frame().error(x.at, "MLC0646", f"{x.name} is there in every model", "choose another name"))
+                report(self.env().error(x.at, "MLC0646", f"{x.name} is there in every model", "choose another name"))
                 continue
             if x.name in seen:
-                report(self.frame().error(x.at, "MLC0646", f"{x.name} is there already in {self.name}",
+                report(self.env().error(x.at, "MLC0646", f"{x.name} is there already in {self.name}",
                                           "give one of them another name"))
             seen.add(x.name)
             method: Method = vars(self.cls)[x.name]

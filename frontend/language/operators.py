@@ -9,7 +9,7 @@ from typing import Any
 from mlc.frontend import tree
 from mlc.frontend.dtypes import DType
 from mlc.frontend.language.library import call_library
-from mlc.frontend.language.values import POISON, Frame, is_static_number, shown
+from mlc.frontend.language.values import POISON, Environment, is_static_number, shown
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.ir.insertion import located
 from mlc.ir.sizes import Size, divide, modulo
@@ -22,26 +22,26 @@ LARGEST = 2**63 - 1
 """Integers that are known are those of i64."""
 
 
-def binary(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
+def binary(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     """a op b"""
     if a is POISON or b is POISON:
         return POISON
     if is_static_number(a) and is_static_number(b) and op != "@":
-        return _of_numbers(op, a, b, at, frame)
+        return _of_numbers(op, a, b, at, env)
     if isinstance(a, int | Size) and isinstance(b, int | Size) and op in ("+", "-", "*", "//", "%"):
-        return _of_sizes(op, a, b, at, frame)
+        return _of_sizes(op, a, b, at, env)
     if any(isinstance(x, tree.AttributeTree | dict) for x in (a, b)) or any(
             isinstance(x, tuple | list) and x and all(isinstance(y, Tensor | tree.AttributeTree | dict | type(None))
                                                       for y in x) for x in (a, b)):
-        return _of_trees(op, a, b, at, frame)
+        return _of_trees(op, a, b, at, env)
     for x in (a, b):
         if not isinstance(x, Tensor | int | float | Size):
-            raise frame.error(at, "MLC0634", f"{op} is not defined on {shown(a)} and {shown(b)}",
+            raise env.error(at, "MLC0634", f"{op} is not defined on {shown(a)} and {shown(b)}",
                               "call the function first" if callable(x) else "use tensors, numbers or models")
-    return call_library(OPERATIONS[OPERATORS[op]], op, (a, b), {}, at, frame)
+    return call_library(OPERATIONS[OPERATORS[op]], op, (a, b), {}, at, env)
 
 
-def _of_numbers(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
+def _of_numbers(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     """Arithmetic of numbers that are known."""
     try:
         if op == "**":
@@ -54,34 +54,34 @@ def _of_numbers(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
             out = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
                    "//": operator.floordiv, "%": operator.mod}[op](a, b)
     except ZeroDivisionError:
-        raise frame.error(at, "MLC0630", f"{a} {op} {b} divides by zero", "change one of the numbers") from None
+        raise env.error(at, "MLC0630", f"{a} {op} {b} divides by zero", "change one of the numbers") from None
     except (ArithmeticError, ValueError) as error:
-        raise frame.error(at, "MLC0630", f"{a} {op} {b}: {error}", "change one of the numbers") from None
+        raise env.error(at, "MLC0630", f"{a} {op} {b}: {error}", "change one of the numbers") from None
     if isinstance(out, int) and not -LARGEST - 1 <= out <= LARGEST:
-        raise frame.error(at, "MLC0630", f"{a} {op} {b} does not fit in 64 bits", "use a float")
+        raise env.error(at, "MLC0630", f"{a} {op} {b} does not fit in 64 bits", "use a float")
     return out
 
 
-def _of_sizes(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
+def _of_sizes(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     if op in ("//", "%"):
         if isinstance(b, int) and b <= 0:
-            raise frame.error(at, "MLC0630", f"the size {a} is divided by {b}", "divide by a size of at least 1")
+            raise env.error(at, "MLC0630", f"the size {a} is divided by {b}", "divide by a size of at least 1")
     apply = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": divide, "%": modulo}[op]
-    with located(frame.loc(at)):
+    with located(env.loc(at)):
         return apply(a, b)
 
 
-def _of_trees(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
+def _of_trees(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     """Models, gradients and other containers, tensor by tensor; what is not trained stays as it is on the left."""
     containers = [isinstance(x, tree.AttributeTree | dict | tuple | list) for x in (a, b)]
     first = a if containers[0] else b
     leaves, structure = tree.flatten(tree.trained_part(first))
     if all(containers):
-        other = call_library(tree.matching_leaves, op, (structure, tree.trained_part(b)), {}, at, frame)
+        other = call_library(tree.matching_leaves, op, (structure, tree.trained_part(b)), {}, at, env)
         pairs = zip(leaves, other)
     else:
         pairs = zip(leaves, [b] * len(leaves)) if containers[0] else zip([a] * len(leaves), leaves)
-    moved = [binary(op, x, y, at, frame) for x, y in pairs]
+    moved = [binary(op, x, y, at, env) for x, y in pairs]
     if any(x is POISON for x in moved):
         return POISON
     if not containers[0]:
@@ -91,7 +91,7 @@ def _of_trees(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
     return whole.unflatten([next(new) if trained else x for x, trained in zip(every, tree.trained(a))])
 
 
-def compare(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
+def compare(op: str, a: Any, b: Any, at: int, env: Environment) -> Any:
     if a is POISON or b is POISON:
         return POISON
     if isinstance(a, int | float | Size) and isinstance(b, int | float | Size):
@@ -106,6 +106,6 @@ def compare(op: str, a: Any, b: Any, at: int, frame: Frame) -> Any:
             return _COMPARE[op](a, b)
     for x in (a, b):
         if not isinstance(x, Tensor | int | float | Size):
-            raise frame.error(at, "MLC0634", f"{op} is not defined on {shown(a)} and {shown(b)}",
+            raise env.error(at, "MLC0634", f"{op} is not defined on {shown(a)} and {shown(b)}",
                               "compare tensors or numbers")
-    return call_library(OPERATIONS[OPERATORS[op]], op, (a, b), {}, at, frame)
+    return call_library(OPERATIONS[OPERATORS[op]], op, (a, b), {}, at, env)

@@ -20,8 +20,8 @@ from mlc.frontend.language.values import (
     MOST_OPERATIONS,
     POISON,
     Enough,
-    Frame,
-    Scope,
+    Environment,
+    FileScope,
     checking,
     report,
     session,
@@ -35,8 +35,8 @@ SUFFIX = ".mlc"
 MOST_FILES, DEEPEST_IMPORTS = 200, 30
 
 
-class Given:
-    """A binding of the file, `name = value`, which is evaluated when it is used."""
+class LazyBinding:
+    """A binding of the file, `name = value`, which is evaluated on first use."""
 
     def __init__(self, node: S.Assigned | S.Declared) -> None:
         self.node = node
@@ -44,7 +44,7 @@ class Given:
         self.is_known = False
 
 
-class File(Scope, Scoped):
+class File(FileScope, Scoped):
     """The names of one file."""
 
     def __init__(self, source: Source, loader: Loader, path: str) -> None:
@@ -60,17 +60,17 @@ class File(Scope, Scoped):
 
     def _define(self, node: S.Node, loader: Loader) -> None:
         error = loader.diagnostics.add
-        frame = Frame(self)
+        env = Environment(self)
         if isinstance(node, S.Function):
             self._name(node.name, Function(node, self), node.at, loader)
         elif isinstance(node, S.Model):
             self._name(node.name, Model(node, self), node.at, loader)
         elif isinstance(node, S.Assigned) and not node.operator:
-            given = Given(node)
+            given = LazyBinding(node)
             for name in names_in(node.target):
                 self._name(name, given, node.at, loader)
         elif isinstance(node, S.Declared) and node.value is not None and not node.buffer:
-            self._name(node.name, Given(node), node.at, loader)
+            self._name(node.name, LazyBinding(node), node.at, loader)
         elif isinstance(node, S.Import):
             self._import(node, loader)
         elif isinstance(node, S.Broken):
@@ -79,15 +79,15 @@ class File(Scope, Scoped):
                 if isinstance(inner, S.Function | S.Model | S.Broken):
                     self._define(inner, loader)
         elif isinstance(node, S.Asserted):
-            self._name(f"assertion {node.at}", Given(node), node.at, loader)  # type: ignore[arg-type]
+            self._name(f"assertion {node.at}", LazyBinding(node), node.at, loader)  # type: ignore[arg-type]
         else:
-            error(frame.error(node.at, "MLC0643", "a file holds imports, definitions and bindings",
+            error(env.error(node.at, "MLC0643", "a file holds imports, definitions and bindings",
                               "move this line into a function"))
 
     def _name(self, name: str, value: Any, at: int, loader: Loader) -> None:
         if name in self.defined:
             line = self.source.loc(self.at[name]).line
-            loader.diagnostics.add(Frame(self).error(at, "MLC0646", f"{name} is defined in line {line} already",
+            loader.diagnostics.add(Environment(self).error(at, "MLC0646", f"{name} is defined in line {line} already",
                                                      "give one of them another name"))
             return
         self.defined[name], self.at[name] = value, at
@@ -95,7 +95,8 @@ class File(Scope, Scoped):
 
     def _import(self, node: S.Import, loader: Loader) -> None:
         try:
-            file = loader.file(os.path.join(os.path.dirname(self.path), node.file), node.file, Frame(self), node.at)
+            path = os.path.join(os.path.dirname(self.path), node.file)
+            file = loader.file(path, node.file, Environment(self), node.at)
         except UserError as error:
             loader.diagnostics.add(error)
             self.wrong.update([node.name] if not node.names else [n for n, _ in node.names])
@@ -108,7 +109,7 @@ class File(Scope, Scoped):
             else:
                 self.wrong.add(name)
                 if name not in file.wrong:
-                    loader.diagnostics.add(Frame(self).error(
+                    loader.diagnostics.add(Environment(self).error(
                         at, "MLC0622", f"{node.file} has no {name}",
                         suggestion(name, file.defined) or "it has " + (", ".join(file.names()) or "nothing")))
 
@@ -124,24 +125,24 @@ class File(Scope, Scoped):
         found = self.defined[name]
         if isinstance(found, Imported):
             return found.file.look_up(found.name)
-        return self._given(found, name) if isinstance(found, Given) else found
+        return self._given(found, name) if isinstance(found, LazyBinding) else found
 
-    def member(self, name: str, at: int, frame: Frame) -> Any:
+    def member(self, name: str, at: int, env: Environment) -> Any:
         if name in self.defined or name in self.wrong:
             return self.look_up(name)
-        raise frame.error(at, "MLC0622", f"{os.path.basename(self.path)} has no {name}",
+        raise env.error(at, "MLC0622", f"{os.path.basename(self.path)} has no {name}",
                           suggestion(name, self.names()) or "it has " + (", ".join(self.names()) or "nothing"))
 
-    def _given(self, given: Given, name: str) -> Any:
+    def _given(self, given: LazyBinding, name: str) -> Any:
         """The value of a binding: known once and for all, or, of tensors, recorded where it is used."""
-        frame = Frame(self)
+        env = Environment(self)
         key = (id(given), 0)
         if key in session.active:
-            raise frame.error(given.node.at, "MLC0628", f"{name} depends on itself", "define it from other names")
+            raise env.error(given.node.at, "MLC0628", f"{name} depends on itself", "define it from other names")
         if not given.is_known:
             session.active.add(key)
             try:
-                values = self._evaluated(given.node, frame)
+                values = self._evaluated(given.node, env)
             except UserError as error:
                 report(error)
                 values = {}
@@ -152,16 +153,16 @@ class File(Scope, Scoped):
             given.value, given.is_known = values, True
         return given.value.get(name, POISON)
 
-    def _evaluated(self, node: Any, frame: Frame) -> dict[str, Any]:
-        saved, location.text.loc = location.text.loc, frame.loc(node.at)
+    def _evaluated(self, node: Any, env: Environment) -> dict[str, Any]:
+        saved, location.text.loc = location.text.loc, env.loc(node.at)
         try:
             if isinstance(node, S.Asserted):
-                hold(node, frame)
+                hold(node, env)
             elif isinstance(node, S.Declared):
-                declare(node, frame)
+                declare(node, env)
             else:
-                bind(node.target, evaluate(node.value, frame), frame)
-            return frame.names
+                bind(node.target, evaluate(node.value, env), env)
+            return env.names
         finally:
             location.text.loc = saved
 
@@ -173,7 +174,7 @@ class File(Scope, Scoped):
             try:
                 if isinstance(found, Function | Model):
                     found.check()
-                elif isinstance(found, Given):
+                elif isinstance(found, LazyBinding):
                     self._given(found, name)
             except Enough as error:
                 assert session.diagnostics is not None
@@ -197,12 +198,12 @@ class Loader:
         self.diagnostics = Diagnostics()
         self.files: dict[str, File | None] = {}
 
-    def file(self, path: str, written: str, frame: Frame | None, at: int) -> File:
+    def file(self, path: str, written: str, env: Environment | None, at: int) -> File:
         """The file of this path; UserError if it cannot be read."""
         def error(code: str, message: str, hint: str) -> UserError:
-            return UserError(message, code=code, hint=hint) if frame is None else frame.error(at, code, message, hint)
+            return UserError(message, code=code, hint=hint) if env is None else env.error(at, code, message, hint)
 
-        if frame is not None and (not written.endswith(SUFFIX) or os.path.isabs(written)):
+        if env is not None and (not written.endswith(SUFFIX) or os.path.isabs(written)):
             raise error("MLC0645", f"{written!r} is no program to import", f"give a path from this file to a {SUFFIX}")
         key = os.path.realpath(path)
         if key in self.files:
@@ -273,7 +274,7 @@ class Program:
         found = self._file.defined[name]
         while isinstance(found, Imported):
             found = found.file.defined[found.name]
-        if isinstance(found, Given):
+        if isinstance(found, LazyBinding):
             value = run_now(lambda: self._file.look_up(name), (), {})
             return value
         if isinstance(found, File):
@@ -299,8 +300,8 @@ def compiled(function: Function) -> Any:
     """A function of a program as `mlc.compile` gives it, for its declared types."""
     static = [p.name for p in function.node.parameters if p.type is None]
     specs = list(function.specs or ())
-    told = {d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if sizes.symbol_name(d) is not None}
-    known = [specification(x, told) for x in specs]
+    bound = {d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if sizes.symbol_name(d) is not None}
+    known = [specification(x, bound) for x in specs]
     if any(x is None and p.type is not None for x, p in zip(known, function.node.parameters)):
         known = [x if _is_definite(x) else None for x in known]       # they may share sizes with what is not known
     return library.package("compile")(function, static=static, args=known)
@@ -310,17 +311,17 @@ def _is_definite(specs: Any) -> bool:
     return all(isinstance(d, int) for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape)
 
 
-def specification(specs: Any, told: set[Any]) -> Any:
+def specification(specs: Any, bound: set[Any]) -> Any:
     """Specification of a parameter for mlc.compile: none if its sizes are those of whatever is given.
 
-    told   the sizes that stand alone somewhere: of 2 * N alone, nobody could tell N
+    bound  sizes that are a whole dimension somewhere: 2 * N alone does not determine N
     """
     if specs is None or specs is POISON:
         return None
     dims = [d for x in tree.leaves(specs) if isinstance(x, Spec) for d in x.shape if not isinstance(d, int)]
     if dims and next(tree.attribute_trees(specs), None) is not None:
         return None
-    return specs if {sizes.sym(s) for d in dims for s in sizes.symbols(d)} <= told else None
+    return specs if {sizes.sym(s) for d in dims for s in sizes.symbols(d)} <= bound else None
 
 
 def load(path: str | os.PathLike[str]) -> Program:

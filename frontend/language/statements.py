@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mlc.frontend import carries, tree
-from mlc.frontend.carries import Rows, Site
+from mlc.frontend import loop_carried, tree
 from mlc.frontend.control import bound, counter, row
 from mlc.frontend.language import syntax as S
 from mlc.frontend.language.declared import Misfit, fit
@@ -19,7 +18,7 @@ from mlc.frontend.language.library import call_library
 from mlc.frontend.language.operators import binary
 from mlc.frontend.language.values import (
     POISON,
-    Frame,
+    Environment,
     Missing,
     Span,
     Zipped,
@@ -28,6 +27,7 @@ from mlc.frontend.language.values import (
     report,
     shown,
 )
+from mlc.frontend.loop_carried import SourceConstruct, StackedRows
 from mlc.frontend.operands import tracer
 from mlc.frontend.tensor import OPERATIONS, Tensor
 from mlc.frontend.trace import Tracer, current
@@ -38,27 +38,27 @@ NOTHING = object()
 ALWAYS, NEVER, SOMETIMES = "always", "never", "sometimes"
 
 
-def run_block(body: Sequence[S.Node], frame: Frame) -> Any:
+def run_block(body: Sequence[S.Node], env: Environment) -> Any:
     """Run a block: its return value, or NOTHING."""
     for i, statement in enumerate(body):
-        with deeper(frame, statement.at):
+        with deeper(env, statement.at):
             try:
                 if isinstance(statement, S.If):
-                    out = _if(statement, body[i + 1:], frame)
+                    out = _if(statement, body[i + 1:], env)
                     if out is not NOTHING:
                         return out
                 elif isinstance(statement, S.Returned):
-                    return None if statement.value is None else evaluate(statement.value, frame)
+                    return None if statement.value is None else evaluate(statement.value, env)
                 elif isinstance(statement, S.Broken):
                     for name in statement.names:
-                        frame.names[name] = POISON
-                    run_block(statement.body, frame.copy())
+                        env.names[name] = POISON
+                    run_block(statement.body, env.copy())
                 else:
-                    _STATEMENTS[type(statement)](statement, frame)
+                    _STATEMENTS[type(statement)](statement, env)
             except UserError as error:
                 report(error)
                 for name in assigned([statement]):
-                    frame.names[name] = POISON
+                    env.names[name] = POISON
                 if returns([statement]) != NEVER:
                     return POISON
     return NOTHING
@@ -102,134 +102,134 @@ def assigned(body: Sequence[S.Node]) -> list[str]:
 
 
 # -- bindings ---------------------------------------------------------------------------------------------------------
-def _assigned(node: S.Assigned, frame: Frame) -> None:
-    value = evaluate(node.value, frame)
+def _assigned(node: S.Assigned, env: Environment) -> None:
+    value = evaluate(node.value, env)
     if node.operator:
-        before = evaluate(node.target, frame)
-        value = binary(node.operator, before, value, node.at, frame)
+        before = evaluate(node.target, env)
+        value = binary(node.operator, before, value, node.at, env)
     if isinstance(value, Span | Zipped):
-        raise frame.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
+        raise env.error(node.value.at, "MLC0632", f"{shown(value)} stands alone",
                           "write it after `in` of a for, or arange(last)")
-    owner = frame.owner
+    owner = env.owner
     for name in names_in(node.target):
         if owner is not None and name in owner.member_names() and name not in owner._buffers and (
-                name not in frame.names):
-            raise frame.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
+                name not in env.names):
+            raise env.error(node.target.at, "MLC0640", f"{name} is a parameter or layer of the model, which a "
                               "function does not change", "choose another name, or declare it as buffer")
-    bind(node.target, value, frame)
+    bind(node.target, value, env)
     if owner is not None:
         for name in names_in(node.target):
             if name in owner._buffers:
-                setattr(owner, name, frame.names[name])
+                setattr(owner, name, env.names[name])
 
 
-def declare(node: S.Declared, frame: Frame) -> None:
+def declare(node: S.Declared, env: Environment) -> None:
     """name: type = value"""
     if node.buffer or node.distribution is not None or node.value is None:
-        raise frame.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
+        raise env.error(node.at, "MLC0640", f"{node.name} is declared as of a model, in a function",
                           "write name: type = value here, and parameters in the model above its functions")
-    frame.names[node.name] = POISON
-    value = evaluate(node.value, frame)
+    env.names[node.name] = POISON
+    value = evaluate(node.value, env)
     try:
-        frame.names[node.name] = fit(node.type, value, frame, node.name)
+        env.names[node.name] = fit(node.type, value, env, node.name)
     except Misfit as misfit:
-        raise frame.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
+        raise env.error(node.at, "MLC0626", misfit.message, misfit.hint) from None
 
 
-def _evaluated(node: S.Evaluated, frame: Frame) -> None:
-    value = evaluate(node.value, frame)
+def _evaluated(node: S.Evaluated, env: Environment) -> None:
+    value = evaluate(node.value, env)
     if value is not POISON:
-        raise frame.error(node.at, "MLC0636", "nothing is done with this value",
+        raise env.error(node.at, "MLC0636", "nothing is done with this value",
                           "return it, or give it a name")
 
 
-def hold(node: S.Asserted, frame: Frame) -> None:
+def hold(node: S.Asserted, env: Environment) -> None:
     """`assert`, of what is known while the function is read."""
-    value = known(node.condition, frame, "the condition of assert")
+    value = known(node.condition, env, "the condition of assert")
     if value is POISON:
         return
     if not isinstance(value, bool):
-        raise frame.error(node.condition.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare sizes")
+        raise env.error(node.condition.at, "MLC0634", f"{shown(value)} is neither true nor false", "compare sizes")
     if not value:
-        raise frame.error(node.at, "MLC0641", node.message or "the assertion does not hold",
+        raise env.error(node.at, "MLC0641", node.message or "the assertion does not hold",
                           "call it with other sizes or numbers")
 
 
-def _yielded(node: S.Yielded, frame: Frame) -> None:
-    raise frame.error(node.at, "MLC0642", "yield stands outside of a loop whose values are collected",
+def _yielded(node: S.Yielded, env: Environment) -> None:
+    raise env.error(node.at, "MLC0642", "yield stands outside of a loop whose values are collected",
                       "write it last in the block of results = for x in xs:")
 
 
-def _misplaced(node: S.Node, frame: Frame) -> None:
+def _misplaced(node: S.Node, env: Environment) -> None:
     what = {S.Function: "a function", S.Model: "a model", S.Import: "an import"}[type(node)]
-    raise frame.error(node.at, "MLC0643", f"{what} is defined within a function",
+    raise env.error(node.at, "MLC0643", f"{what} is defined within a function",
                       "define it in the file" if not isinstance(node, S.Function) else
                       "define it in the file, or write name = x => value")
 
 
 # -- branches ---------------------------------------------------------------------------------------------------------
-def _site(what: str, node: S.Node, frame: Frame, names: Sequence[str]) -> Site:
-    return Site(what, frame.loc(node.at), tuple(names))
+def _site(what: str, node: S.Node, env: Environment, names: Sequence[str]) -> SourceConstruct:
+    return SourceConstruct(what, env.loc(node.at), tuple(names))
 
 
-def _located(f: Callable[[], Any], what: str, node: S.Node, frame: Frame) -> Any:
-    return call_library(f, what, (), {}, node.at, frame)
+def _located(f: Callable[[], Any], what: str, node: S.Node, env: Environment) -> Any:
+    return call_library(f, what, (), {}, node.at, env)
 
 
-def _if(node: S.If, rest: Sequence[S.Node], frame: Frame) -> Any:
+def _if(node: S.If, rest: Sequence[S.Node], env: Environment) -> Any:
     """Return value of the function, if the branches return; the statements after this one belong to them then."""
-    condition = evaluate(node.condition, frame)
+    condition = evaluate(node.condition, env)
     if isinstance(condition, bool):
-        return run_block(node.body if condition else node.other, frame)
+        return run_block(node.body if condition else node.other, env)
     if condition is POISON:
         for body in (node.body, node.other):
-            run_block(body, frame.copy())
+            run_block(body, env.copy())
         for name in assigned([node]):
-            frame.names[name] = POISON
+            env.names[name] = POISON
         return POISON if returns([node]) == ALWAYS else NOTHING
     if not isinstance(condition, Tensor):
-        raise frame.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
+        raise env.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
                           "compare it: x != 0")
     ways = returns(node.body), returns(node.other)
     if SOMETIMES in ways and ALWAYS not in ways:
-        raise frame.error(node.at, "MLC0644", "a branch returns on some of its ways and not on others",
+        raise env.error(node.at, "MLC0644", "a branch returns on some of its ways and not on others",
                           "return on all ways of one of the branches, or on none of both")
     if ALWAYS in ways:
         bodies = [[*body, *([] if way == ALWAYS else rest)] for body, way in zip((node.body, node.other), ways)]
         if any(returns(body) != ALWAYS for body in bodies):
-            raise frame.error(node.at, "MLC0644", "one way through the function returns and the other does not",
+            raise env.error(node.at, "MLC0644", "one way through the function returns and the other does not",
                               "end both with return")
-        return _branches(node, condition, ("the result",), [lambda f=f: [run_block(f, frame.copy())]  # type: ignore[misc]
-                                                           for f in bodies], frame)[0]
-    _assigning(node, condition, frame)
+        return _branches(node, condition, ("the result",), [lambda f=f: [run_block(f, env.copy())]  # type: ignore[misc]
+                                                           for f in bodies], env)[0]
+    _assigning(node, condition, env)
     return NOTHING
 
 
-def _assigning(node: S.If, condition: Any, frame: Frame) -> None:
+def _assigning(node: S.If, condition: Any, env: Environment) -> None:
     """An `if` whose branches assign."""
     both = set(assigned(node.body)) & set(assigned(node.other))
-    names = [n for n in assigned([node]) if n in both or _has_value(n, frame)]
+    names = [n for n in assigned([node]) if n in both or _has_value(n, env)]
 
     def run(body: Sequence[S.Node]) -> list[Any]:
-        inner = frame.copy()
+        inner = env.copy()
         run_block(body, inner)
         return [inner.names[n] for n in names]
 
-    found = _branches(node, condition, names, [lambda: run(node.body), lambda: run(node.other)], frame)
+    found = _branches(node, condition, names, [lambda: run(node.body), lambda: run(node.other)], env)
     for name in assigned([node]):
-        frame.names[name] = Missing("has a value in one branch only") if name not in names else found[
+        env.names[name] = Missing("has a value in one branch only") if name not in names else found[
             names.index(name)]
 
 
-def _has_value(name: str, frame: Frame) -> bool:
-    found = frame.names.get(name, Missing(""))
+def _has_value(name: str, env: Environment) -> bool:
+    found = env.names.get(name, Missing(""))
     return not isinstance(found, Missing)
 
 
 def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence[Callable[[], list[Any]]],
-              frame: Frame) -> list[Any]:
+              env: Environment) -> list[Any]:
     """The values of names after one of two ways; POISON where one of them is wrong."""
-    site = _site("this if", node, frame, names)
+    site = _site("this if", node, env, names)
     wrong: set[int] = set()
     sides: list[list[Any]] = []
 
@@ -241,48 +241,48 @@ def _branches(node: S.Node, condition: Any, names: Sequence[str], ways: Sequence
                 values[i] = None
         return sides[-1]
 
-    with deeper(frame, node.at, 4):
-        found = _located(lambda: carries.branch(carries.condition(condition, site), lambda: side(ways[0]),
-                                                lambda: side(ways[1]), site, True), "if", node, frame)
+    with deeper(env, node.at, 4):
+        found = _located(lambda: loop_carried.branch(loop_carried.condition(condition, site), lambda: side(ways[0]),
+                                                lambda: side(ways[1]), site, True), "if", node, env)
     return [POISON if i in wrong or found is POISON else found[i] for i in range(len(names))]
 
 
-def chosen(node: S.Choice, frame: Frame) -> Any:
+def chosen(node: S.Choice, env: Environment) -> Any:
     """value if condition else other: only what is chosen is computed"""
-    condition = evaluate(node.condition, frame)
+    condition = evaluate(node.condition, env)
     if isinstance(condition, bool):
-        return evaluate(node.value if condition else node.other, frame)
+        return evaluate(node.value if condition else node.other, env)
     if condition is POISON:
-        evaluate(node.value, frame), evaluate(node.other, frame)
+        evaluate(node.value, env), evaluate(node.other, env)
         return POISON
     if not isinstance(condition, Tensor):
-        raise frame.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
+        raise env.error(node.condition.at, "MLC0634", f"{shown(condition)} is neither true nor false",
                           "compare it: x != 0")
-    return _branches(node, condition, ("the value",), [lambda: [evaluate(node.value, frame)],
-                                                      lambda: [evaluate(node.other, frame)]], frame)[0]
+    return _branches(node, condition, ("the value",), [lambda: [evaluate(node.value, env)],
+                                                      lambda: [evaluate(node.other, env)]], env)[0]
 
 
 # -- loops ------------------------------------------------------------------------------------------------------------
-def _carried(body: Sequence[S.Node], frame: Frame, own: Sequence[str] = ()) -> list[str]:
-    return [n for n in assigned(body) if _has_value(n, frame) and n not in own]
+def _carried(body: Sequence[S.Node], env: Environment, own: Sequence[str] = ()) -> list[str]:
+    return [n for n in assigned(body) if _has_value(n, env) and n not in own]
 
 
 class _Body:
     """The block of a loop, as what it carries goes through it."""
 
-    def __init__(self, node: S.While | S.For, names: Sequence[str], frame: Frame) -> None:
+    def __init__(self, node: S.While | S.For, names: Sequence[str], env: Environment) -> None:
         self.node = node
         self.names = names
-        self.frame = frame
-        self.wrong = {n for n in names if is_poisoned(frame.names[n])}
-        self.start = [None if n in self.wrong else frame.names[n] for n in names]
+        self.env = env
+        self.wrong = {n for n in names if is_poisoned(env.names[n])}
+        self.start = [None if n in self.wrong else env.names[n] for n in names]
 
-    def inside(self, values: Sequence[Any]) -> Frame:
-        inner = self.frame.copy()
+    def inside(self, values: Sequence[Any]) -> Environment:
+        inner = self.env.copy()
         inner.names.update({n: x if n not in self.wrong else POISON for n, x in zip(self.names, values)})
         return inner
 
-    def after(self, inner: Frame, values: Sequence[Any]) -> list[Any]:
+    def after(self, inner: Environment, values: Sequence[Any]) -> list[Any]:
         """Values of the names at the end of the block; for those that are wrong, the values before it."""
         now = [inner.names[n] for n in self.names]
         self.wrong.update(n for n, x in zip(self.names, now) if is_poisoned(x) or isinstance(x, Missing))
@@ -291,16 +291,16 @@ class _Body:
     def finish(self, found: Any) -> None:
         """Give the names what they hold after the loop."""
         for i, n in enumerate(self.names):
-            self.frame.names[n] = POISON if n in self.wrong or found is POISON else found[i]
+            self.env.names[n] = POISON if n in self.wrong or found is POISON else found[i]
         for n in assigned(self.node.body):
             if n not in self.names:
-                self.frame.names[n] = Missing("has a value within the loop only")
+                self.env.names[n] = Missing("has a value within the loop only")
 
 
-def _no_return(node: S.While | S.For, frame: Frame) -> None:
+def _no_return(node: S.While | S.For, env: Environment) -> None:
     if returns(node.body) != NEVER:
         at = next((x.at for x in _all(node.body) if isinstance(x, S.Returned)), node.at)
-        raise frame.error(at, "MLC0644", "a loop on tensors cannot be left by return",
+        raise env.error(at, "MLC0644", "a loop on tensors cannot be left by return",
                           "give a name the value, and return it after the loop")
 
 
@@ -316,18 +316,18 @@ def _all(body: Sequence[S.Node], collecting: bool = True) -> list[S.Node]:
     return out
 
 
-def _while(node: S.While, frame: Frame) -> None:
-    _no_return(node, frame)
-    names = _carried(node.body, frame)
-    body = _Body(node, names, frame)
-    site = _site("this loop", node, frame, names)
+def _while(node: S.While, env: Environment) -> None:
+    _no_return(node, env)
+    names = _carried(node.body, env)
+    body = _Body(node, names, env)
+    site = _site("this loop", node, env, names)
 
     def going(values: Sequence[Any]) -> Any:
         found = evaluate(node.condition, body.inside(values))
         if found is POISON:
             return False
         if not isinstance(found, bool | Tensor):
-            raise frame.error(node.condition.at, "MLC0634", f"{shown(found)} is neither true nor false",
+            raise env.error(node.condition.at, "MLC0634", f"{shown(found)} is neither true nor false",
                               "compare it: x != 0")
         return found
 
@@ -336,101 +336,101 @@ def _while(node: S.While, frame: Frame) -> None:
         run_block(node.body, inner)
         return body.after(inner, values)
 
-    with deeper(frame, node.at, 4):
-        body.finish(_located(lambda: carries.while_(going, step, body.start, site, True), "while", node, frame))
+    with deeper(env, node.at, 4):
+        body.finish(_located(lambda: loop_carried.while_(going, step, body.start, site, True), "while", node, env))
 
 
-def _look_inside(node: S.For, frame: Frame) -> None:
+def _look_inside(node: S.For, env: Environment) -> None:
     """Find what is wrong in a loop over something wrong."""
-    inner = frame.copy()
+    inner = env.copy()
     bind(node.target, POISON, inner)
     run_block([x for x in node.body if not isinstance(x, S.Yielded)], inner)
     for n in [*assigned(node.body), *(names_in(node.results) if node.results else ())]:
-        frame.names[n] = POISON
+        env.names[n] = POISON
 
 
-def _for(node: S.For, frame: Frame) -> None:
-    source = evaluate(node.source, frame)
+def _for(node: S.For, env: Environment) -> None:
+    source = evaluate(node.source, env)
     if nothing_is_known(source):
-        _look_inside(node, frame)
+        _look_inside(node, env)
         return
     is_static = node.unrolled or not isinstance(source, Span | Zipped | Tensor) or (
         isinstance(source, Zipped) and all(isinstance(x, list | tuple) for x in source.parts))
     last = node.body[-1] if node.body else None
     for x in _all(node.body, collecting=False):
         if isinstance(x, S.Yielded) and (node.results is None or x is not last):
-            raise frame.error(x.at, "MLC0642", "yield stands last in a loop whose values are collected",
+            raise env.error(x.at, "MLC0642", "yield stands last in a loop whose values are collected",
                               "write results = for x in xs:, and yield at the end of its block")
     if node.results is not None and not isinstance(last, S.Yielded):
-        raise frame.error(node.at, "MLC0642", "the loop collects values and yields none",
+        raise env.error(node.at, "MLC0642", "the loop collects values and yields none",
                           "end its block with yield value")
     if is_static:
-        _unrolled(node, source, frame)
+        _unrolled(node, source, env)
         return
-    _no_return(node, frame)
-    names = _carried(node.body, frame, names_in(node.target))
-    body = _Body(node, names, frame)
-    with deeper(frame, node.at, 4):
-        _recorded(node, source, body, frame)
+    _no_return(node, env)
+    names = _carried(node.body, env, names_in(node.target))
+    body = _Body(node, names, env)
+    with deeper(env, node.at, 4):
+        _recorded(node, source, body, env)
 
 
-def _unrolled(node: S.For, source: Any, frame: Frame) -> None:
+def _unrolled(node: S.For, source: Any, env: Environment) -> None:
     if returns(node.body) != NEVER:
-        _no_return(node, frame)
+        _no_return(node, env)
     results = []
-    for value in unrolled(source, node.source.at, frame):
-        bind(node.target, value, frame)
+    for value in unrolled(source, node.source.at, env):
+        bind(node.target, value, env)
         statements = node.body
         if node.results is not None:
             *statements, last = node.body
-        run_block(statements, frame)
+        run_block(statements, env)
         if node.results is not None:
-            results.append(evaluate(last.value, frame))  # type: ignore[attr-defined]
+            results.append(evaluate(last.value, env))  # type: ignore[attr-defined]
     if node.results is not None:
         if is_poisoned(results):
-            bind(node.results, POISON, frame)
+            bind(node.results, POISON, env)
             return
         if not results:
-            raise frame.error(node.source.at, "MLC0632", "there is nothing to go through, so that nothing tells the "
+            raise env.error(node.source.at, "MLC0632", "there is nothing to go through, so that nothing tells the "
                               "type of what is collected", "use a range or list that is not empty")
         flat = [tree.flatten(x) for x in results]
-        stacked = [call_library(OPERATIONS["stack"], "for", (list(xs),), {}, node.at, frame)
+        stacked = [call_library(OPERATIONS["stack"], "for", (list(xs),), {}, node.at, env)
                    for xs in zip(*(leaves for leaves, _ in flat))]
-        bind(node.results, flat[0][1].unflatten(stacked), frame)
+        bind(node.results, flat[0][1].unflatten(stacked), env)
 
 
-def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
+def _recorded(node: S.For, source: Any, body: _Body, env: Environment) -> None:
     """A loop on tensors: over a range, or over the rows of tensors."""
-    site = _site("this loop", node, frame, body.names)
+    site = _site("this loop", node, env, body.names)
     parts = source.parts if isinstance(source, Zipped) else (source,)
     spans = [x for x in parts if isinstance(x, Span)]
     arrays = [x for x in parts if not isinstance(x, Span)]
     for x in arrays:
         if not isinstance(x, Tensor) or not x.shape:
-            raise frame.error(node.source.at, "MLC0632", f"{shown(x)} is nothing to go through",
+            raise env.error(node.source.at, "MLC0632", f"{shown(x)} is nothing to go through",
                               "use a range first..last, or a tensor with rows")
     if not spans:
-        length = _same_length([x.shape[0] for x in arrays], node, frame)
+        length = _same_length([x.shape[0] for x in arrays], node, env)
         first, last = 0, length
     else:
         first, last = spans[0].first, spans[0].last
         if len(parts) > 1:
-            lengths = [_length(x, node, frame) for x in spans]
-            length = _same_length([*lengths, *(x.shape[0] for x in arrays)], node, frame)
+            lengths = [_length(x, node, env) for x in spans]
+            length = _same_length([*lengths, *(x.shape[0] for x in arrays)], node, env)
         else:
-            length = _length(spans[0], node, frame) if node.results is not None else None
+            length = _length(spans[0], node, env) if node.results is not None else None
     found: list[Any] = []
 
-    def step(i: Any, values: Sequence[Any]) -> tuple[list[Any], Rows | None]:
+    def step(i: Any, values: Sequence[Any]) -> tuple[list[Any], StackedRows | None]:
         inner = body.inside(values)
         at = counter(i, site)
         given = []
         for x in parts:
             if isinstance(x, Span):
-                given.append(at if x is spans[0] else binary("+", x.first, binary("-", at, first, node.at, frame),
-                                                             node.at, frame))
+                given.append(at if x is spans[0] else binary("+", x.first, binary("-", at, first, node.at, env),
+                                                             node.at, env))
             else:
-                offset = at if not spans else binary("-", at, first, node.at, frame)
+                offset = at if not spans else binary("-", at, first, node.at, env)
                 given.append(row(tracer(x), tracer(offset), length))
         bind(node.target, given[0] if not isinstance(source, Zipped) else tuple(given), inner)
         statements = node.body
@@ -445,39 +445,39 @@ def _recorded(node: S.For, source: Any, body: _Body, frame: Frame) -> None:
             return body.after(inner, values), None
         leaves, structure = tree.flatten(value)
         found[:] = [structure]
-        place = current().local(tracer(at if first == 0 else binary("-", at, first, node.at, frame)))
-        return body.after(inner, values), Rows([_strong(x) for x in leaves], place, length)
+        place = current().local(tracer(at if first == 0 else binary("-", at, first, node.at, env)))
+        return body.after(inner, values), StackedRows([_strong(x) for x in leaves], place, length)
 
     def run() -> Any:
-        return carries.for_(bound(first, site), bound(last, site), step, body.start, site, True)
+        return loop_carried.for_(bound(first, site), bound(last, site), step, body.start, site, True)
 
-    out = _located(run, "for", node, frame)
+    out = _located(run, "for", node, env)
     body.finish(out if out is POISON else out[0])
     if node.results is not None:
         wrong = out is POISON or not found or found[0] is POISON
-        bind(node.results, POISON if wrong else found[0].unflatten(out[1]), frame)
+        bind(node.results, POISON if wrong else found[0].unflatten(out[1]), env)
 
 
 def _strong(x: Any) -> Tracer:
-    from mlc.frontend.eager import strengthened
-    return strengthened(tracer(x))
+    from mlc.frontend.eager import to_default_dtype
+    return to_default_dtype(tracer(x))
 
 
-def _length(span: Span, node: S.For, frame: Frame) -> Any:
+def _length(span: Span, node: S.For, env: Environment) -> Any:
     if isinstance(span.first, Tensor) or isinstance(span.last, Tensor):
-        raise frame.error(node.source.at, "MLC0632", "what is collected over a range of tensors has no size that is "
+        raise env.error(node.source.at, "MLC0632", "what is collected over a range of tensors has no size that is "
                           "known", "use numbers or sizes as bounds")
     return max(0, span.last - span.first) if isinstance(span.last - span.first, int) else span.last - span.first
 
 
-def _same_length(lengths: Sequence[Any], node: S.For, frame: Frame) -> Any:
+def _same_length(lengths: Sequence[Any], node: S.For, env: Environment) -> Any:
     if any(n != lengths[0] for n in lengths):
-        raise frame.error(node.source.at, "MLC0632", f"lengths {' and '.join(map(str, lengths))} are gone through "
+        raise env.error(node.source.at, "MLC0632", f"lengths {' and '.join(map(str, lengths))} are gone through "
                           "together", "zip what is equally long")
     return lengths[0]
 
 
-_STATEMENTS: dict[type, Callable[[Any, Frame], None]] = {
+_STATEMENTS: dict[type, Callable[[Any, Environment], None]] = {
     S.Assigned: _assigned, S.Declared: declare, S.Evaluated: _evaluated, S.Asserted: hold,
     S.Yielded: _yielded, S.While: _while, S.For: _for, S.Function: _misplaced, S.Model: _misplaced,
     S.Import: _misplaced,

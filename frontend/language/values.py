@@ -66,15 +66,15 @@ class Applicable:
 
     name: str
 
-    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, frame: Frame) -> Any:
-        """The value of a call at offset `at` of the frame's file; arguments may be POISON."""
+    def apply(self, args: Sequence[Any], keywords: dict[str, Any], at: int, env: Environment) -> Any:
+        """The value of a call at offset `at` of the env's file; arguments may be POISON."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
-class Scope:
+class FileScope:
     """The names of a file."""
 
     source: Source
@@ -88,21 +88,21 @@ class Scope:
 
 
 @dataclass
-class Frame:
-    """Where an expression is evaluated: the names of a function, after them those of its model and of its file.
+class Environment:
+    """Evaluation environment: the names of a function, then those of its model and of its file.
 
-    The offset -1 is where the library was called from, which calls the function.
+    The offset -1 stands for the location of a call from Python.
     """
 
-    scope: Scope
+    scope: FileScope
     names: dict[str, Any] = field(default_factory=dict)
     owner: Any = None
 
     def loc(self, at: int) -> Loc:
         return location.user_loc() if at < 0 else self.scope.source.loc(at)
 
-    def copy(self) -> Frame:
-        return Frame(self.scope, dict(self.names), self.owner)
+    def copy(self) -> Environment:
+        return Environment(self.scope, dict(self.names), self.owner)
 
     def error(self, at: int, code: str, message: str, hint: str | None = None,
               notes: tuple[str, ...] = ()) -> UserError:
@@ -147,7 +147,7 @@ def checking(diagnostics: Diagnostics | None, general: bool = False) -> Iterator
 
 
 @contextmanager
-def deeper(frame: Frame, at: int, by: int = 1) -> Iterator[None]:
+def deeper(env: Environment, at: int, by: int = 1) -> Iterator[None]:
     """Within, evaluation is deeper by one or more levels."""
     if session.depth == 0 and session.diagnostics is None:
         session.steps = 0
@@ -155,10 +155,10 @@ def deeper(frame: Frame, at: int, by: int = 1) -> Iterator[None]:
     session.steps += 1
     try:
         if session.depth > DEEPEST:
-            raise frame.error(at, "MLC0621", "calls, blocks and expressions are nested too deeply",
+            raise env.error(at, "MLC0621", "calls, blocks and expressions are nested too deeply",
                               "name parts of it on lines of their own, or call fewer functions within each other")
         if session.steps > MOST_STEPS:
-            raise Enough(f"more than {MOST_STEPS} expressions are evaluated here", code="MLC0621", loc=frame.loc(at),
+            raise Enough(f"more than {MOST_STEPS} expressions are evaluated here", code="MLC0621", loc=env.loc(at),
                          hint="use for in place of unroll for, and fewer calls of functions that call others twice")
         yield
     finally:

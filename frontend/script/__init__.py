@@ -2,5 +2,5 @@
 
 `source` finds the syntax of a function, `jumps`, `liveness` and `rewrite` make it that of a function which asks
 `runtime` at each of them, and that one looks at the values: on Python's it does what Python does, on tensors that are
-being recorded it records loops and conditions (`frontend/carries`). `capture` does it, once for each function.
+being recorded it records loops and conditions (`frontend/loop_carried`). `capture` does it, once for each function.
 """

@@ -16,8 +16,8 @@ import numpy as np
 
 from mlc.dialects.tensor import control
 from mlc.frontend import control as functions
-from mlc.frontend.carries import Site, is_array
 from mlc.frontend.location import user_loc
+from mlc.frontend.loop_carried import SourceConstruct, is_array
 from mlc.frontend.operands import tracer
 from mlc.frontend.refusals import refusal
 from mlc.frontend.script import changes
@@ -31,7 +31,7 @@ from mlc.ir.sizes import Size
 
 @dataclass
 class Steps:
-    """Iteration space of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
+    """Iteration domain of a loop on tensors: `item(i)` for i in range(length), where length is a number or a tensor.
 
     known    the items one by one, where it is known how many there are
     once     whether it is an iterator, as enumerate(x) is: gone through once
@@ -113,12 +113,12 @@ def counted(numbers: Sequence[int]) -> Steps:
     return Steps(len(numbers), lambda i: first + i * step, once=False)
 
 
-def bounds(s: Steps, site: Site) -> tuple[Value, Value]:
+def bounds(s: Steps, site: SourceConstruct) -> tuple[Value, Value]:
     with located(site.loc):
         return control.as_index(0), functions.bound(s.length, site)
 
 
-def index(i: Value, site: Site) -> Tracer:
+def index(i: Value, site: SourceConstruct) -> Tracer:
     return functions.counter(i, site)
 
 

@@ -45,8 +45,8 @@ Contents = tuple[Any, Collection[Any]]
 
 
 # -- what may change --------------------------------------------------------------------------------------------------
-class Place:
-    """Something that may change, and the keys and values that it had. `x` is what holds them."""
+class ReachedState:
+    """Mutable state that a function reaches: a container `x` with its keys and values at recording."""
 
     __slots__ = ("keys", "path", "values", "x")
     indexed = "[{!r}]"
@@ -85,7 +85,7 @@ class Place:
         return next((path for (path, a), b in zip(self.inside(), values) if not _same(a, b)), self.path)
 
 
-class Variable(Place):
+class Variable(ReachedState):
     """A global variable, that of a function around, or what a function has itself: its attributes and defaults.
 
     `x` is (dict, name), (cell, None), or (function, "__code__", "__defaults__" or "__kwdefaults__").
@@ -115,7 +115,7 @@ class Variable(Place):
             del place.cell_contents
 
 
-class ContextVariable(Place):
+class ContextVariable(ReachedState):
     """A variable of the current context."""
 
     __slots__ = ()
@@ -129,7 +129,7 @@ class ContextVariable(Place):
             self.x.set(self.values[0])
 
 
-class Items(Place):
+class Items(ReachedState):
     """A list, or a queue."""
 
     __slots__ = ()
@@ -142,7 +142,7 @@ class Items(Place):
         self.x.extend(self.values)
 
 
-class Entries(Place):
+class Entries(ReachedState):
     """A dictionary, or what can be read like one."""
 
     __slots__ = ()
@@ -156,7 +156,7 @@ class Entries(Place):
             self.x.update(zip(self.keys, self.values))
 
 
-class Members(Place):
+class Members(ReachedState):
     """A set."""
 
     __slots__ = ()
@@ -172,7 +172,7 @@ class Members(Place):
         self.x.update(self.keys)
 
 
-class Elements(Place):
+class Elements(ReachedState):
     """The elements of an array or bytearray that can be written to."""
 
     __slots__ = ()
@@ -196,7 +196,7 @@ class Elements(Place):
             np.copyto(self.x, held.reshape(shape))
 
 
-class Attributes(Place):
+class Attributes(ReachedState):
     """The class of an object, and its attributes without those that are `spared`."""
 
     __slots__ = ("kind", "spared")
@@ -224,7 +224,7 @@ class Attributes(Place):
         vars(self.x).update(zip(self.keys, self.values))
 
 
-class Slots(Place):
+class Slots(ReachedState):
     """The attributes of an object that are in slots."""
 
     __slots__ = ()
@@ -242,7 +242,7 @@ class Slots(Place):
             object.__setattr__(self.x, name, value)
 
 
-class Progress(Place):
+class Progress(ReachedState):
     """How far an iterator has gone, as far as it tells; it cannot go back."""
 
     __slots__ = ()
@@ -269,7 +269,7 @@ class Progress(Place):
         pass
 
 
-class ClassAttributes(Place):
+class ClassAttributes(ReachedState):
     """The attributes and methods of a class."""
 
     __slots__ = ()
@@ -297,7 +297,7 @@ class Reached:
 
     def __init__(self, roots: Mapping[str, Any], variables: bool = True, buffers: bool = True) -> None:
         self._variables, self._buffers = variables, buffers
-        self.places: list[Place] = []
+        self.places: list[ReachedState] = []
         self._seen: dict[int, Any] = {}
         self._uncomputed: list[tuple[Any, list[str]]] = []             # cached properties that nobody has asked for
         self._work: list[tuple[str, Any]] = list(roots.items())
@@ -373,7 +373,7 @@ class Reached:
         else:
             self._add((Entries if isinstance(x, Mapping) else Items)(path, x))
 
-    def _add(self, place: Place) -> None:
+    def _add(self, place: ReachedState) -> None:
         if self._variables or not isinstance(place, Variable):
             self.places.append(place)
         self._work += place.inside()

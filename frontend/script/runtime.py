@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mlc.dialects import tensor as T
-from mlc.frontend import carries
-from mlc.frontend.carries import UNDEFINED, Site, Undefined
+from mlc.frontend import loop_carried
 from mlc.frontend.location import user_loc
+from mlc.frontend.loop_carried import UNDEFINED, SourceConstruct, Undefined
 from mlc.frontend.operands import boolean, number, reshape
 from mlc.frontend.refusals import attempt, refusal
 from mlc.frontend.script import builtin, capture
@@ -82,7 +82,7 @@ def is_tensor(x: Any) -> bool:
 def decided(test: Any) -> bool:
     """The truth of a value of Python's; of a tensor that the function reached by itself, reports tell it."""
     found = bool(test)
-    if state.trace is not None and carries.is_array(test):
+    if state.trace is not None and loop_carried.is_array(test):
         note("value", f"a tensor from outside is {found}, and the function was recorded for that")
     return found
 
@@ -138,7 +138,7 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
     where = truth(test, "the conditional expression")
     if free:
         x, y = a(), b()
-        k = carries.join(carries.kind_of(x), carries.kind_of(y))
+        k = loop_carried.join(loop_carried.abstract_value(x), loop_carried.abstract_value(y))
         if k is not None and k.type is not None and not k.weak:
             return OPERATIONS["where"](where, x, y)
         a, b = (lambda: x), (lambda: y)
@@ -147,10 +147,11 @@ def choose(test: Any, a: Thunk, b: Thunk, free: bool) -> Any:
 
 def _chosen(where: Tracer, a: Thunk, b: Thunk, what: str) -> Any:
     note("if", what)
-    site = Site(what, user_loc(), ("its value",))
+    site = SourceConstruct(what, user_loc(), ("its value",))
     frame = sys._getframe(2)
     with python_state.region(frame):
-        found, = carries.branch(carries.condition(where, site), lambda: [a()], lambda: [b()], site, lazily=True)
+        found, = loop_carried.branch(loop_carried.condition(where, site), lambda: [a()], lambda: [b()], site,
+                                     on_demand=True)
     return found
 
 
@@ -206,8 +207,8 @@ def if_(test: Any, then: Thunk, otherwise: Thunk, variables: Variables, guarded:
 
     note("if", site.what)
     with python_state.region(sys._getframe(1)):
-        found = variables.recording(lambda: carries.branch(
-            carries.condition(test, site), run(then), run(otherwise), _only(site, wanted), lazily=True))
+        found = variables.recording(lambda: loop_carried.branch(
+            loop_carried.condition(test, site), run(then), run(otherwise), _only(site, wanted), on_demand=True))
     after: list[Any] = [a if a is b else UNDEFINED for a, b in zip(*left)]
     for i, x in zip(wanted, found):
         missing = [isinstance(s[i], Undefined) for s in left]
@@ -244,10 +245,10 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
                 raise
             note("value", f"{LOOP} is written out, {steps.length} times its body: {error.message}")
         iterable = steps
-    pending, turns, before = iter(iterable), 0, _emitted()
+    pending, iterations, before = iter(iterable), 0, _emitted()
     for item in pending:
         body(item)
-        turns += 1
+        iterations += 1
         stopped = stop() if stop is not None else False
         if is_tensor(stopped):
             assert stop is not None
@@ -258,8 +259,8 @@ def for_(iterable: Any, body: Callable[[Any], None], stop: Thunk | None, variabl
                 return _rest(list(pending), isinstance(iterable, range), body, stop, variables, site)
         if stopped:
             break
-    if turns > 1 and _emitted() > before:
-        note("value", f"{LOOP} is written out, {turns} times its body: it goes through Python's values")
+    if iterations > 1 and _emitted() > before:
+        note("value", f"{LOOP} is written out, {iterations} times its body: it goes through Python's values")
     return None
 
 
@@ -269,7 +270,7 @@ def _emitted() -> int:
 
 
 def _rest(items: Sequence[Any], counts: bool, body: Callable[[Any], None], stop: Thunk, variables: Variables,
-          site: Site) -> None:
+          site: SourceConstruct) -> None:
     """Rest of a loop over Python's values that a tensor may stop: a loop if it counts, else an `if` per step."""
     if counts and len(items) > 1:
         try:
@@ -291,7 +292,7 @@ class _Loop:
     carried   numbers of the variables that it carries: those that are wanted by an iteration or after the loop
     """
 
-    def __init__(self, site: Site, variables: Variables) -> None:
+    def __init__(self, site: SourceConstruct, variables: Variables) -> None:
         self.variables, self.names = variables, variables.names
         before = variables.get()
         self.carried = [i for i, n in enumerate(self.names) if n in variables.head and (
@@ -299,7 +300,7 @@ class _Loop:
         self.init = [before[i] for i in self.carried]
         self.site = _only(site, self.carried)
 
-    def enter(self, carried: carries.Trees) -> None:
+    def enter(self, carried: loop_carried.Trees) -> None:
         """Begin an iteration: what is not carried has no value."""
         now: list[Any] = [UNDEFINED] * len(self.names)
         for i, x in zip(self.carried, carried):
@@ -315,42 +316,42 @@ class _Loop:
 
     def run(self, test: Thunk, run: Thunk) -> None:
         """`while test(): run()`"""
-        def going(x: carries.Trees) -> Any:
+        def going(x: loop_carried.Trees) -> Any:
             self.enter(x)
             return test()
 
-        def body(x: carries.Trees) -> list[Any]:
+        def body(x: loop_carried.Trees) -> list[Any]:
             self.enter(x)
             run()
             return self.leave()
 
-        self.done(self.variables.recording(lambda: carries.while_(going, body, self.init, self.site, True)))
+        self.done(self.variables.recording(lambda: loop_carried.while_(going, body, self.init, self.site, True)))
 
     def over(self, steps: Steps, body: Callable[[Any], None], stop: Thunk | None) -> None:
         """Go through `steps`; a loop that may stop counts its own steps."""
-        def step(at: Tracer, x: carries.Trees) -> list[Any]:
+        def step(at: Tracer, x: loop_carried.Trees) -> list[Any]:
             self.enter(x)
             body(steps.item(at))
             return self.leave()
 
         if stop is None:
-            self.done(self.variables.recording(lambda: carries.for_(
+            self.done(self.variables.recording(lambda: loop_carried.for_(
                 *builtin.bounds(steps, self.site), lambda i, x: (step(builtin.index(i, self.site), x), None),
                 self.init, self.site, True)[0]))
             return
 
-        def going(x: carries.Trees) -> Any:
+        def going(x: loop_carried.Trees) -> Any:
             self.enter(x[:-1])
             return and_(not_(stop()), lambda: x[-1] < steps.length, True)
 
-        counted = Site(self.site.what, self.site.loc, (*self.site.names, "its counter"))
+        counted = SourceConstruct(self.site.what, self.site.loc, (*self.site.names, "its counter"))
         with located(counted.loc):
             first = number(0, i64, weak=True)
-        found = self.variables.recording(lambda: carries.while_(
+        found = self.variables.recording(lambda: loop_carried.while_(
             going, lambda x: [*step(x[-1], x[:-1]), x[-1] + 1], [*self.init, first], counted, True))
         self.done(found[:-1])
 
-    def done(self, found: carries.Trees) -> None:
+    def done(self, found: loop_carried.Trees) -> None:
         after: list[Any] = [
             Maybe(f"the loop at {self.site.loc} gives it a value, and may run no iteration") if n in self.variables.live
             else UNDEFINED for n in self.names]
@@ -359,19 +360,19 @@ class _Loop:
         self.variables.put(tuple(after))
 
 
-def _only(site: Site, which: Sequence[int]) -> Site:
-    return Site(site.what, site.loc, tuple("what is returned" if site.names[i] == VALUE else site.names[i]
+def _only(site: SourceConstruct, which: Sequence[int]) -> SourceConstruct:
+    return SourceConstruct(site.what, site.loc, tuple("what is returned" if site.names[i] == VALUE else site.names[i]
                                            for i in which))
 
 
-def _site(what: str, names: Names, guarded: bool) -> Site:
+def _site(what: str, names: Names, guarded: bool) -> SourceConstruct:
     """Where a construct on tensors stands; UserError if that is within `try`."""
     loc = user_loc()
     if guarded:
         raise refusal(f"{what} stands within `try` and depends on a tensor: what it raises only the compiled function "
                       "would know", code="MLC0610", loc=loc,
                       hint="move it out of the `try`, or write both cases as values with mlc.where")
-    return Site(what, loc, names)
+    return SourceConstruct(what, loc, names)
 
 
 def raises() -> None:
@@ -385,7 +386,7 @@ def assert_(test: Any, message: Thunk | None, guarded: bool) -> None:
     if is_tensor(test):
         site = _site("the `assert`", (), guarded)
         note("assert", site.what)
-        bad = carries.condition(not_(test), site)
+        bad = loop_carried.condition(not_(test), site)
         said = "assertion failed" if message is None else str(_message(message))
         with located(site.loc):
             T.FailIf(bad, said)

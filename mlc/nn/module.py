@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from mlc.frontend import absent, tree
+from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import FAILURES, as_coded
 from mlc.frontend.dtypes import destination
 from mlc.frontend.functions.elementwise import cast_to
@@ -96,7 +96,7 @@ class Module(tree.AttributeTree):
     def __getattr__(self, name: str) -> Any:
         if hasattr(type(self), name):
             object.__getattribute__(self, name)              # a property that failed: let its own error be seen
-        raise absent.error(type(self).__name__, name, absent.MODULE.get(name), self)
+        raise unsupported_api.error(type(self).__name__, name, unsupported_api.MODULE.get(name), self)
 
     # -- what is inside -----------------------------------------------------------------------------------------------
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -344,9 +344,9 @@ class Module(tree.AttributeTree):
             >>> nn.Linear(2, 3).to(mlc.float16)
             Linear(weight=mlc.float16[3, 2], bias=mlc.float16[3])
         """
-        wanted, where = destination(target, dtype, device)
-        if where is not None:
-            self._assign({name: x.moved(where) for name, _, _, x in self._state()})
+        wanted, device_name = destination(target, dtype, device)
+        if device_name is not None:
+            self._assign({name: x.to_device(device_name) for name, _, _, x in self._state()})
         if wanted is None:
             return self
         if not wanted.is_floating_point:

@@ -31,7 +31,7 @@ class Parameter(Tensor):
     def __init__(self, data: Any, requires_grad: bool = True) -> None:
         self.tensor = data if type(data) is Tensor else Tensor(as_array(data))
         self.trains = bool(requires_grad)
-        self._array = self.tensor.held
+        self._array = self.tensor.backing_array
 
 
 coded_methods(Parameter, ("__init__",))

@@ -48,12 +48,12 @@ def fitting(state_dict: Mapping[str, Any], own: Mapping[str, Tensor], ties: Mapp
             continue
         given = state_dict[name]
         array = as_array(given, None if is_operand(given) else old.dtype)
-        if array.shape != old.shape or _kind(array.dtype) != _kind(old.held.dtype):
+        if array.shape != old.shape or _kind(array.dtype) != _kind(old.backing_array.dtype):
             report.append(f"{name} is {Tensor(array).dtype}{list(array.shape)}, expected "
                           f"{old.dtype}{list(old.shape)}")
             misfits += 1
         else:
-            new[name] = Tensor(np.array(array, old.held.dtype, order="C")).moved(old.device)
+            new[name] = Tensor(np.array(array, old.backing_array.dtype, order="C")).to_device(old.device)
     first: dict[int, str] = {}
     for name, x in ties.items():
         other = first.setdefault(id(x), name) if name in new else name

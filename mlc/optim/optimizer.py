@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from mlc.frontend import absent, tree
+from mlc.frontend import tree, unsupported_api
 from mlc.frontend.arguments import coded_methods, described
 from mlc.frontend.functions import create
 from mlc.frontend.functions import elementwise as E
@@ -77,7 +77,7 @@ class Optimizer:
         self.validate()
 
     def __getattr__(self, name: str) -> Any:
-        raise absent.error(type(self).__name__, name, absent.OPTIMIZER.get(name), self)
+        raise unsupported_api.error(type(self).__name__, name, unsupported_api.OPTIMIZER.get(name), self)
 
     @staticmethod
     def check(name: str, value: Any, below: float = float("inf")) -> None:
@@ -251,7 +251,7 @@ def _like(new: Tensor, old: Tensor) -> Tensor:
     return new if new.dtype is old.dtype else E.cast_to(new, old.dtype)
 
 
-def leaves_of(params: Any, **trees: Any) -> tuple[tree.Structure, list[tuple[Tensor, ...]]]:
+def leaves_of(params: Any, **trees: Any) -> tuple[tree.TreeDef, list[tuple[Tensor, ...]]]:
     """The structure of what is trained, and the leaves that belong together, one tuple for each parameter."""
     first, structure = tree.flatten(tree.trained_part(params))
     rows = [first]
@@ -264,7 +264,7 @@ def leaves_of(params: Any, **trees: Any) -> tuple[tree.Structure, list[tuple[Ten
     return structure, list(zip(*rows))
 
 
-def trees_of(structure: tree.Structure, rows: Sequence[tuple[Any, ...]], count: int) -> list[Any]:
+def trees_of(structure: tree.TreeDef, rows: Sequence[tuple[Any, ...]], count: int) -> list[Any]:
     """`count` trees from one tuple of leaves for each parameter."""
     return [structure.unflatten([row[i] for row in rows]) for i in range(count)]
 

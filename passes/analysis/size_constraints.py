@@ -1,7 +1,7 @@
 """Constraints on the sizes of a call beyond those of argument types: an analysis for constrain_sizes and bufferize.
 
-Sizes with symbols are polynomials. That `x[:10]` lies within N elements, that `N - 3` is not negative and that nothing
-is divided by zero only a call can tell, so whoever calls compiled code checks it first: below, nothing else would.
+Symbolic sizes are polynomials. Whether `x[:10]` is within N elements, `N - 3` is non-negative or a divisor is positive
+depends on the call, so the caller of compiled code checks it; compiled code does not.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from mlc.ir.diag import Loc, UserError
 from mlc.ir.sizes import Dim, Size
 from mlc.ir.types import TensorType, Type, bind_symbols
 
-Conditions = Mapping[Dim, tuple[str, Loc]]
-"""Sizes that must not be negative, each with what is wrong where one is, and the place of what needs it."""
+SizeConstraints = Mapping[Dim, tuple[str, Loc]]
+"""Sizes that must be non-negative, each with its message and the location of the operation that requires it."""
 
 CALLS = (func.Call, Derivative, Vmap)
-"""Operations that run a function on arguments whose sizes they know."""
+"""Operations that call a function on arguments of known sizes."""
 
 
-def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Conditions]] = MappingProxyType({})
+def size_constraints(function: Op, callees: Mapping[str, tuple[Sequence[Type], SizeConstraints]] = MappingProxyType({})
                     ) -> dict[Dim, tuple[str, Loc]]:
-    """The conditions of a function; `callees` gives the argument types and the conditions of those that it calls."""
+    """The constraints of a function; `callees` gives the argument types and the constraints of those that it calls."""
     out: dict[Dim, tuple[str, Loc]] = {}
     bounds = bounds_in(function)
 
@@ -49,7 +49,7 @@ def size_conditions(function: Op, callees: Mapping[str, tuple[Sequence[Type], Co
 
 
 def _where_it_runs(op: Op, size: Dim) -> bool:
-    """Whether a size is not negative wherever `op` runs: in a loop over N, N - 1 is not."""
+    """Whether a size is non-negative wherever `op` runs, as N - 1 in a loop over N."""
     around = op.parent_op
     while around is not None:
         if isinstance(around, scf.For) and isinstance(around.upper.op, Extent):
@@ -60,13 +60,13 @@ def _where_it_runs(op: Op, size: Dim) -> bool:
     return False
 
 
-def _of_call(call: Op, inputs: Sequence[Type], conditions: Conditions) -> Iterator[tuple[Dim, str, Loc]]:
+def _of_call(call: Op, inputs: Sequence[Type], constraints: SizeConstraints) -> Iterator[tuple[Dim, str, Loc]]:
     """Constraints of a callee, in terms of the sizes at one call."""
     env = bind_symbols(inputs, _argument_types(call, len(inputs)))
-    for size, (message, loc) in conditions.items():
+    for size, (message, loc) in constraints.items():
         here = sizes.substitute(size, env)
-        told = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
-        message = f"{message} ({told} in this call)" if told else message
+        values = ", ".join(f"{n} = {env[n]}" for n in sorted(sizes.symbols(size)) if str(env[n]) != n)
+        message = f"{message} ({values} in this call)" if values else message
         if isinstance(here, int) and here < 0:
             raise UserError(f"@{call.attrs['callee']} cannot be called with these sizes: {loc}: {message}",
                             code="MLC0328", loc=call.loc)
@@ -75,7 +75,7 @@ def _of_call(call: Op, inputs: Sequence[Type], conditions: Conditions) -> Iterat
 
 
 def _argument_types(call: Op, count: int) -> list[Type]:
-    """The types that the arguments of a callee have at a call of it: of `vmap`, those of one batch element."""
+    """Argument types of a callee at a call: of `vmap`, those of one batch element."""
     types = [v.type for v in call.operands][:count]                # cotangents and tangents come after the primals
     if not isinstance(call, Vmap):
         return types
@@ -84,14 +84,14 @@ def _argument_types(call: Op, count: int) -> list[Type]:
 
 
 def _of(op: Op) -> Iterator[tuple[Dim, str]]:
-    """The conditions of one operation; those that another needs before it can be evaluated come first."""
+    """Constraints of one operation, in an order in which they can be evaluated."""
     for size in op_sizes(op):
         for atom in sizes.quotients(size):
             yield atom.den - 1, f"{op.name}: the size {size} divides by {atom.den}, which is not positive"
     if isinstance(op, tensor.ConstrainSize):
         yield op.size, op.message
     if isinstance(op, TensorOp):
-        yield from ((size, f"{op.name}: {message}") for size, message in op.conditions())
+        yield from ((size, f"{op.name}: {message}") for size, message in op.size_constraints())
     for type in [] if isinstance(op, Kernel) else tensor_types(op):          # its results are those of its body
         yield from ((d, f"{op.name}: the size {d} is negative") for d in type.shape)
 

@@ -1,4 +1,4 @@
-"""Give every tensor a buffer.
+"""Bufferize functions: assign a buffer to every tensor.
 
 takes  FUSED
 gives  BUFFERIZED: kernels read and write memrefs; every public function has the interface of compiled code
@@ -9,21 +9,21 @@ A function `@f(tensors) -> tensors` becomes
     @f(one index per size symbol, inputs, results that have no donated buffer, %arena: memref<?xi8>,
        %errors: memref<1xi64>)
 
-All temporary values lie in the arena: a plan gives each an offset, and two whose lifetimes do not overlap may share
-bytes. An operation writes in place over an operand that dies there if it reads each element only where it writes it.
-What a loop carries has one buffer, in which it also ends.
+Temporaries are in the arena at planned offsets; values whose lifetimes do not overlap may share bytes. An operation
+writes in place over an operand that dies there if it reads each element only where it writes it. A loop-carried value
+and the result of the loop share one buffer.
 
-A call passes a piece of the arena that is the callee's while it runs, and may pass one buffer for an argument and a
-result where the callee allows it. A function that calls itself has no arena of a known size and is refused.
+A call passes a part of the arena to the callee for the duration of the call, and may pass one buffer for an argument
+and a result if the callee allows it. A recursive function has no arena of a known size and is refused.
 
 A public function gets the attributes `interface` (its tensor type, as text), `symbols`, `aliases` (per result: the
-position of the donated input whose buffer it takes, or -1), `error_sites`, `conditions` (sizes that must not be
-negative: the caller sees to it), `condition_sites`, `work`, `temporaries` (bytes of all values in the arena) and
-`arena` (its bytes), and a companion `@f_arena_bytes` that computes how many bytes of arena a call needs. All of them
-include what its callees need, but for callees with data-dependent sizes: those have memory of the heap.
+position of the donated input whose buffer it takes, or -1), `error_sites`, `size_constraints` (sizes that the
+caller guarantees to be non-negative), `constraint_sites`, `work`, `temporaries` (bytes of all values in the arena)
+and `arena` (its bytes), and a companion `@f_arena_bytes` that computes the arena bytes of a call. They include those of
+callees, except for arenas of data-dependent size, which are on the heap.
 
-A data-dependent size that has a bound is known below its `tensor.bind_size`. Values of that size lie in the arena, in
-as many bytes as they take at most; views of them are made where the number is read.
+A bounded data-dependent size is defined below its `tensor.bind_size`. Values of that size are in the arena with the
+bytes of their upper bound; views of them are created where the size is bound.
 """
 
 from __future__ import annotations

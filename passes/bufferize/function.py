@@ -1,4 +1,4 @@
-"""One function on its way to buffers: its new arguments, its plan, and every operation rewritten after it."""
+"""Bufferization of one function: buffer arguments, buffer assignment, and the rewriting of every operation."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from mlc.ir.types import (
     to_numpy,
 )
 from mlc.passes.analysis import kernel_boundary
-from mlc.passes.analysis.size_constraints import Conditions, op_sizes, size_conditions
+from mlc.passes.analysis.size_constraints import SizeConstraints, op_sizes, size_constraints
 from mlc.passes.bufferize import regions
 from mlc.passes.bufferize.lifetimes import Lifetimes, Overwrites
 from mlc.passes.bufferize.numbers import kernel_names, symbols_of
-from mlc.passes.bufferize.plan import Plan, Slot
+from mlc.passes.bufferize.plan import BufferPlan, Slot
 from mlc.passes.bufferize.totals import Sites, sites_of, work_of
 
 
@@ -58,7 +58,7 @@ class Callee:
     arena: Dim
     temporaries: Dim
     work: Dim | None
-    conditions: Conditions
+    size_constraints: SizeConstraints
 
     def sizes_at(self, call: func.Call) -> dict[str, Dim]:
         """Values of the function's symbols at a call."""
@@ -69,8 +69,11 @@ class Callee:
 
 
 class Bufferizer:
-    """Gives one function buffers. `callees` holds all that it calls, `sites` the numbers of what can go wrong;
-    `called` says whether others call it.
+    """Bufferizes one function.
+
+    callees  interfaces of the bufferized callees
+    sites    error sites of the module
+    called   whether the function has callers in the module
     """
 
     def __init__(self, module: Module, function: Func, callees: dict[str, Callee], sites: Sites,
@@ -95,13 +98,13 @@ class Bufferizer:
         self.check(names)
         bound = {str(op.size): op for op in function.inside(tn.BindSize)}
         calls = {op: self.callees[op.callee].sizes_at(op) for op in function.inside(func.Call)}
-        conditions = size_conditions(function, {n: (c.inputs, c.conditions) for n, c in self.callees.items()})
-        for size, (message, loc) in conditions.items():
+        constraints = size_constraints(function, {n: (c.inputs, c.size_constraints) for n, c in self.callees.items()})
+        for size, (message, loc) in constraints.items():
             if sizes.symbols(size) & bound.keys():
-                function.fail(f"nobody can tell before it runs that {size} is not negative: {loc}: {message}",
+                function.fail(f"the data-dependent size {size} is not provably non-negative: {loc}: {message}",
                               code="MLC0161")
         for constraint in list(function.inside(tn.ConstrainSize)):
-            constraint.erase()                             # the interface has it
+            constraint.erase()                             # part of the interface
         work = work_of(block, lambda call: self.callees[call.callee].work_at(calls[call]))
         work = None if work is None else most(work, self.bounds)
         if work is not None and sizes.symbols(work) & bound.keys():
@@ -116,51 +119,50 @@ class Bufferizer:
         self.arena_bytes = {op: 0 if size is None or sizes.symbols(size) & bound.keys() else size
                             for op, size in planned.items()}
         self.heap_bytes = {op: size for op, size in arenas.items() if size != 0 and self.arena_bytes[op] == 0}
-        self.plan = Plan(self.life, self.given, self.arena_bytes, self.bounds)
+        self.plan = BufferPlan(self.life, self.argument_buffers, self.arena_bytes, self.bounds)
         temporaries = self.plan.temporaries
         for op, env in calls.items():
             if op not in self.heap_bytes:
                 own = most(sizes.substitute(self.callees[op.callee].temporaries, env), self.bounds)
                 temporaries = temporaries + (self.arena_bytes[op] if own is None else own)
         arena = self.lay_out()
-        self.rewrite_block(block, [self.given.get(v) for v in returned])
+        self.rewrite_block(block, [self.argument_buffers.get(v) for v in returned])
         self.first.erase()
         block.erase_args(range(len(old_args)))
         function.attrs.pop("donate", None)
         if function.is_public:
-            self.describe(interface, names, aliases, work, conditions, temporaries)
+            self.describe(interface, names, aliases, work, constraints, temporaries)
             function.attrs["arena"] = str(arena)
             self.companion(names, arena)
         function.update_type()
         return Callee(inputs, interface.results, tuple(names), tuple(aliases), overwrites, arena, temporaries, work,
-                      conditions)
+                      constraints)
 
     def check(self, names: Sequence[str]) -> None:
-        """Sizes are bound by arguments or by operations above; callees have been bufferized, so there is no recursion.
-        """
+        """Check that sizes are bound by arguments or dominating operations, and that there is no recursion."""
         work = [(self.block, set(names))]
         while work:
-            block, told = work.pop()
+            block, bound = work.pop()
             for op in block:
                 if not isinstance(op, Kernel):           # its sizes are those of its body
-                    self.check_sizes(op, told)
+                    self.check_sizes(op, bound)
                 if isinstance(op, func.Call) and op.callee not in self.callees:
-                    op.fail(f"@{op.callee} calls itself through this call, so nothing bounds the memory that it needs",
+                    op.fail(f"@{op.callee} is recursive through this call, so its memory is unbounded",
                             code="MLC0162")
-                work += [(inner, set(told)) for region in op.regions for inner in region.blocks]
+                work += [(inner, set(bound)) for region in op.regions for inner in region.blocks]
         self.check_sizes(self.block.terminator, set(names), self.block.terminator.operands)
         for block in kernel_boundary.blocks_of(self.function):
             if not all(kernel_boundary.hands_over_its_own(block.terminator)):
-                block.terminator.fail("hands over a tensor that no operation of its own gives", code="MLC0162",
+                block.terminator.fail("yields a tensor that is not defined in its block", code="MLC0162",
                                       hint="run fuse")
 
-    def check_sizes(self, op: Op, told: set[str], values: Sequence[Value] = ()) -> None:
-        """An operation and `values` have sizes that are `told` there; a bind_size with a bound adds one."""
+    def check_sizes(self, op: Op, bound: set[str], values: Sequence[Value] = ()) -> None:
+        """Check that the sizes of an operation and `values` are `bound`; a bind_size with an upper bound adds one."""
         found: Iterable[Dim] = [*op_sizes(op), *(d for v in values if isinstance(v.type, TensorType)
                                                  for d in v.type.shape)]
         if isinstance(op, tn.BindSize):                  # of one without a bound only calls use the size
             found = () if op.bound is None else (op.bound,)
-        if unknown := {n for d in found for n in sizes.symbols(d)} - told:
+        if unknown := {n for d in found for n in sizes.symbols(d)} - bound:
             names = ", ".join(sorted(unknown))
             if unknown & self.bounds.keys():
                 op.fail(f"the data-dependent size {names} is not known here", code="MLC0161",
@@ -168,9 +170,9 @@ class Bufferizer:
                              "that block to the bound")
             op.fail(f"the size {names} is no size of an argument", code="MLC0161")
         if isinstance(op, tn.BindSize) and op.bound is not None:
-            if str(op.size) in told:
-                op.fail(f"the size {op.size} has a meaning here already", code="MLC0161")
-            told.add(str(op.size))
+            if str(op.size) in bound:
+                op.fail(f"the size {op.size} is bound here already", code="MLC0161")
+            bound.add(str(op.size))
 
     def donations(self, returned: Sequence[Value]) -> list[int]:
         """For each result, the donated argument whose buffer it can take: its last reader writes it in place."""
@@ -192,7 +194,7 @@ class Bufferizer:
     def overwrites(self, returned: Sequence[Value], aliases: Sequence[int]) -> Overwrites:
         """The pairs of an argument and a result for which a caller may pass one buffer.
 
-        The buffer of a result that takes a donated argument's holds that argument, so it can be no other one's.
+        A result in the buffer of a donated argument can overwrite no other argument.
         """
         by_type: dict[Type, list[int]] = {}
         for arg in self.block.args:
@@ -206,16 +208,16 @@ class Bufferizer:
         """Symbols, inputs, results, arena and error record, after the old arguments."""
         block = self.block
         self.symbols: dict[str, Value] = {n: block.add_arg(index, n) for n in names}
-        self.given: dict[Value, Value] = {}
+        self.argument_buffers: dict[Value, Value] = {}
         for arg in old_args:
             if isinstance(arg.type, TensorType):
-                self.given[arg] = block.add_arg(buffer_type(arg.type), arg.name)
+                self.argument_buffers[arg] = block.add_arg(buffer_type(arg.type), arg.name)
             else:
                 arg.replace_by(block.add_arg(arg.type, arg.name))
         for i, v in enumerate(returned):
             if isinstance(v.type, TensorType):
-                self.given[v] = self.given[old_args[aliases[i]]] if aliases[i] >= 0 else block.add_arg(
-                    buffer_type(v.type), f"out{i}")
+                self.argument_buffers[v] = (self.argument_buffers[old_args[aliases[i]]] if aliases[i] >= 0 else
+                                            block.add_arg(buffer_type(v.type), f"out{i}"))
         self.arena = block.add_arg(MemRefType((None,), i8), "arena")
         self.errors = block.add_arg(MemRefType((1,), i64), "errors")
         self.sizes = SizeBuilder(self.symbols)
@@ -225,10 +227,10 @@ class Bufferizer:
         self.renamed = {a: sizes.sym(b) for a, b in self.in_kernels.items() if a != b}
         assert block.first is not None
         self.first: Op = arith.Constant.make([], {"value": 0}, [index], loc=block.first.loc)
-        block.insert(self.first, block.first)            # sizes stand before it: what was first may be replaced
+        block.insert(self.first, block.first)            # insertion point of sizes: the first operation may be replaced
 
     def lay_out(self) -> Dim:
-        """Give every slot its offset, and make the views of the arena; the arena's size."""
+        """Assign offsets to slots and create the views of the arena; returns its size."""
         plan = self.plan
         offsets: dict[Slot, Dim] = {}
         total: Dim = 0
@@ -236,7 +238,7 @@ class Bufferizer:
             offsets[slot] = total
             total = total + slot.bytes
         self.buffers: dict[Value, Value] = {}
-        self.later: dict[Value, Value] = {}             # values of data-dependent sizes, and where they lie
+        self.later: dict[Value, Value] = {}             # values of data-dependent sizes, and their offsets
         self.arenas: dict[func.Call, Value] = dict.fromkeys(self.calls, self.arena)
         with before(self.first):
             for v, slot in plan.in_slot.items():
@@ -259,12 +261,12 @@ class Bufferizer:
     # -- rewriting ------------------------------------------------------------------------------------------------
     def buffer(self, v: Value) -> Value:
         """The buffer of a tensor."""
-        while v in self.plan.same:
-            v = self.plan.same[v]
+        while v in self.plan.alias_of:
+            v = self.plan.alias_of[v]
         if v not in self.buffers:
-            place = self.plan.place_of.get(v)
-            assert place is not None and not isinstance(place, Slot), f"{v} has no buffer"
-            self.buffers[v] = place.buffer
+            storage = self.plan.storage_of.get(v)
+            assert storage is not None and not isinstance(storage, Slot), f"{v} has no buffer"
+            self.buffers[v] = storage.buffer
         return self.buffers[v]
 
     def is_bound(self, size: Dim) -> bool:
@@ -272,24 +274,24 @@ class Bufferizer:
         return not sizes.symbols(size) <= self.first_symbols
 
     def size(self, size: Dim) -> Value:
-        """The index value of a size. It is known in the whole function, unless it is data-dependent."""
+        """Index value of a size, defined at the start of the function unless it is data-dependent."""
         if self.is_bound(size):
             return SizeBuilder(self.symbols).value(size)
         with before(self.first):
             return self.sizes.value(size)
 
     def kernel_sizes(self) -> tuple[tuple[Value, ...], tuple[str, ...]]:
-        """The sizes that kernels here may use: their numbers, and their names in kernels."""
+        """Sizes that are defined here: their index values, and their names in kernels."""
         known = [n for n in self.symbols if n in self.in_kernels]
         return tuple(self.symbols[n] for n in known), tuple(self.in_kernels[n] for n in known)
 
-    def rewrite_block(self, block: Block, waiting: Sequence[Value | None]) -> None:
-        """Rewrite the operations of a block, which hands over in the buffers `waiting`, and forget those of tensors."""
+    def rewrite_block(self, block: Block, targets: Sequence[Value | None]) -> None:
+        """Rewrite the operations of a block, which yields tensors in the buffers `targets`."""
         around = set(self.symbols)
         for op in list(block):
             with before(op):
                 if op.terminator:
-                    self.end(op, waiting)
+                    self.end(op, targets)
                 else:
                     self.rewrite(op)
         for name in self.symbols.keys() - around:
@@ -325,9 +327,9 @@ class Bufferizer:
         elif op.name.startswith("tensor."):
             op.fail("stands outside a kernel", code="MLC0162")
 
-    def end(self, terminator: Op, waiting: Sequence[Value | None]) -> None:
-        """Bring what a block hands over to the buffers that wait for it; scalars are handed over as before."""
-        for v, target in zip(terminator.operands, waiting):
+    def end(self, terminator: Op, targets: Sequence[Value | None]) -> None:
+        """Copy the tensors that a block yields to the target buffers; scalars are yielded as before."""
+        for v, target in zip(terminator.operands, targets):
             if target is not None and self.buffer(v) is not target:
                 self.copy(v.type, self.buffer(v), target)
         terminator.set_operands([v for v in terminator.operands if not isinstance(v.type, TensorType)])
@@ -357,26 +359,26 @@ class Bufferizer:
                **copy_contract(shape))
 
     def call(self, op: func.Call) -> None:
-        """Pass symbols, inputs, results, a piece of the arena and the error record."""
+        """Pass symbols, inputs, results, a part of the arena and the error record."""
         callee, env = self.callees[op.callee], self.calls[op]
         tensors = [v for v in op.results if isinstance(v.type, TensorType)]
         results = {v: self.buffer(v) for v in tensors}
         inputs = {i: self.buffer(v) if isinstance(v.type, TensorType) else v for i, v in enumerate(op.args)}
         for j, i in enumerate(callee.aliases):
-            if i >= 0:                                   # the callee writes a result over this argument
+            if i >= 0:                                   # the callee overwrites this argument
                 if inputs[i] is not results[op.results[j]]:
                     self.copy(op.args[i].type, inputs[i], results[op.results[j]])
                 inputs[i] = results.pop(op.results[j])
         heap = op in self.heap_bytes
-        numbers = SizeBuilder(self.symbols)              # data-dependent sizes are known here, not at the start
-        given: list[Value] = [numbers.value(env[name]) if self.is_bound(env[name]) else self.size(env[name])
+        numbers = SizeBuilder(self.symbols)              # data-dependent sizes are defined here, not at the start
+        operands: list[Value] = [numbers.value(env[name]) if self.is_bound(env[name]) else self.size(env[name])
                               for name in callee.symbols]
-        given += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
-        given += [_cast(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
+        operands += [_cast(v, callee.inputs[i]) for i, v in inputs.items()]
+        operands += [_cast(results[v], t) for v, t in zip(op.results, callee.results) if v in results]
         scalars = [v for v in op.results if v not in tensors]
         arena = memref.Alloc(MemRefType((None,), i8), (numbers.value(self.heap_bytes[op]),)).result if heap else \
             self.arenas[op]
-        new = func.Call(op.callee, (*given, arena, self.errors), tuple(v.type for v in scalars))
+        new = func.Call(op.callee, (*operands, arena, self.errors), tuple(v.type for v in scalars))
         if heap:
             memref.Dealloc(arena)
         for old, value in zip(scalars, new.results):
@@ -385,7 +387,7 @@ class Bufferizer:
             op.erase()
 
     def view(self, op: tn.Reshape) -> Value:
-        """A row-major buffer under another shape."""
+        """Reinterpret a row-major buffer with another shape."""
         shape = op.result.type.shape
         strides: list[Dim] = [1] * len(shape)
         for axis in reversed(range(len(shape) - 1)):
@@ -413,7 +415,7 @@ class Bufferizer:
         memref.Store(x, self.buffer(op.result), ())
 
     def assertion(self, op: tn.FailIf) -> None:
-        """Where it is bad, record the site unless that of a smaller number is there."""
+        """Record the site if the assertion fails, unless one of a smaller number is recorded."""
         at = (self.size(0),)
         record = memref.Load(self.errors, at).result
         number = arith.constant(self.sites.first[op] * ELEMENTS, i64)
@@ -422,7 +424,7 @@ class Bufferizer:
         op.erase()
 
     def bind_size(self, op: tn.BindSize) -> Value:
-        """Memory of as many rows as the number says, and of no bytes; the index value of the size, from here on."""
+        """Define the index value of a size; the result is a view of that many rows of no bytes."""
         number = arith.IndexCast(memref.Load(self.buffer(op.n), ()).result, index).result
         rows = arith.MaxSI(number, arith.constant(0, index)).result
         if op.bound is not None:
@@ -436,7 +438,7 @@ class Bufferizer:
         return memref.View(self.arena, arith.constant(0, index), (rows,), buffer_type(op.result.type)).result
 
     def constant(self, op: tn.Constant) -> Value:
-        """An array of the program's data, one global per constant."""
+        """Create a global for a constant."""
         type = buffer_type(op.result.type)
         block = self.module.body.block
         names = {o.attrs.get("sym_name") for o in block}
@@ -452,19 +454,19 @@ class Bufferizer:
 
     # -- what callers of a public function must know --------------------------------------------------------------
     def describe(self, interface: FunctionType, names: Sequence[str], aliases: Sequence[int], work: Dim | None,
-                 conditions: Conditions, temporaries: Dim) -> None:
+                 constraints: SizeConstraints, temporaries: Dim) -> None:
         function = self.function
         sites = self.sites.names if self.sites.reached[function.sym_name] else ()
         function.attrs |= {"interface": str(interface), "symbols": tuple(names), "aliases": tuple(aliases),
                            "error_sites": tuple(sites), "work": "-1" if work is None else str(work)}
-        if conditions:
-            function.attrs |= {"conditions": tuple(map(str, conditions)), "condition_sites": tuple(
-                f"{loc}: {message}" for message, loc in conditions.values())}
+        if constraints:
+            function.attrs |= {"size_constraints": tuple(map(str, constraints)), "constraint_sites": tuple(
+                f"{loc}: {message}" for message, loc in constraints.values())}
         if not isinstance(temporaries, int):
             function.attrs["temporaries"] = str(temporaries)
 
     def companion(self, names: Sequence[str], arena: Dim) -> None:
-        """`@f_arena_bytes`: the size of the arena for given sizes."""
+        """Create `@f_arena_bytes`, which computes the size of the arena from the size symbols."""
         name = f"{self.function.sym_name}_arena_bytes"
         block = Block([index] * len(names), names)
         with at_end(block, self.function.loc):
@@ -476,7 +478,7 @@ class Bufferizer:
 
 
 def _cast(v: Value, type: Type) -> Value:
-    """A buffer as the one that a callee takes for a tensor of `type`: sizes known here may be unknown there."""
+    """Cast a buffer to the type that a callee takes: sizes that are static here may be dynamic there."""
     if not isinstance(type, TensorType) or v.type == buffer_type(type):
         return v
     return memref.Cast(v, buffer_type(type)).result

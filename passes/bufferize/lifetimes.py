@@ -1,7 +1,7 @@
-"""When each value is read for the last time, and which result may be written over which operand.
+"""Lifetimes of values, and legality of writing a result over an operand.
 
-The operations between kernels are numbered as they run, those of loops and conditions within. One with regions has
-two numbers: when its operands are read, and when it is over. What a loop reads from outside it reads until it is over.
+Operations are numbered in program order, including those in regions. An operation with regions has two numbers: its
+start, when its operands are read, and its end. A value defined outside a loop is live to the end of the loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Overwrites = frozenset[tuple[int, int]]
 
 
 class Lifetimes:
-    """The steps of one function. `overwrites` tells what its callees allow."""
+    """Lifetimes of the values of one function, given the `overwrites` of its callees."""
 
     def __init__(self, function: Func, overwrites: dict[str, Overwrites]) -> None:
         self.overwrites = overwrites
@@ -36,7 +36,7 @@ class Lifetimes:
                 self.last[op.x] = max(self.last[op.x], self.last.get(op.result, -1))
 
     def number(self, block: Block) -> list[Op]:
-        """Number the operations; the result is all of them, in order."""
+        """Number the operations; returns them in order."""
         out: list[Op] = []
         step = 0
         self.depth[block] = 0
@@ -46,7 +46,7 @@ class Lifetimes:
             if isinstance(item, Block):
                 work += reversed(item.ops)
                 continue
-            if item in self.start:                       # the regions have been walked
+            if item in self.start:                       # all regions are numbered
                 self.end[item] = step
             else:
                 self.start[item] = self.end[item] = step
@@ -60,7 +60,7 @@ class Lifetimes:
         return out
 
     def read_until(self, op: Op, value: Value) -> int:
-        """Until when `op` may read `value`: where it stands in a loop that the value is made outside of, to its end."""
+        """Last step at which `op` reads `value`: the end of the outermost loop that is inside the scope of `value`."""
         owner = value.block if isinstance(value, BlockArg) else value.op.parent  # type: ignore[union-attr]
         assert owner is not None and op.parent is not None
         until, current = self.start[op], op.parent
@@ -73,15 +73,15 @@ class Lifetimes:
         return until
 
     def dies_in(self, value: Value, op: Op) -> bool:
-        """Whether nobody reads `value` after `op` has started."""
+        """Whether `value` is dead once `op` has started."""
         return self.last.get(value, -1) <= self.start[op] and not is_viewed(value)
 
     def fits_in_place(self, op: Op, result: Value, operand: Value) -> bool:
-        """Whether `result` is to be written over `operand`, if something wants it: it may, and is allowed to."""
+        """Whether `result` may be written over `operand` and the change is not suppressed (ir/changes.py)."""
         return self.could_be_over(op, result, operand) and allowed("in place", op, result, operand)
 
     def could_be_over(self, op: Op, result: Value, operand: Value) -> bool:
-        """Whether `result` may be written over `operand`: same bytes, last read here, element by element."""
+        """Whether writing `result` over `operand` is legal: same size, dead afterwards, read elementwise."""
         if not self.dies_in(operand, op):
             return False
         a, b = result.type, operand.type
@@ -100,7 +100,7 @@ class Lifetimes:
 
 
 def carried(op: Op, result: int) -> Value | None:
-    """The operand that a loop starts from, in the buffer of its result of that number, if there is one."""
+    """Initial value of a loop that shares the buffer of a result; None if there is none."""
     if isinstance(op, scf.For):
         return op.init[result]
     if isinstance(op, scf.While):
@@ -110,12 +110,12 @@ def carried(op: Op, result: int) -> Value | None:
 
 
 def forwarded(op: scf.While, result: int) -> int | None:
-    """The number of the argument that a `while` hands on as it is, to its second region and as a result."""
+    """Index of the `before` argument that a `while` forwards unchanged to its `after` region and as a result."""
     values = op.before.block.terminator.operands[1:]
     v = values[result]
     return op.before.block.args.index(v) if v in op.before.block.args and values.index(v) == result else None
 
 
 def is_viewed(value: Value) -> bool:
-    """Whether a value shares its buffer with one of another shape."""
+    """Whether a value shares its buffer with a reshape."""
     return isinstance(value.op, tn.Reshape) or any(isinstance(u, tn.Reshape) for u in value.users)

@@ -1,4 +1,4 @@
-"""Numbers of sizes as index values, and the names of the symbols they are made of."""
+"""Names of size symbols, in functions and in kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlc.ir.types import TensorType
 
 
 def symbols_of(types: Sequence[TensorType]) -> list[str]:
-    """The size symbols of argument types, in order of appearance; each must stand alone somewhere."""
+    """Size symbols of argument types in order of appearance; each must be a whole dimension of an argument."""
     out = list(dict.fromkeys(str(d) for t in types for d in t.shape if isinstance(d, Size) and str(d).isidentifier()))
     for t in types:
         for d in t.shape:

@@ -1,7 +1,7 @@
-"""Where each tensor of a function lies: in a buffer that the caller gave, or in a slot of the arena.
+"""Buffer assignment: the storage of each tensor of a function is an argument buffer or a slot of the arena.
 
-An operation writes into the buffer that waits for its result, over an operand that dies in it, or into a slot that is
-free while the result lives. Two values whose lifetimes do not overlap may share bytes.
+The storage of a result is, in order of preference, the buffer of its hint, that of an operand that dies at the
+operation, or a free slot. Values whose lifetimes do not overlap may share a slot.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ALIGNMENT = 64
 
 @dataclass(eq=False)
 class Slot:
-    """A piece of the arena: the bytes of the largest value in it, and the last step that uses what lies there now."""
+    """Slot of the arena: the bytes of its largest value, and the last step that uses its current value."""
 
     needed: Dim
     free_after: int
@@ -38,55 +38,58 @@ class Slot:
 
 
 @dataclass(eq=False)
-class Given:
-    """A buffer among the function's arguments."""
+class ArgumentBuffer:
+    """A buffer that is an argument of the function."""
 
     buffer: Value
 
 
-@dataclass(frozen=True)
-class Wish:
-    """The buffer that waits for a value: that of `holder`, if nobody needs `over` any more, which lies there now."""
+Storage = Slot | ArgumentBuffer
 
-    place: Slot | Given
-    holder: Value | None = None
+
+@dataclass(frozen=True)
+class BufferHint:
+    """Preferred storage of a value: that of `alias_of`, available once `over`, its current value, is dead."""
+
+    storage: Storage
+    alias_of: Value | None = None
     over: Value | None = None
 
 
-class Plan:
-    """The places of one function's values.
+class BufferPlan:
+    """Buffer assignment of one function.
 
-    given   the buffers of arguments and of those results that are in no argument's
-    arenas  bytes that each call needs for itself
-    bounds  the upper bounds of data-dependent sizes
+    argument_buffers  buffers of arguments, and of results that are not donated
+    arenas            bytes of arena that each call needs
+    bounds            upper bounds of data-dependent sizes
     """
 
-    def __init__(self, life: Lifetimes, given: Mapping[Value, Value], arenas: Mapping[func.Call, Dim],
+    def __init__(self, life: Lifetimes, argument_buffers: Mapping[Value, Value], arenas: Mapping[func.Call, Dim],
                  bounds: Bounds) -> None:
         self.life = life
         self.bounds = bounds
-        places = {buffer: Given(buffer) for buffer in given.values()}
-        self.given = {v: places[buffer] for v, buffer in given.items()}
-        self.place_of: dict[Value, Slot | Given] = {}
-        self.wishes: dict[Value, Wish] = {}
-        self.same: dict[Value, Value] = {}              # values that lie in the buffer of another
+        arguments = {buffer: ArgumentBuffer(buffer) for buffer in argument_buffers.values()}
+        self.argument_buffers = {v: arguments[buffer] for v, buffer in argument_buffers.items()}
+        self.storage_of: dict[Value, Storage] = {}
+        self.hints: dict[Value, BufferHint] = {}
+        self.alias_of: dict[Value, Value] = {}          # values that alias another one
         self.slots: list[Slot] = []
-        self.busy: list[tuple[int, int]] = []           # heap of (a step at which it is in use, number of a slot)
-        self.free: list[tuple[int, int]] = []           # (bytes, number) of the others, in order
-        self.free_unknown: list[int] = []               # numbers of those whose bytes are no number
+        self.busy: list[tuple[int, int]] = []           # heap of (a step at which it is in use, slot number)
+        self.free: list[tuple[int, int]] = []           # (bytes, slot number), sorted
+        self.free_symbolic: list[int] = []               # slot numbers of symbolic size
         self.in_slot: dict[Value, Slot] = {}
         self.arena_of: dict[func.Call, Slot] = {}
         self.temporaries: Dim = 0
-        for v, place in self.given.items():
+        for v, storage in self.argument_buffers.items():
             if v.op is None:
-                self.place_of[v] = place
+                self.storage_of[v] = storage
             else:
-                self.wishes[v] = Wish(place)
+                self.hints[v] = BufferHint(storage)
         for op in life.order:
             if isinstance(op, GIVES_TENSORS):
                 self.results(op)
             if isinstance(op, func.Call) and arenas[op] != 0:
-                self.arena_of[op] = self.free_slot(op, arenas[op])
+                self.arena_of[op] = self.allocate_slot(op, arenas[op])
                 self.arena_of[op].free_after = life.start[op]
             if isinstance(op, scf.For):
                 self.enter_for(op)
@@ -96,76 +99,76 @@ class Plan:
                 self.enter_while(op)
 
     def results(self, op: Op) -> None:
-        """A place for every tensor that an operation gives."""
-        used: set[Slot | Given] = set()
+        """Assign storage to the tensor results of an operation."""
+        used: set[Storage] = set()
         for v in op.results:
             if isinstance(v.type, TensorType):
-                place = self.wished(op, v, used) or self.over_operand(op, v, used) or self.fresh(op, v)
+                storage = self.hinted(op, v, used) or self.reuse_operand(op, v, used) or self.allocate(op, v)
                 start = carried(op, v.index)
-                if start is not None and self.place_of.get(start) is place:
-                    self.same[v] = start
-                self.take(v, place, max(self.life.last.get(v, -1), self.life.end[op]))
-                used.add(place)
+                if start is not None and self.storage_of.get(start) is storage:
+                    self.alias_of[v] = start
+                self.assign(v, storage, max(self.life.last.get(v, -1), self.life.end[op]))
+                used.add(storage)
 
-    def take(self, v: Value, place: Slot | Given, until: int) -> None:
-        self.place_of[v] = place
-        if isinstance(place, Slot):
-            place.free_after = max(place.free_after, until)
-            if v not in self.same:
-                self.in_slot[v] = place
+    def assign(self, v: Value, storage: Storage, until: int) -> None:
+        self.storage_of[v] = storage
+        if isinstance(storage, Slot):
+            storage.free_after = max(storage.free_after, until)
+            if v not in self.alias_of:
+                self.in_slot[v] = storage
 
-    def wished(self, op: Op, v: Value, used: set[Slot | Given]) -> Slot | Given | None:
-        """The buffer that waits for a value, if it can be written now."""
-        wish = self.wishes.get(v)
-        if wish is None or wish.place in used or (
-                wish.over is not None and not self.life.fits_in_place(op, v, wish.over)):
+    def hinted(self, op: Op, v: Value, used: set[Storage]) -> Storage | None:
+        """Storage of the hint of a value, if it can be written now."""
+        hint = self.hints.get(v)
+        if hint is None or hint.storage in used or (
+                hint.over is not None and not self.life.fits_in_place(op, v, hint.over)):
             return None
-        if wish.holder is not None:
-            self.same[v] = wish.holder
-        return wish.place
+        if hint.alias_of is not None:
+            self.alias_of[v] = hint.alias_of
+        return hint.storage
 
-    def over_operand(self, op: Op, v: Value, used: set[Slot | Given]) -> Slot | None:
-        """The slot of an operand that dies here and that the result may be written over."""
+    def reuse_operand(self, op: Op, v: Value, used: set[Storage]) -> Slot | None:
+        """Slot of an operand that dies here and that the result may overwrite."""
         step = self.life.start[op]
-        return next((s for x in self.operands(op) if isinstance(s := self.place_of.get(x), Slot) and s not in used
+        return next((s for x in self.operands(op) if isinstance(s := self.storage_of.get(x), Slot) and s not in used
                      and s.free_after == step and self.life.fits_in_place(op, v, x)), None)
 
     def operands(self, op: Op) -> Sequence[Value]:
         return op.ins if isinstance(op, Kernel) else op.operands
 
-    def fresh(self, op: Op, v: Value) -> Slot:
+    def allocate(self, op: Op, v: Value) -> Slot:
         bytes = most(v.type.size * v.type.dtype.itemsize, self.bounds)
         if bytes is None:
-            op.fail(f"nobody can tell before it runs how large {v.type} is at most", code="MLC0161")
+            op.fail(f"the data-dependent size of {v.type} has no upper bound", code="MLC0161")
             raise AssertionError
         self.temporaries = self.temporaries + bytes
-        return self.free_slot(op, bytes)
+        return self.allocate_slot(op, bytes)
 
-    def free_slot(self, op: Op, size: Dim) -> Slot:
-        """A slot that nothing uses when `op` starts: the smallest that is large enough, the largest, or a new one."""
+    def allocate_slot(self, op: Op, size: Dim) -> Slot:
+        """Slot that is free when `op` starts: the smallest that is large enough, the largest, or a new one."""
         step = self.life.start[op]
-        self.release(step)
-        i = self.best(size) if (self.free or self.free_unknown) and allowed("use again", op) else None
+        self.expire(step)
+        i = self.best(size) if (self.free or self.free_symbolic) and allowed("reuse", op) else None
         if i is None:
             i = len(self.slots)
             self.slots.append(Slot(size, step))
         heappush(self.busy, (step, i))
         return self.slots[i]
 
-    def release(self, step: int) -> None:
-        """Note what nothing uses at `step` any more; steps only grow."""
+    def expire(self, step: int) -> None:
+        """Free the slots that are unused at `step`; steps increase monotonically."""
         while self.busy and self.busy[0][0] < step:
             _, i = heappop(self.busy)
             slot = self.slots[i]
-            if slot.free_after >= step:                     # it was in use for longer than was known then
+            if slot.free_after >= step:                     # extended since it was pushed
                 heappush(self.busy, (slot.free_after, i))
             elif isinstance(slot.needed, int):
                 insort(self.free, (slot.needed, i))
             else:
-                insort(self.free_unknown, i)
+                insort(self.free_symbolic, i)
 
     def best(self, size: Dim) -> int | None:
-        """The number of the free slot to take for `size`, which is free no more."""
+        """Take the free slot of best fit for `size`; its number."""
         if not isinstance(size, int):
             return self.best_symbolic(size)
         if not self.free:
@@ -176,58 +179,58 @@ class Plan:
         return i
 
     def best_symbolic(self, size: Dim) -> int | None:
-        """The smallest free slot that is larger whatever the symbols are, or the largest of those that are smaller."""
-        larger = [i for i in self.free_unknown if is_natural(self.slots[i].needed - size)]
-        smaller = [i for i in self.free_unknown if is_natural(size - self.slots[i].needed)]
+        """The smallest slot that is provably larger, or the largest that is provably smaller; None if incomparable."""
+        larger = [i for i in self.free_symbolic if is_natural(self.slots[i].needed - size)]
+        smaller = [i for i in self.free_symbolic if is_natural(size - self.slots[i].needed)]
         if not larger and not smaller:
             return None
         found = min(larger, key=self.about) if larger else max(smaller, key=self.about)
-        self.free_unknown.remove(found)
+        self.free_symbolic.remove(found)
         if not larger:
             self.slots[found].needed = size
         return found
 
     def about(self, slot: int) -> int:
-        """The size of a slot where every symbol is 64, to compare by."""
+        """Estimated size of a slot, with 64 for every symbol."""
         needed = self.slots[slot].needed
         return evaluate(needed, dict.fromkeys(symbols(needed), 64))
 
     # -- regions --------------------------------------------------------------------------------------------------
     def enter_for(self, op: scf.For) -> None:
-        """Place carried values in the results' buffers; the body writes there if the old value is not read again."""
+        """Carried values are in the results' buffers; the body writes in place if the old value is dead."""
         for result, arg, yielded in zip(op.results, op.carried, op.block.terminator.operands):
             if isinstance(result.type, TensorType):
-                self.hold(arg, result)
-                self.wish(yielded, result, arg)
+                self.alias(arg, result)
+                self.hint(yielded, result, arg)
 
     def enter_if(self, op: scf.If) -> None:
         for region in op.regions:
             for result, yielded in zip(op.results, region.block.terminator.operands if region.blocks else ()):
                 if isinstance(result.type, TensorType):
-                    self.wish(yielded, result, None)
+                    self.hint(yielded, result, None)
 
     def enter_while(self, op: scf.While) -> None:
-        """A forwarded value has one buffer; any other argument and result has its own during the loop."""
+        """A forwarded value has one buffer; any other argument and result has its own in the loop."""
         before, after = op.before.block, op.after.block
-        again = after.terminator.operands
+        next_values = after.terminator.operands
         for j, (result, arg, value) in enumerate(zip(op.results, after.args, before.terminator.operands[1:])):
             if not isinstance(result.type, TensorType):
                 continue
-            self.hold(arg, result)
+            self.alias(arg, result)
             if (i := forwarded(op, j)) is not None:
-                self.hold(before.args[i], result)
-                self.wish(again[i], result, arg)
+                self.alias(before.args[i], result)
+                self.hint(next_values[i], result, arg)
             else:
-                self.wish(value, result, None)
-        for arg, yielded in zip(before.args, again):
-            if isinstance(arg.type, TensorType) and arg not in self.place_of:
-                self.take(arg, self.fresh(op, arg), self.life.end[op])
-                self.wish(yielded, arg, None)
+                self.hint(value, result, None)
+        for arg, yielded in zip(before.args, next_values):
+            if isinstance(arg.type, TensorType) and arg not in self.storage_of:
+                self.assign(arg, self.allocate(op, arg), self.life.end[op])
+                self.hint(yielded, arg, None)
 
-    def hold(self, v: Value, holder: Value) -> None:
-        """Let `v` lie in the buffer of `holder`."""
-        self.same[v] = holder
-        self.place_of[v] = self.place_of[holder]
+    def alias(self, v: Value, target: Value) -> None:
+        """Make `v` an alias of `target`."""
+        self.alias_of[v] = target
+        self.storage_of[v] = self.storage_of[target]
 
-    def wish(self, v: Value, holder: Value, over: Value | None) -> None:
-        self.wishes[v] = Wish(self.place_of[holder], holder, over)
+    def hint(self, v: Value, target: Value, over: Value | None) -> None:
+        self.hints[v] = BufferHint(self.storage_of[target], target, over)

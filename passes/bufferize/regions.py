@@ -1,4 +1,4 @@
-"""Loops and conditions on buffers: what they carried as tensors lies in memory, scalars are carried as before."""
+"""Bufferization of loops and branches: carried tensors become buffers, scalars are carried as before."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def rewrite_for(b: Bufferizer, op: scf.For) -> None:
 
 
 def rewrite_if(b: Bufferizer, op: scf.If) -> None:
-    waiting = _buffers(b, op.results)
+    targets = _buffers(b, op.results)
     for region in op.regions:
         for block in region.blocks:
-            b.rewrite_block(block, waiting)
+            b.rewrite_block(block, targets)
     _replace(op, [op.condition])
 
 
@@ -35,9 +35,9 @@ def rewrite_while(b: Bufferizer, op: scf.While) -> None:
     asserts = any(isinstance(inner, tn.FailIf) or (isinstance(inner, func.Call) and b.sites.reached[inner.callee])
                   for inner in op.walk())
     _start(b, op.init, test.args)
-    handed_on, again = [None, *_buffers(b, after.args)], _buffers(b, test.args)
-    for block, waiting in ((test, handed_on), (after, again)):
-        b.rewrite_block(block, waiting)
+    forwarded, next_values = [None, *_buffers(b, after.args)], _buffers(b, test.args)
+    for block, targets in ((test, forwarded), (after, next_values)):
+        b.rewrite_block(block, targets)
         _drop_tensors(block)
     if asserts:
         _stop_at_errors(b, test.terminator)
@@ -45,7 +45,7 @@ def rewrite_while(b: Bufferizer, op: scf.While) -> None:
 
 
 def _stop_at_errors(b: Bufferizer, condition: Op) -> None:
-    """Leave a loop in which an assertion has failed: it may have said that the loop comes to an end."""
+    """Exit a loop once an assertion has failed: termination may depend on it."""
     with before(condition):
         record = memref.Load(b.errors, (b.size(0),)).result
         fine = arith.CmpI("eq", record, arith.constant(-1, i64)).result
@@ -53,7 +53,7 @@ def _stop_at_errors(b: Bufferizer, condition: Op) -> None:
 
 
 def _start(b: Bufferizer, init: Sequence[Value], carried: Sequence[Value]) -> None:
-    """Bring the values that a loop starts from to where it carries them."""
+    """Copy initial values to the buffers of the loop-carried values."""
     for v, arg in zip(init, carried):
         if isinstance(v.type, TensorType) and b.buffer(v) is not b.buffer(arg):
             b.copy(v.type, b.buffer(v), b.buffer(arg))
@@ -72,7 +72,7 @@ def _drop_tensors(block: Block) -> None:
 
 
 def _replace(op: Op, operands: Sequence[Value]) -> None:
-    """The operation with its regions on scalars alone, before the old one, which loses them."""
+    """Replace an operation by one on scalars alone that takes its regions; the old one keeps its tensor results."""
     regions: tuple[Region, ...] = op.regions
     op.regions = ()
     for region in regions:

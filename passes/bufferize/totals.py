@@ -1,4 +1,4 @@
-"""Totals over the functions of a module: error sites and work."""
+"""Module-wide error sites and work estimates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from mlc.ir.sizes import Dim
 from mlc.passes.analysis.kernel_boundary import REGIONS
 
 UNBOUNDED = None
-"""The work of a call whose loops run as long as the data says."""
+"""Work of a call with loops of data-dependent trip count."""
 
 
 class Sites:
-    """The places in a module where an index can be out of range or an assertion fail, numbered as first met."""
+    """Error sites of a module: possible out-of-range indices and failing assertions, numbered in program order."""
 
     def __init__(self, module: Module) -> None:
         self.names: list[str] = []
-        self.first: dict[Kernel | tn.FailIf, int] = {}  # the number of its first place
-        self.reached: dict[str, bool] = {}              # whether a function, or one that it calls, has such places
+        self.first: dict[Kernel | tn.FailIf, int] = {}  # the number of its first site
+        self.reached: dict[str, bool] = {}              # whether a function or a callee has error sites
         seen: set[str] = set()
         for function in sorted(func.functions(module), key=lambda f: not f.is_public):
             self.number(function, {f.sym_name: f for f in func.functions(module)}, seen)
@@ -36,7 +36,7 @@ class Sites:
                 for op in _steps(function))
 
     def number(self, function: Func, table: Mapping[str, Func], seen: set[str]) -> None:
-        """Go through a function, and through each other one where it is first called."""
+        """Number the sites of a function, and of each callee at its first call."""
         work: list[Func | Kernel | tn.FailIf | func.Call] = [function]
         while work:
             op = work.pop()
@@ -55,8 +55,7 @@ def _steps(function: Func) -> list[Kernel | tn.FailIf | func.Call]:
 
 
 def sites_of(step: Kernel | tn.FailIf) -> list[str]:
-    """The places in a kernel where an index can be out of range, or that of an assertion, as `file:line:col: message`.
-    """
+    """Error sites of a kernel or an assertion, as `file:line:col: message`."""
     if isinstance(step, tn.FailIf):
         return [f"{step.loc}: {ASSERTION}{step.message}"]
     return [f"{op.loc}: an index of {op.name.removeprefix('tensor.')} is out of range for axis {op.axis} of size "
@@ -64,7 +63,7 @@ def sites_of(step: Kernel | tn.FailIf) -> list[str]:
 
 
 def work_of(block: Block, of_call: Callable[[func.Call], Dim | None]) -> Dim | None:
-    """About how many operations on elements a block makes: points times operations, over all kernels."""
+    """Estimated scalar operations of a block: points times operations, over all kernels."""
     total: Dim = 0
     for op in block:
         found: Dim | None = 0

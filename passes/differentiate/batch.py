@@ -25,19 +25,19 @@ from mlc.passes.differentiate.batch_control import Batcher
 from mlc.passes.differentiate.batch_custom import bring_rules
 from mlc.passes.differentiate.batch_operations import (
     PASS_NAME,
+    BatchCoroutine,
     BatchedFunction,
     BatchRequest,
-    Scope,
-    Walk,
+    BatchScope,
     batched_type,
 )
 
-Lanes = dict[BatchRequest, BatchedFunction]
-"""The batched functions, by request."""
+BatchedFunctions = dict[BatchRequest, BatchedFunction]
+"""Memo of batched functions."""
 
 
 # -- expansion --------------------------------------------------------------------------------------------------------
-def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
+def expand_vmap(op: Vmap, function: Func, module: Module, made: BatchedFunctions) -> None:
     """Replace one operation by a call of the batched function."""
     check(op, function)
     batch_size = op.batch_size if isinstance(op.batch_size, int) else None
@@ -53,14 +53,15 @@ def expand_vmap(op: Vmap, function: Func, module: Module, made: Lanes) -> None:
     op.replace_by(*results)
 
 
-def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> BatchedFunction:
+def batch(module: Module, request: BatchRequest, made: BatchedFunctions, asked: Loc) -> BatchedFunction:
     """The function for `request`; those for calls inside are made first. `made` is the memo.
 
     The generator of a caller waits while its callee is batched: nested calls need no recursion.
     """
     table = {f.sym_name: f for f in func.functions(module)}
     names = {str(op.attrs.get("sym_name")) for op in module.body.block}
-    work: dict[BatchRequest, Walk] = {} if request in made else {request: _function(table, names, request, asked)}
+    work: dict[BatchRequest, BatchCoroutine] = {} if request in made else {
+        request: _function(table, names, request, asked)}
     answer: BatchedFunction | None = None
     while work:
         current = next(reversed(work))
@@ -80,9 +81,9 @@ def batch(module: Module, request: BatchRequest, made: Lanes, asked: Loc) -> Bat
     return made[request]
 
 
-def _unwind(walks: Sequence[Walk], error: BaseException) -> None:
+def _unwind(coroutines: Sequence[BatchCoroutine], error: BaseException) -> None:
     """Close the generators, the last first, so that each leaves its insertion point."""
-    for walk in reversed(walks):
+    for walk in reversed(coroutines):
         try:
             walk.throw(error)
         except BaseException as raised:
@@ -94,7 +95,7 @@ def _asked(loc: Loc) -> str:
     return f"vmap is asked for at {loc}"
 
 
-def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchRequest, asked: Loc) -> Walk:
+def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchRequest, asked: Loc) -> BatchCoroutine:
     """Batch one function, under a name that is none of `names`."""
     if request.callee not in table:
         raise UserError(f"@{request.callee} is not defined", code="MLC0106", loc=asked)
@@ -111,7 +112,7 @@ def _function(table: Mapping[Symbol, Func], names: set[str], request: BatchReque
              for i, a in enumerate(source.args)]
     out = func.function("", [*active, *types], ["active"] * len(active) + [a.name for a in source.args], private=True)
     out.loc = function.loc.through(PASS_NAME)
-    scope = Scope(out.args[0] if request.predicated else None)
+    scope = BatchScope(out.args[0] if request.predicated else None)
     for i, (arg, new) in enumerate(zip(source.args, out.args[len(active):])):
         scope.bind(arg, new, i in request.batched)
     with at_end(out.block):

@@ -23,17 +23,17 @@ from mlc.dialects.tensor.control import as_condition, from_scalar, scalar_dtype
 from mlc.dialects.tensor.traits import checked_operand
 from mlc.ir.core import Block, Op, Region, Value, at_end
 from mlc.ir.types import FloatType, IndexType, IntType, TensorType, index, int_range
-from mlc.passes.differentiate.batch_operations import Flagged, Scope, Walk, Walker, batched_type
+from mlc.passes.differentiate.batch_operations import BatchCoroutine, BatchScope, BlockBatcher, Flagged, batched_type
 from mlc.passes.differentiate.predicated import beside
 
-Fill = Callable[[Scope, Sequence[Value], Sequence[Value]], Walk]
+Fill = Callable[[BatchScope, Sequence[Value], Sequence[Value]], BatchCoroutine]
 """Fills the body of a predicated region: new carried values from the carried ones and further arguments."""
 
 
-class Batcher(Walker):
+class Batcher(BlockBatcher):
     """Batches operations and control flow."""
 
-    def control(self, op: Op, scope: Scope) -> Walk:
+    def control(self, op: Op, scope: BatchScope) -> BatchCoroutine:
         if isinstance(op, scf.For):
             yield from self._for(op, scope)
         elif isinstance(op, scf.If):
@@ -46,7 +46,7 @@ class Batcher(Walker):
             op.fail("is no loop or condition of tensors, and cannot be batched", code="MLC0137")
 
     # -- for ----------------------------------------------------------------------------------------------------------
-    def _for(self, op: scf.For, scope: Scope) -> Walk:
+    def _for(self, op: scf.For, scope: BatchScope) -> BatchCoroutine:
         bounds = scope.get([op.lower, op.upper, op.step])
         if any(is_batched for _, is_batched in bounds):
             yield from self._for_by_element(op, bounds, scope)
@@ -66,7 +66,7 @@ class Batcher(Walker):
             loop.erase()
         enter(op.results, loop.results, flags, scope)
 
-    def _for_by_element(self, op: scf.For, bounds: Flagged, scope: Scope) -> Walk:
+    def _for_by_element(self, op: scf.For, bounds: Flagged, scope: BatchScope) -> BatchCoroutine:
         """Batched bounds. Where lower bounds or steps differ, so do the counters, unless all elements step by 1."""
         if not op.init:
             return                               # an operation without results has no effects
@@ -87,7 +87,7 @@ class Batcher(Walker):
             high = arith.MaxSI(high, low).result
         loop = scf.loop(low, high, step, self.typed(scope.get(op.init), [True] * len(op.init)))
 
-        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
+        def fill(inner: BatchScope, init: Sequence[Value], others: Sequence[Value]) -> BatchCoroutine:
             inner.bind(op.counter, others[0], not together)
             enter(op.carried, init, [True] * len(init), inner)
             return (yield from self.block(op.block, inner))
@@ -102,7 +102,7 @@ class Batcher(Walker):
                                                    guarded=together and own_lower))))
         enter(op.results, loop.results, [True] * len(op.results), scope)
 
-    def extreme(self, which: str, x: Value, scope: Scope, kind: IntType | IndexType) -> Value:
+    def extreme(self, which: str, x: Value, scope: BatchScope, kind: IntType | IndexType) -> Value:
         """The least or greatest number of an active element, as a scalar; where there is none, the loop is empty."""
         low, high = int_range(scalar_dtype(kind))
         if scope.active is not None:
@@ -112,7 +112,7 @@ class Batcher(Walker):
         return arith.IndexCast(scalar, index).result if kind == index else scalar
 
     # -- if -----------------------------------------------------------------------------------------------------------
-    def _if(self, op: scf.If, scope: Scope) -> Walk:
+    def _if(self, op: scf.If, scope: BatchScope) -> BatchCoroutine:
         (condition, is_batched), = scope.get([op.condition])
         if is_batched:
             yield from self._if_by_element(op, condition, scope)
@@ -131,21 +131,22 @@ class Batcher(Walker):
         made = scf.If(condition, Region(blocks[0]), Region(blocks[1]), types)
         enter(op.results, made.results, flags, scope)
 
-    def _if_by_element(self, op: scf.If, condition: Value, scope: Scope) -> Walk:
+    def _if_by_element(self, op: scf.If, condition: Value, scope: BatchScope) -> BatchCoroutine:
         """Zeros, replaced by the results of the first branch for its elements, then by those of the second."""
         if not op.results:
             return                               # an operation without results has no effects
         types = [batched_type(r.type, self.batch_size, op.loc) for r in op.results]
         results: Sequence[Value] = [tensor.Full(0, t.shape, t.dtype).result for t in types]
         for region, chosen in zip(op.regions, (condition, tensor.LogicalNot(condition).result)):
-            def fill(inner: Scope, _: Sequence[Value], __: Sequence[Value], source: Block = region.block) -> Walk:
+            def fill(inner: BatchScope, _: Sequence[Value], __: Sequence[Value],
+                     source: Block = region.block) -> BatchCoroutine:
                 return (yield from self.block(source, inner))
             results = yield from self.under(self.active(chosen, scope), results, [], [region.block], scope, fill,
                                             guarded=True)
         enter(op.results, results, [True] * len(results), scope)
 
     # -- while --------------------------------------------------------------------------------------------------------
-    def _while(self, op: scf.While, scope: Scope) -> Walk:
+    def _while(self, op: scf.While, scope: BatchScope) -> BatchCoroutine:
         start = scope.get(op.init)
         flags = [is_batched for _, is_batched in start]
         while True:                              # until all that has to be is batched
@@ -172,7 +173,7 @@ class Batcher(Walker):
         made = scf.While(tuple(inits), Region(before), Region(after), tuple(a.type for a in after.args))
         enter(op.results, made.results, middle, scope)
 
-    def _while_by_element(self, op: scf.While, scope: Scope) -> Walk:
+    def _while_by_element(self, op: scf.While, scope: BatchScope) -> BatchCoroutine:
         """y = before(x); while any batch element goes on: y = before(after(y)) in the batch elements that do"""
         def all_batched(values: Sequence[Value]) -> list[bool]:
             return [True] * len(values)
@@ -187,7 +188,7 @@ class Batcher(Walker):
         with at_end(before):
             scf.Condition(as_condition(tensor.ReduceAny(before.args[0], (0,)).result), tuple(before.args))
 
-        def fill(inner: Scope, init: Sequence[Value], _: Sequence[Value]) -> Walk:
+        def fill(inner: BatchScope, init: Sequence[Value], _: Sequence[Value]) -> BatchCoroutine:
             enter(op.after.block.args, init[1:], all_batched(init[1:]), inner)
             ends = yield from self.block(op.after.block, inner)
             for arg, (value, is_batched) in zip(op.before.block.args, ends):
@@ -201,14 +202,14 @@ class Batcher(Walker):
         enter(op.results, made.results[1:], all_batched(op.results), scope)
 
     # -- predicated regions -------------------------------------------------------------------------------------------
-    def _predicated(self, op: Predicated, scope: Scope) -> Walk:
+    def _predicated(self, op: Predicated, scope: BatchScope) -> BatchCoroutine:
         """A batch of batches: the predicate has one more axis."""
         p, *args = scope.get(op.operands)
         holds = self.active(self.spread(*p), scope)
         own = [is_batched or i < op.carried or has_float(v) for i, (v, is_batched) in enumerate(args)]
         values = self.typed(args, own)
 
-        def fill(inner: Scope, init: Sequence[Value], others: Sequence[Value]) -> Walk:
+        def fill(inner: BatchScope, init: Sequence[Value], others: Sequence[Value]) -> BatchCoroutine:
             enter(op.block.args, [*init, *others], own, inner)
             return (yield from self.block(op.block, inner))
 
@@ -216,7 +217,7 @@ class Batcher(Walker):
         enter(op.results, results, [True] * len(results), scope)
 
     def under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
-              scope: Scope, fill: Fill, guarded: bool = False) -> Walk:
+              scope: BatchScope, fill: Fill, guarded: bool = False) -> BatchCoroutine:
         """The results of `fill` on `sources` where p holds, else `init`; `guarded` where p may hold nowhere."""
         guarded = guarded and any(may_fail(op) for block in sources for op in block)
         if not guarded:
@@ -230,7 +231,7 @@ class Batcher(Walker):
         return scf.If(condition, Region(blocks[0]), Region(blocks[1]), tuple(v.type for v in init)).results
 
     def _under(self, p: Value, init: Sequence[Value], others: Sequence[Value], sources: Sequence[Block],
-               scope: Scope, fill: Fill) -> Walk:
+               scope: BatchScope, fill: Fill) -> BatchCoroutine:
         used = outside(sources)
         made_inside = [v for v in used if is_source(v)]
         passed = [v for v in used if not is_source(v)]
@@ -239,7 +240,7 @@ class Batcher(Walker):
         active = tensor.ReduceAny(p, tuple(range(1, p.type.rank))).result if p.type.rank > 1 else p
         op = predicated(p, init, [active, *others, *values])
         count, args = len(init), op.block.args
-        inner = Scope(args[count])
+        inner = BatchScope(args[count])
         enter(passed, args[count + 1 + len(others):], flags, inner)
         with at_end(op.block):
             for source in dict.fromkeys(v.op for v in made_inside):
@@ -255,7 +256,7 @@ class Batcher(Walker):
         """The values, with a batch axis where `flags` says so."""
         return [self.spread(v, is_batched) if wanted else v for (v, is_batched), wanted in zip(values, flags)]
 
-    def active(self, p: Value, scope: Scope) -> Value:
+    def active(self, p: Value, scope: BatchScope) -> Value:
         """p restricted to the active batch elements."""
         return p if scope.active is None else both(p, beside(scope.active, p))
 
@@ -298,7 +299,7 @@ def outside(blocks: Sequence[Block]) -> list[Value]:
     return list(out)
 
 
-def enter(old: Sequence[Value], new: Sequence[Value], flags: Sequence[bool], scope: Scope) -> None:
+def enter(old: Sequence[Value], new: Sequence[Value], flags: Sequence[bool], scope: BatchScope) -> None:
     """Bind values of the function to batched ones."""
     for a, b, is_batched in zip(old, new, flags, strict=True):
         scope.bind(a, b, is_batched)

@@ -57,13 +57,13 @@ class BatchedFunction:
 
 Flagged = list[tuple[Value, bool]]
 """Values, and whether each is batched."""
-Walk = Generator[BatchRequest, BatchedFunction, Any]
-"""A generator that yields the requests of calls inside, and is sent the functions made for them."""
+BatchCoroutine = Generator[BatchRequest, BatchedFunction, Any]
+"""Coroutine that yields a request for each callee, and is sent the batched function."""
 
 
 @dataclass
-class Scope:
-    """The batched values for those of the function. `active` is the active mask, None where all elements are active."""
+class BatchScope:
+    """Mapping from values of the function to batched ones. `active`: the active mask, None if all elements are."""
 
     active: Value | None = None
     new: dict[Value, Value] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def batched_type(type: Type, batch_size: Dim, asked: Loc) -> TensorType:
     raise UserError(f"no tensor holds a {type} for each batch element", code="MLC0137", loc=asked)
 
 
-class Walker:
+class BlockBatcher:
     """Batches the operations of blocks."""
 
     def __init__(self, batch_size: Dim, asked: Loc, table: Mapping[Symbol, Func]) -> None:
@@ -94,11 +94,11 @@ class Walker:
         self.asked = asked
         self.table = table                       # the functions of the module
 
-    def control(self, op: Op, scope: Scope) -> Walk:
+    def control(self, op: Op, scope: BatchScope) -> BatchCoroutine:
         """Batch a loop, a condition or another operation with regions that capture values."""
         raise NotImplementedError
 
-    def block(self, block: Block, scope: Scope) -> Walk:
+    def block(self, block: Block, scope: BatchScope) -> BatchCoroutine:
         """Batch the operations of a block, at the insertion point; the operands of its terminator."""
         op = block.first
         while op is not None and not op.terminator:
@@ -108,7 +108,7 @@ class Walker:
         assert op is not None, "a block without end"
         return scope.get(op.operands)
 
-    def _op(self, op: Op, scope: Scope) -> Walk:
+    def _op(self, op: Op, scope: BatchScope) -> BatchCoroutine:
         """Batch one operation; the first of those that it was decomposed into, if it was."""
         if not any(v in scope.batched for inner in op.walk() for v in inner.operands):
             self.copy(op, scope)
@@ -127,7 +127,7 @@ class Walker:
             self._by_element(op, scope)
         return None
 
-    def copy(self, op: Op, scope: Scope) -> None:
+    def copy(self, op: Op, scope: BatchScope) -> None:
         """A copy of the operation, whose results are shared by all batch elements."""
         mapping = {v: scope.new[v] for inner in op.walk() for v in inner.operands if v in scope.new}
         copy = op.insert_clone(mapping)
@@ -143,7 +143,7 @@ class Walker:
         return broadcast_to(value, (self.batch_size, *value.type.shape))
 
     # -- operations ---------------------------------------------------------------------------------------------------
-    def _by_rule(self, op: Op, scope: Scope) -> Sequence[Value] | None:
+    def _by_rule(self, op: Op, scope: BatchScope) -> Sequence[Value] | None:
         flagged = scope.get(op.operands)
         if op.name.startswith("arith."):
             return [self._of_scalars(op, flagged)]
@@ -166,7 +166,7 @@ class Walker:
             return made.results[0]
         return map_elements([v if isinstance(v.type, TensorType) else from_scalar(v) for v, _ in flagged], body)
 
-    def _bind_size(self, op: tensor.BindSize, scope: Scope) -> None:
+    def _bind_size(self, op: tensor.BindSize, scope: BatchScope) -> None:
         """The tapes of a derivative have the trip count of the batch element with most iterations."""
         if op.bound is not None:
             raise UserError(f"vmap cannot give each batch element a number of rows of its own: the size {op.size} "
@@ -185,7 +185,7 @@ class Walker:
         n = tensor.Maximum(tensor.ReduceMax(n, (0,)).result, tensor.Full(0, (), i64).result).result
         scope.bind(op.result, tensor.BindSize(n, op.size).result, False)
 
-    def _by_element(self, op: Op, scope: Scope) -> None:
+    def _by_element(self, op: Op, scope: BatchScope) -> None:
         """A loop over the batch elements, for an operation that has no batching rule and is no composite.
 
         Where the batch may be empty, the arrays get one more row, since slices have to fit.
@@ -206,7 +206,7 @@ class Walker:
             scope.bind(old, kept, True)
 
     # -- calls --------------------------------------------------------------------------------------------------------
-    def _call(self, op: func.Call, scope: Scope) -> Walk:
+    def _call(self, op: func.Call, scope: BatchScope) -> BatchCoroutine:
         flagged = scope.get(op.operands)
         which = tuple(i for i, (_, is_batched) in enumerate(flagged) if is_batched)
         batch_size = self.batch_size if isinstance(self.batch_size, int) else None

@@ -15,7 +15,7 @@ from mlc.ir.diag import Loc
 from mlc.ir.sizes import Dim
 from mlc.ir.types import TensorType
 from mlc.passes.differentiate.activity import PASS_NAME, VjpFunctions, VjpRequest
-from mlc.passes.differentiate.batch import Lanes, expand_vmap
+from mlc.passes.differentiate.batch import BatchedFunctions, expand_vmap
 from mlc.passes.differentiate.forward import PASS_NAME as FORWARD_NAME
 from mlc.passes.differentiate.forward import JvpFunction, JvpRequest, jvp_function
 from mlc.passes.differentiate.reverse import vjp_functions
@@ -27,7 +27,7 @@ def expand(module: Module) -> None:
     table = {f.sym_name: f for f in func.functions(module)}
     vjps: dict[VjpRequest, VjpFunctions] = {}
     jvps: dict[JvpRequest, JvpFunction] = {}
-    batched: Lanes = {}
+    batched: BatchedFunctions = {}
     for function in func.callees_first(module):
         for op in [op for op in function.walk() if isinstance(op, Derivative | Vmap)]:
             if op.callee not in table:

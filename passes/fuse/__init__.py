@@ -1,4 +1,4 @@
-"""Decide which operations become one kernel.
+"""Fuse operations into kernels.
 
 takes  FIXED
 gives  FUSED: every operation that computes stands in a `tensor.kernel`; between kernels are only views and constants
@@ -6,17 +6,16 @@ why    a value that stays inside a kernel costs no memory traffic
 
 Each computing operation starts a group or joins the group of a producer; then groups are merged along their edges:
 
-same domain    a consumer that reads of the producer what stands where it runs itself shares its loop
-absorption    a pointwise producer whose values are read by one consumer alone is evaluated where it is read, whatever
-              the index map in between, unless that repeats work that is not cheap
+same domain    a consumer that reads the producer only at its own point of the domain shares its loop
+absorption    a pointwise producer with a single consumer is evaluated where it is read, whatever the indexing map,
+              unless that repeats work that is not cheap
 siblings      reductions of one domain that read one value and do not depend on each other read it once
 
-A kernel that reduces may go through each of its reduction slices several times (stages.py): softmax is a maximum,
-a sum and a division over one domain. A contraction takes an epilogue. Since it reads its factors many times, it
-computes nothing on the way, but it may move elements: its schedule packs them in the order in which it reads.
-Operations that cost nothing (full, iota, broadcast_to, reshapes that add or drop axes of size 1) are copied to each
-reader. Any other reshape is a view between kernels. The reason why a producer stayed apart is recorded on the consumer
-(`unfused`).
+A kernel with reductions may have several stages per reduction slice (stages.py): softmax is a maximum, a sum and a
+division over one domain. A contraction takes an epilogue. It reads its factors many times, so it absorbs producers that
+move elements, which its schedule packs, but none that compute. Free operations (full, iota, broadcast_to, reshapes that
+add or drop unit dimensions) are cloned for each reader. Any other reshape is a view at a kernel boundary. The reason
+why a producer is not fused is recorded on the consumer (`unfused`).
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from mlc.passes.fuse.graph import FusionGraph, Group
 from mlc.passes.fuse.legality import Legality, is_below_copies
 
 MAX_OPS = 96
-"""Operations that a kernel evaluates for one point; past it registers spill and compile time grows."""
+"""Most operations per point of a kernel; beyond it registers spill and compile time grows."""
 
 
 def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
-    """Form the kernels of every function."""
+    """Form kernels in every function."""
     for function in list(module.inside(Func)):
         for op in list(function.inside(tn.DotGeneral)):
             _copy_factors(op)
@@ -51,7 +50,7 @@ def run(module: Op, machine: Machine = ANY, max_ops: int = MAX_OPS) -> None:
 
 
 def _copy_factors(op: tn.DotGeneral) -> None:
-    """Give a contraction its own copies of the operations that only move the elements of its factors."""
+    """Clone the data movement operations of the factors of a contraction."""
     for i, v in enumerate(op.operands):
         chain: list[Op] = []
         while v.op is not None and v.op.parent is op.parent and moves_elements(v.op):
@@ -76,7 +75,7 @@ class _Fuser:
         self.legality = Legality(self.graph, max_ops)
 
     def run(self) -> None:
-        for op in reversed(list(self.block)):        # a kernel has results; what nobody reads gets none
+        for op in reversed(list(self.block)):        # dead operations get no kernel
             if op.name.startswith("tensor.") and op.pure and not any(r.uses for r in op.results):
                 op.erase()
             elif isinstance(op, tn.BindSize) and op.bound is not None:
@@ -90,7 +89,7 @@ class _Fuser:
             if not is_free(op):
                 self.place(op)
             elif any(self.graph.leaves(u) for u in op.result.users):
-                self.graph.start(op)                 # a free value that leaves the function needs a kernel after all
+                self.graph.start(op)                 # a free value that is returned needs a kernel
         changed = True
         while changed:
             changed = False
@@ -102,21 +101,21 @@ class _Fuser:
         kernels.emit(self.graph, self.legality, self.machine)
 
     def place(self, op: Op) -> None:
-        """Start a group, and let it share the loop of a producer at once if it may."""
+        """Start a group, and merge it with a producer whose loop it can share."""
         group = self.graph.start(op)
         if is_pointwise(op):
             for producer in sorted(self.graph.producers(op), key=lambda g: g.kind == "pointwise"):
-                if producer.kind != "outside" and self.legality.why_not_share(producer, group) is None and self.may(
+                if producer.kind != "host" and self.legality.why_not_share(producer, group) is None and self.may(
                         "share", producer, group):
                     self.graph.merge(producer, group, at_own=True)
                     return
 
     def merge_into(self, consumer: Group) -> bool:
         """Merge the first producer that may be merged into `consumer`."""
-        if consumer.kind == "outside" or consumer not in self.graph.groups:
+        if consumer.kind == "host" or consumer not in self.graph.groups:
             return False
         for producer in dict.fromkeys(p for op in consumer.ops for p in self.graph.producers(op)):
-            if producer is consumer or producer.kind == "outside":
+            if producer is consumer or producer.kind == "host":
                 continue
             if self.legality.why_not_share(producer, consumer) is None and self.may("share", producer, consumer):
                 self.graph.merge(producer, consumer, at_own=True)
@@ -127,8 +126,8 @@ class _Fuser:
         return False
 
     def may(self, how: str, producer: Group, consumer: Group) -> bool:
-        """Whether to merge two groups: asked about the first reader and the last operation that it reads there, since
-        those are the same whatever else is merged.
+        """Whether the merge of two groups is enabled (ir/changes.py). It is identified by the first reader and the last
+        operation that it reads, which do not depend on other merges.
         """
         if current() is None:
             return True
@@ -138,7 +137,7 @@ class _Fuser:
             if read:
                 return allowed(how, op, self.graph.in_order(read)[-1])
         first, last = self.graph.in_order(consumer.ops)[0], self.graph.in_order(producer.ops)[-1]
-        return allowed(how, first, last)             # it reads a size
+        return allowed(how, first, last)             # the consumer reads only a size
 
     def merge_siblings(self) -> bool:
         """Merge reductions of one domain that read the same values."""
@@ -149,7 +148,8 @@ class _Fuser:
                 other = readers.get((v, group.domain))
                 if other in self.graph.groups and other is not group and not (
                         other.before & group.bit or group.before & other.bit) and not (
-                        self.legality.why_not_together(other, group) or self.legality.why_not_rows(other, group)) and (
+                        self.legality.why_not_together(other, group) or
+                        self.legality.why_not_stages(other, group)) and (
                         current() is None or allowed("siblings", self.graph.in_order(group.ops)[0],
                                                      self.graph.in_order(other.ops)[0])):
                     self.graph.merge(other, group, at_own=True)

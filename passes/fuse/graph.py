@@ -1,4 +1,4 @@
-"""Groups of operations that will be one kernel each, and who reads what of whom."""
+"""Fusion groups and their dependence graph."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from mlc.passes.analysis import kernel_boundary
 
 @dataclass(eq=False)
 class Group:
-    """Operations that will be one kernel."""
+    """Operations to be fused into one kernel."""
 
-    kind: str                                       # outside, or the Iteration that has loops of its own, or pointwise
+    kind: str                                       # host, or the Iteration with loops of its own, or pointwise
     domain: IterationDomain
-    ops: dict[Op, IndexingMap | None]               # op -> its indexing map; None: evaluated where it is read
-    times: dict[Op, int]                            # op -> at how many places it is evaluated for one point
+    ops: dict[Op, IndexingMap | None]               # op -> its indexing map; None: absorbed
+    times: dict[Op, int]                            # op -> number of evaluations per point
     bit: int
     before: int = 0                                 # bits of all groups that must run earlier
 
     @property
     def work(self) -> int:
-        """How many operations are evaluated for one point."""
+        """Operations that are evaluated per point."""
         return sum(self.times.values())
 
     @property
     def across(self) -> bool:
-        """Whether its rows lie across memory; whoever goes along memory is served first."""
+        """Whether its reduction slices are strided in memory; groups with contiguous slices are merged first."""
         return bool(self.domain.reduced) and len(self.domain.shape) - 1 not in self.domain.reduced
 
     @property
     def orders(self) -> set[str]:
-        """The orders of its reductions; one that is exact takes any."""
+        """Orders of its reductions; an exact reduction has any."""
         return reduction_orders(self.ops)
 
     @property
@@ -47,32 +47,32 @@ class Group:
         return "_".join(names[:6]) + ("_etc" if len(names) > 6 else "")
 
 
-def is_outside(op: Op) -> bool:
-    """Stands between kernels: a view of a buffer, a constant in the program's data, a call, a loop, a scalar."""
+def is_host_level(op: Op) -> bool:
+    """Whether an operation stays outside kernels: a view, an array constant, a call, a loop, a scalar."""
     return is_host(op) or (is_view(op) and not is_free(op))
 
 
 def domain_of(op: Op) -> IterationDomain:
-    """The domain in which others may share the loop of `op`: for a contraction that of its result."""
+    """Domain in which other operations can share the loop of `op`: for a contraction that of its result."""
     domain: IterationDomain = op.iteration_domain()  # type: ignore[attr-defined]
     return IterationDomain(domain.slices) if isinstance(op, tn.DotGeneral) else domain
 
 
 class FusionGraph:
-    """The groups of one block, and how they depend on each other."""
+    """Fusion groups of one block and their dependences."""
 
     def __init__(self, block: Block) -> None:
         self.block = block
         self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
         self.groups: list[Group] = []
-        self.bindings: dict[str, Op] = {}           # by the size that each names, and that what follows may have
+        self.bindings: dict[str, Op] = {}           # by the data-dependent size that each binds
 
     def leaves(self, user: Op) -> bool:
-        return user.terminator or is_outside(user) or user.parent is not self.block
+        return user.terminator or is_host_level(user) or user.parent is not self.block
 
     def sources(self, value: Value) -> Iterator[Op]:
-        """The placed operations that a value comes from, through free ones."""
+        """Grouped operations that a value is computed from, through free ones."""
         work = [value]
         while work:
             op = work.pop().op
@@ -84,7 +84,7 @@ class FusionGraph:
                 work += op.operands
 
     def producers(self, op: Op) -> dict[Group, None]:
-        """The groups of what `op` reads, through free operations, and of what binds the sizes that it has."""
+        """Groups of the operands of `op`, through free operations, and of the operations that bind its sizes."""
         out = dict.fromkeys(self.group_of[s] for v in kernel_boundary.reads(op) for s in self.sources(v))
         for name, binding in self.bindings.items():
             if binding is not op and self.has_size(op, name):
@@ -103,9 +103,9 @@ class FusionGraph:
 
     def start(self, op: Op) -> Group:
         loops = op.iteration if isinstance(op, FusionInterface) else Iteration.HOST
-        kind = "outside" if is_outside(op) else loops.value if loops.has_own_loops else "pointwise"
-        domain = IterationDomain(()) if kind == "outside" else domain_of(op)
-        at = None if kind == "outside" else domain.map_of(op.results[0].type.shape)
+        kind = "host" if is_host_level(op) else loops.value if loops.has_own_loops else "pointwise"
+        domain = IterationDomain(()) if kind == "host" else domain_of(op)
+        at = None if kind == "host" else domain.map_of(op.results[0].type.shape)
         group = Group(kind, domain, {op: at}, {op: 1}, bit=1 << len(self.group_of))
         for p in self.producers(op):
             group.before |= p.bit | p.before
@@ -117,13 +117,13 @@ class FusionGraph:
         return sorted(ops, key=self.order.__getitem__)
 
     def between(self, producer: Group, consumer: Group) -> bool:
-        """Whether some third group runs after the one and before the other."""
+        """Whether a third group depends on `producer` and is a dependence of `consumer`."""
         return any(g is not producer and g is not consumer and g.before & producer.bit and consumer.before & g.bit
                    for g in self.groups)
 
     def reads(self, op: Op, at: IndexingMap | None,
               domain: IterationDomain) -> Iterator[tuple[Op, IndexingMap | None]]:
-        """The placed operations that `op` reads where its map is `at`, through free ones, and by which maps."""
+        """Grouped operations that `op` reads at the indexing map `at`, through free ones, with their maps."""
         work = list(operand_maps(op, at, domain))
         while work:
             value, read = work.pop()
@@ -135,8 +135,8 @@ class FusionGraph:
             else:
                 work += operand_maps(source, read, domain)
 
-    def places(self, producer: Group, consumer: Group) -> int:
-        """At how many places the consumer reads the producer for one point; its own is one, whoever reads there."""
+    def read_count(self, producer: Group, consumer: Group) -> int:
+        """Number of elements of the producer that the consumer reads per point."""
         here: set[IndexingMap] = set()
         elsewhere = 0
         for user in dict.fromkeys(user for op in producer.ops for user in self.readers(op)):
@@ -148,13 +148,13 @@ class FusionGraph:
         return len(here) + elsewhere
 
     def points(self, group: Group, op: Op) -> Dim:
-        """At how many points an operation of the group reads."""
+        """Number of points at which an operation of the group reads."""
         at, domain = group.ops[op], group.domain
         by_row = at is not None and domain.is_of_slice(at) and not isinstance(op, Reduce)
         return sizes.product(domain.slices if by_row else domain.shape)
 
     def readers(self, op: Op) -> Iterator[Op]:
-        """Who reads the result outside the op's own group, seen through free operations."""
+        """Users of the result outside the group of `op`, through free operations."""
         work = [op.result]
         while work:
             for user in work.pop().users:
@@ -176,13 +176,13 @@ class FusionGraph:
         return out
 
     def merge(self, producer: Group, consumer: Group, at_own: bool) -> None:
-        places = 1 if at_own else self.places(producer, consumer)
+        count = 1 if at_own else self.read_count(producer, consumer)
         ops = {op: own if at_own else None for op, own in producer.ops.items()} | consumer.ops
         if at_own and producer.kind != "pointwise":
             consumer.kind, consumer.domain = producer.kind, producer.domain
         map_of = consumer.domain.map_of
         consumer.ops = {op: None if own is None else map_of(op.results[0].type.shape) for op, own in ops.items()}
-        consumer.times |= {op: n * places for op, n in producer.times.items()}
+        consumer.times |= {op: n * count for op, n in producer.times.items()}
         for op in producer.ops:
             self.group_of[op] = consumer
         self.groups.remove(producer)

@@ -1,4 +1,4 @@
-"""The kernels of a block's groups, with what fusion has decided written on them."""
+"""Emission of the kernels of fusion groups."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mlc.ir.affine import AffineMap
 from mlc.ir.core import Block, Op, Region, Value, at_end, before
 from mlc.ir.machine import Machine
 from mlc.passes.analysis import kernel_boundary
-from mlc.passes.fuse.graph import FusionGraph, Group, is_outside
+from mlc.passes.fuse.graph import FusionGraph, Group, is_host_level
 from mlc.passes.fuse.legality import Legality
 from mlc.passes.fuse.stages import plan
 
 
 def emit(graph: FusionGraph, legality: Legality, machine: Machine) -> None:
-    """Replace the operations by kernels, in an order that respects every dependence."""
+    """Replace the operations by kernels, in topological order."""
     ordered = {op: i for i, op in enumerate(graph.block)}
     mapping: dict[Value, Value] = {}
     terminator = graph.block.terminator
-    old = [op for op in graph.block if not op.terminator and not is_outside(op)]
+    old = [op for op in graph.block if not op.terminator and not is_host_level(op)]
     remaining = sorted(graph.groups, key=lambda g: min(ordered[op] for op in g.ops))
     left = sum(g.bit for g in remaining)
     while remaining:
@@ -30,7 +30,7 @@ def emit(graph: FusionGraph, legality: Legality, machine: Machine) -> None:
         left ^= ready.bit
         ops = sorted(ready.ops, key=ordered.__getitem__)
         with before(terminator, ops[-1].loc):
-            if ready.kind == "outside":
+            if ready.kind == "host":
                 kernel_boundary.move(ops[0], mapping, terminator)
             else:
                 _kernel(graph, legality, ready, ops, mapping, machine)
@@ -54,7 +54,7 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
         Yield(tuple(local[v] for v in outs))
     reasons = []
     for producer in dict.fromkeys(p for op in ops for p in graph.producers(op)):
-        if producer is not group and producer.kind != "outside":
+        if producer is not group and producer.kind != "host":
             why = legality.why_not_share(producer, group)
             if producer.kind == "pointwise":
                 why = f"{why}; {legality.why_not_absorb(producer, group)}"
@@ -68,7 +68,7 @@ def _kernel(graph: FusionGraph, legality: Legality, group: Group, ops: list[Op],
 
 
 def _with_free(graph: FusionGraph, ops: list[Op]) -> list[Op]:
-    """The operations of a group, each after the free ones that it reads."""
+    """Operations of a group with the free operations that they read, in topological order."""
     out: dict[Op, None] = {}
     for op in ops:
         work: list[tuple[Op, bool]] = [(op, False)]
@@ -104,7 +104,7 @@ def contract(body: Block, machine: Machine) -> dict[str, Any]:
 
 
 def copied(v: Value, terminator: Op) -> Value:
-    """A kernel that copies a tensor, before the end of its block."""
+    """Copy a tensor by a kernel before the terminator."""
     block = Block([v.type])
     with at_end(block, terminator.loc):
         Yield(tuple(block.args))

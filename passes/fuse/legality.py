@@ -1,4 +1,4 @@
-"""Why two groups cannot be one kernel, or should not."""
+"""Legality and profitability of merging fusion groups."""
 
 from __future__ import annotations
 
@@ -13,43 +13,42 @@ from mlc.ir.core import Op
 from mlc.passes.fuse.graph import FusionGraph, Group
 
 FEW_ROWS, LONG_ROW = 16, 32768
-"""Fewer rows than this, longer than that, are better split among threads by kernels without rows."""
+"""Fewer and longer reduction slices than these are better parallelized within the slice, by separate kernels."""
 FAR_ROW = 1024
-"""The longest row across memory, one element per line of it, of which a block stays in a cache from sweep to sweep."""
+"""Longest strided slice, one element per cache line, of which a tile stays in cache between stages."""
 SHORT_ROW = 8
-"""Rows shorter than this leave most lanes of a vector empty."""
+"""Shorter slices leave most lanes of a vector empty."""
 
 
 class Legality:
-    """The reasons that keep groups apart; None where there is none. They are recorded on kernels, for people."""
+    """Reasons against merging two groups, or None. They are recorded on kernels, for diagnostics."""
 
     def __init__(self, graph: FusionGraph, max_ops: int) -> None:
         self.graph = graph
         self.max_ops = max_ops
 
     def why_not_share(self, producer: Group, consumer: Group) -> str | None:
-        """Why the two cannot run in one loop."""
+        """Why two groups cannot share a loop."""
         home, guest = (consumer, producer) if producer.kind == "pointwise" else (producer, consumer)
         if why := self.why_not_together(home, guest):
             return why
         for op, own in consumer.ops.items():
             at = home.domain.map_of(op.results[0].type.shape) if own is not None else None
             for s, read in self.graph.reads(op, at, home.domain):
-                if self.graph.group_of[s] is not producer:         # it may be a loop, whose results are no tensors
+                if self.graph.group_of[s] is not producer:         # possibly a loop with scalar results
                     continue
                 there = home.domain.map_of(s.results[0].type.shape)
-                held = read == there or (home.kind == "reduce" and there == home.domain.points
-                                         and read == home.domain.in_slice)
-                if producer.ops[s] is None or there is None or not held:
+                at_own = read == there or (home.kind == "reduce" and there == home.domain.points
+                                           and read == home.domain.in_slice)
+                if producer.ops[s] is None or there is None or not at_own:
                     return "it reads other elements than its own"
         if self.graph.between(producer, consumer):
             return "another kernel runs between them"
-        return self.why_not_beside(home, guest) or self.why_not_rows(home, guest)
+        return self.why_not_epilogue(home, guest) or self.why_not_stages(home, guest)
 
-    def why_not_beside(self, home: Group, guest: Group) -> str | None:
-        """Why `guest` should not read tensors of its own where a contraction writes: its vectors lie across short rows.
-
-        The contraction writes them once; reading others in that order, too, takes longer than another kernel.
+    def why_not_epilogue(self, home: Group, guest: Group) -> str | None:
+        """Why `guest` should not be an epilogue that reads further tensors: a contraction with short rows has strided
+        vectors, and strided reads cost more than another kernel.
         """
         length = home.domain.shape[-1] if home.kind == "contract" and home.domain.shape else 0
         if not isinstance(length, int) or not 1 < length < SHORT_ROW:
@@ -72,10 +71,10 @@ class Legality:
             return f"the kernel would have more than {self.max_ops} operations"
         return None
 
-    def why_not_rows(self, home: Group, guest: Group) -> str | None:
-        """Why it does not pay to go through the rows of the two several times, or to store all their points."""
+    def why_not_stages(self, home: Group, guest: Group) -> str | None:
+        """Why a kernel with several stages, or with stores at every point of its slices, does not pay off."""
         domain, ops = home.domain, {**home.ops, **guest.ops}
-        if home.kind != "reduce" or not self.goes_by_rows(domain, ops):
+        if home.kind != "reduce" or not self.has_stages(domain, ops):
             return None
         rows, length = sizes.product(domain.slices), sizes.product(domain.shape[a] for a in domain.reduced)
         if isinstance(rows, int) and isinstance(length, int) and rows < FEW_ROWS and length > LONG_ROW:
@@ -84,8 +83,8 @@ class Legality:
             return None if isinstance(length, int) and length <= FAR_ROW else f"rows of {length} lie across memory"
         return f"rows of {length} are too short" if isinstance(length, int) and length < SHORT_ROW else None
 
-    def goes_by_rows(self, domain: IterationDomain, ops: Iterable[Op]) -> bool:
-        """Whether a kernel of `ops` uses what it has reduced for all points of a row, or stores them."""
+    def has_stages(self, domain: IterationDomain, ops: Iterable[Op]) -> bool:
+        """Whether a kernel of `ops` uses a reduction at the points of its slice, or stores at every point."""
         inside = set(ops)
         for op in inside:
             at = domain.map_of(op.results[0].type.shape)
@@ -98,7 +97,7 @@ class Legality:
         return False
 
     def why_not_absorb(self, producer: Group, consumer: Group) -> str | None:
-        """Why the consumer cannot evaluate the producer's elements where it reads them."""
+        """Why the consumer cannot recompute the producer's elements where it reads them."""
         if producer.kind != "pointwise":
             return f"a {producer.kind} is evaluated once"
         if consumer.kind == "contract" and not all(moves_elements(op) for op in producer.ops) and any(
@@ -112,19 +111,19 @@ class Legality:
             for user in self.graph.readers(op):
                 if self.graph.leaves(user) or self.graph.group_of.get(user) is not consumer:
                     return "its value is needed elsewhere too"
-        if self.graph.places(producer, consumer) * producer.work + consumer.work > self.max_ops:
+        if self.graph.read_count(producer, consumer) * producer.work + consumer.work > self.max_ops:
             return f"the kernel would have more than {self.max_ops} operations"
         users = {user for op in producer.ops for user in self.graph.readers(op)}
-        repeats = any(len(list(self.graph.readers(op))) > 1 for op in producer.ops) or any(    # at two places, perhaps
+        repeats = any(len(list(self.graph.readers(op))) > 1 for op in producer.ops) or any(    # maybe at two
             sizes.product(producer.domain.shape) != self.graph.points(consumer, user) for user in users)
-        by_rows = consumer.kind == "reduce" and self.goes_by_rows(consumer.domain, consumer.ops)
-        if (repeats or by_rows) and not all(is_cheap(op) for op in producer.ops):
+        staged = consumer.kind == "reduce" and self.has_stages(consumer.domain, consumer.ops)
+        if (repeats or staged) and not all(is_cheap(op) for op in producer.ops):
             return "it would be computed more than once"
         return None
 
 
 def is_below_copies(op: Op) -> bool:
-    """Whether a contraction reads windows or copies of what `op` moves: it is moved once, before."""
+    """Whether a contraction reads windows or broadcasts of `op`, which is then materialized before it."""
     if not isinstance(op, tn.Transpose | tn.Reverse):
         return False
     work = [(user, False) for user in op.results[0].users]
@@ -139,5 +138,5 @@ def is_below_copies(op: Op) -> bool:
 
 
 def _shape(domain: IterationDomain) -> str:
-    """A domain, what it reduces in parentheses."""
+    """Text of a domain, with reduction dimensions in parentheses."""
     return "[" + ", ".join(f"({d})" if a in domain.reduced else str(d) for a, d in enumerate(domain.shape)) + "]"

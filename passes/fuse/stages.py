@@ -1,8 +1,8 @@
-"""The choice of a kernel's stages: what is computed in which, and what is materialized for later ones.
+"""Assignment of the operations of a kernel to stages, and of values to be materialized for later stages.
 
-What is cheap is computed again in each stage that needs it; what is not is materialized, if there is a place for it.
-Written on the kernel: `stage` on each reduction, `stage` and `materialize` on what is materialized, and the stage of
-each result. dialects/tensor/stages.py reads it.
+Cheap values are recomputed in each stage that uses them; others are materialized if memory permits. The choice is
+recorded on the kernel: `stage` on each reduction, `stage` and `materialize` on materialized values, and the stage of
+each result. dialects/tensor/stages.py interprets it.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 
 BLOCK = 64
-"""How many slices across memory a scratch buffer holds at a time."""
+"""Number of strided slices that a scratch buffer holds at a time."""
 
 
 def plan(body: Block, domain: IterationDomain, maps: tuple[tuple[Dim, ...], ...],
          machine: Machine) -> Stages:
-    """Choose the stages of a kernel's body, and write on its operations what is chosen of them."""
-    known: dict[Value, int] = dict.fromkeys(body.args, 0)
+    """Assign stages to the operations of a kernel's body, recorded as attributes."""
+    stage_of: dict[Value, int] = dict.fromkeys(body.args, 0)
     for op in body:
-        first = max((known[v] for v in op.operands), default=0)
+        first = max((stage_of[v] for v in op.operands), default=0)
         if isinstance(op, Reduce):
             op.attrs["stage"] = first
-        known.update(dict.fromkeys(op.results, first + isinstance(op, Reduce)))
+        stage_of.update(dict.fromkeys(op.results, first + isinstance(op, Reduce)))
     outputs = body.terminator.operands
-    at_points = [known[v] for v in outputs if domain.has_all_points(v.type.shape)]
+    at_points = [stage_of[v] for v in outputs if domain.has_all_points(v.type.shape)]
     count = 1 + max([*(op.attrs["stage"] for op in body if isinstance(op, Reduce)), *at_points], default=0)
     stages = Stages(body, domain, maps, count, tuple(
-        known[v] if domain.has_all_points(v.type.shape) else count for v in outputs))
+        stage_of[v] if domain.has_all_points(v.type.shape) else count for v in outputs))
     if count > 1:
         _materialize(stages, machine)
     return stages
 
 
 def _materialize(stages: Stages, machine: Machine) -> None:
-    """Choose, from the last value to the first: what is materialized needs nothing again that it is computed from."""
+    """Choose values in reverse order: the operands of a materialized value need not be recomputed for it."""
     claimed: set[int] = set()
     points, in_slice = stages.domain.points, stages.domain.in_slice
     for op in reversed(list(stages.body)):
@@ -50,18 +50,18 @@ def _materialize(stages: Stages, machine: Machine) -> None:
         needed = {(s, at) for s in range(stages.count + 1) for value, at in stages.evaluated(s) if value is v}
         if len({s for s, _ in needed}) < 2 or any(at not in (points, in_slice) for _, at in needed):
             continue
-        place = _memory(stages, v, max(s for s, _ in needed), claimed, in_slice in {at for _, at in needed}, machine)
-        if place is not None:
-            if place >= 0 and stages.outputs[place] is not v:
-                claimed.add(place)
+        slot = _memory(stages, v, max(s for s, _ in needed), claimed, in_slice in {at for _, at in needed}, machine)
+        if slot is not None:
+            if slot >= 0 and stages.outputs[slot] is not v:
+                claimed.add(slot)
             op.attrs["stage"] = min(s for s, _ in needed)
-            op.attrs["materialize"] = place if place >= 0 else "scratch"
-            stages.materialized[v] = Materialized(op.attrs["stage"], place if place >= 0 else None)
+            op.attrs["materialize"] = slot if slot >= 0 else "scratch"
+            stages.materialized[v] = Materialized(op.attrs["stage"], slot if slot >= 0 else None)
 
 
 def _memory(stages: Stages, v: Value, last: int, claimed: set[int], anywhere: bool,
             machine: Machine) -> int | None:
-    """The result whose buffer holds `v` up to the stage `last`; -1 for a scratch, None if there is no place."""
+    """Memory for `v` up to stage `last`: the index of a result, -1 for a scratch buffer, None if there is none."""
     for i, (out, until) in enumerate(zip(stages.outputs, stages.stores)):
         if out is v or (until < stages.count and out.type == v.type and until >= last and i not in claimed):
             return i

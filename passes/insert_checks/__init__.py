@@ -1,8 +1,8 @@
-"""Make code report what is undefined in memory and index arithmetic, at the place where it happens.
+"""Instrument code to report undefined behaviour of memory accesses and index arithmetic with its location.
 
 takes  LOW
-gives  LOW: the same results and, in the error record, the first place at which something below is wrong
-why    the last form whose accesses say which memory they are meant for
+gives  LOW: the same results and, in the error record, the first location of undefined behaviour
+why    the last form in which the memory of an access is known
 
 Checked are, in every function that has an error record or is called by one that has:
 
@@ -12,13 +12,13 @@ Checked are, in every function that has an error record or is called by one that
     values       elements that are read have been written: arguments and constants are, results, the arena and fresh
                  memory are not until something is stored there
 
-An access that is outside does not happen: a load gives 0, a store nothing. Of all that is wrong one place is reported:
-accesses and arithmetic before values, which they may have spoilt, and each in the order of the program, callers before
-what they call. So the report does not depend on the number of threads. It takes the place of an error of the program
-itself, such as an index out of range, which it may have caused too.
+An access out of bounds is suppressed: a load gives 0, a store does nothing. A single location is reported: accesses and
+arithmetic before values, which they may have corrupted, and each in program order, callers before callees. So the
+report does not depend on the number of threads. It overrides an error of the program itself, such as an index out of
+range, which may be a consequence.
 
-Whether an element is written is kept beside it: every memref has a shadow of the same shape, with an integer as wide
-as an element for each, 0 where it is written. Views are made of both, and functions take both.
+Every memref has a shadow of the same shape, with an integer as wide as an element for each, 0 where it is written.
+Views are taken of both, and functions take both.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Make a GPU kernel of every kernel, and a launch of it where it stood.
+"""Lower kernels to GPU kernels and their launches.
 
 takes  LOOP
 gives  GPU: LOW, and gpu: functions for one thread each, in modules of their own
 why    the last level with structure; what a thread does is the same loops and accesses as on a CPU, on scalars
 
-Each thread takes one block of points along the parallel dimensions, and goes through the loops inside by itself. Where
-a reduction has many lanes each of them is a thread, and they meet in a tree of shuffles and shared memory: the tree of
-the order that fix_numerics wrote. What a kernel packs, the threads of a block copy together, ahead of time where a loop
-has stages; what it multiplies for tensor cores, they multiply by warps. A point that sticks out of the domain computes
-what its last neighbour does, and stores nothing.
+Each thread takes one tile of the parallel dimensions, and executes the loops inside by itself. Lanes of a reduction are
+threads, combined in a tree of shuffles and shared memory in the order chosen by fix_numerics. Panels are copied
+cooperatively by the threads of a CTA, pipelined if the loop has stages; tensor core products are computed per warp.
+Points outside the domain are clamped to its last point, and not stored.
 """
 
 from __future__ import annotations

@@ -48,13 +48,13 @@ def across_threads(low: Threads, x: Value, kind: str) -> Value:
         half //= 2
     if lanes <= WARP:
         return _exchanged(x, "idx", arith.constant(0, i32), width)
-    room = low.function.share(MemRefType((1,), x.type))
+    buffer = low.function.share(MemRefType((1,), x.type))
     zero, first = low.number(0), scf.branch(low.is_first(), otherwise=False)
     with at_end(first.then_body.block):
-        memref.Store(x, room, (zero,))
+        memref.Store(x, buffer, (zero,))
         scf.Yield(())
     gpu.Barrier()
-    return memref.Load(room, (zero,)).result
+    return memref.Load(buffer, (zero,)).result
 
 
 def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
@@ -62,17 +62,17 @@ def _in_memory(low: Threads, x: Value, kind: str, lanes: int) -> Value:
     lane = low.number(low.lane)
     while lanes > WARP:
         lanes //= 2
-        room, half = low.function.share(MemRefType((lanes,), x.type)), low.number(lanes)
+        buffer, half = low.function.share(MemRefType((lanes,), x.type)), low.number(lanes)
         upper = arith.AndI(arith.CmpI("sge", lane, half).result,
                            arith.CmpI("slt", lane, low.number(2 * lanes)).result).result
         branch = scf.branch(upper, otherwise=False)
         with at_end(branch.then_body.block):
-            memref.Store(x, room, (arith.SubI(lane, half).result,))
+            memref.Store(x, buffer, (arith.SubI(lane, half).result,))
             scf.Yield(())
         gpu.Barrier()
         branch = scf.branch(arith.CmpI("slt", lane, half).result, [x.type])
         with at_end(branch.then_body.block):
-            scf.Yield((CombiningKind(kind).emit(x, memref.Load(room, (lane,)).result),))
+            scf.Yield((CombiningKind(kind).emit(x, memref.Load(buffer, (lane,)).result),))
         with at_end(branch.else_body.block):
             scf.Yield((x,))
         x = branch.results[0]

@@ -194,7 +194,7 @@ def panel(low: Threads, op: loop.Scratch, copies: int = 1) -> None:
     made = low.function.share(MemRefType((copies * prod(shape),), type.dtype))
     flatten(low, made)
     first = {d: low.corner[d] if d < low.kernel.parallel else low.scope.origin[d] for d in type.dims}
-    low.scope.rooms[op.result] = made, first, shape, True
+    low.scope.scratch_buffers[op.result] = made, first, shape, True
 
 
 def is_packed(scratch: Value) -> bool:
@@ -227,29 +227,29 @@ def _scratch(low: Threads, op: loop.Scratch) -> None:
         raise BackendError(f"{type}: a thread has {low.machine.local_bytes} bytes of its own at most, not "
                            f"{count * itemsize}", code="MLC0543", loc=op.loc)
     row = MemRefType((count,), type.dtype)
-    room = low.function.share(row) if share else memref.Alloca(row, alignment=16).result
-    flatten(low, room)
-    low.scope.rooms[op.result] = room, {d: low.scope.origin.get(d, 0) for d in type.dims}, shape, share
+    buffer = low.function.share(row) if share else memref.Alloca(row, alignment=16).result
+    flatten(low, buffer)
+    low.scope.scratch_buffers[op.result] = buffer, {d: low.scope.origin.get(d, 0) for d in type.dims}, shape, share
 
 
 def _access(low: Threads, scratch: Value) -> Access:
-    room, origin, shape, share = low.scope.rooms[scratch]
+    buffer, origin, shape, share = low.scope.scratch_buffers[scratch]
     place: Dim = 0
     for d, n in zip(scratch.type.dims, shape):
         at = loop.coordinate(d) - origin[d]
         if d == low.across and not share:
             at = sizes.divide(at, low.lanes_across)
         place = place * n + at
-    return Access(room, (place + low.scope.slots.get(scratch, 0),), bounded=False)
+    return Access(buffer, (place + low.scope.slots.get(scratch, 0),), bounded=False)
 
 
-@rule(loop.Keep)
-def _keep(low: Threads, op: loop.Keep) -> None:
+@rule(loop.StoreScratch)
+def _store_scratch(low: Threads, op: loop.StoreScratch) -> None:
     write(low, op.value, _access(low, op.scratch))
 
 
-@rule(loop.Recall)
-def _recall(low: Threads, op: loop.Recall) -> None:
+@rule(loop.LoadScratch)
+def _load_scratch(low: Threads, op: loop.LoadScratch) -> None:
     """Of what is packed, also points that stick out have an element; warps.py reads fragments of it by itself."""
     if low.kernel.schedule.threads_per_warp and all(isinstance(user, loop.Mma) for user in op.result.users):
         return

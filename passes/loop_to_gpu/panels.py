@@ -30,7 +30,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
     filled = [(pack, *elements(low, pack)) for pack in packs]
     gpu.Barrier()
     for pack, pace, found in filled:
-        made = low.scope.rooms[pack.scratch][0]
+        made = low.scope.scratch_buffers[pack.scratch][0]
         for values, place, there in found:
             memory.guarded(there, (), partial(_write, low, made, values, place, pace), list, low)
     gpu.Barrier()
@@ -38,7 +38,7 @@ def _pack(low: Threads, op: loop.Pack) -> None:
 
 def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
     """The stride between adjacent elements, and the elements of a panel that one thread computes."""
-    plan = Plan(low, op)
+    plan = CopyPlan(low, op)
     found: list[Element] = []
     for unit in plan.units():
         with low.scoped() as scope:
@@ -52,12 +52,12 @@ def elements(low: Threads, op: loop.Pack) -> tuple[int, list[Element]]:
     return plan.paces[plan.along], found
 
 
-class Plan:
-    """Which elements of a panel each thread takes: those side by side in memory, as neighbours do."""
+class CopyPlan:
+    """Assignment of the elements of a panel to threads, so that accesses are coalesced."""
 
     def __init__(self, low: Threads, op: loop.Pack) -> None:
         self.low, dims = low, op.scratch.type.dims
-        _, self.corner, shape, _ = low.scope.rooms[op.scratch]
+        _, self.corner, shape, _ = low.scope.scratch_buffers[op.scratch]
         self.extents = {d: low.points_along(d) for d in dims}
         self.along, self.count = direction(low, op, self.extents)
         self.paces = dict(zip(dims, (prod(shape[i + 1:]) for i in range(len(dims)))))

@@ -28,7 +28,7 @@ def _for(low: Threads, op: loop.For) -> None:
 
 
 class Stages:
-    """One loop: every scratch that it packs has as many copies as there are stages, which take turns."""
+    """A pipelined loop: every scratch buffer that it packs is multi-buffered, with one copy per stage."""
 
     def __init__(self, low: Threads, op: loop.For, packs: Sequence[loop.Pack]) -> None:
         self.low, self.op, self.packs = low, op, packs
@@ -53,8 +53,8 @@ class Stages:
             low.enter(op.dim, 0, self.size)
             for pack in self.packs:
                 memory.panel(low, pack.scratch.op, op.stages)  # type: ignore[arg-type]
-            rooms = {pack.scratch: scope.rooms[pack.scratch] for pack in self.packs}
-        low.scope.rooms |= rooms
+            scratch_buffers = {pack.scratch: scope.scratch_buffers[pack.scratch] for pack in self.packs}
+        low.scope.scratch_buffers |= scratch_buffers
         group = None
         for stage in range(ahead):
             self.begin_if_there(stage * self.size, stage)
@@ -101,8 +101,8 @@ class Stages:
         """Let the scratches be those of the block that starts at `origin`."""
         scope = self.low.scope
         for pack in self.packs:
-            made, corner, shape, share = scope.rooms[pack.scratch]
-            scope.rooms[pack.scratch] = made, {**corner, self.op.dim: origin}, shape, share
+            made, corner, shape, share = scope.scratch_buffers[pack.scratch]
+            scope.scratch_buffers[pack.scratch] = made, {**corner, self.op.dim: origin}, shape, share
             slot = sizes.modulo(number, self.op.stages)
             scope.slots[pack.scratch] = slot * prod(shape)
 
@@ -113,12 +113,12 @@ class Stages:
             low.enter(self.op.dim, origin, self.size)
             self.place(origin, number)
             for pack in self.packs:
-                plan = panels.Plan(low, pack)
+                plan = panels.CopyPlan(low, pack)
                 for unit in plan.units():
                     memory.guarded(plan.there(unit), (), partial(self.copy, pack, plan, unit), list, low)
         return []
 
-    def copy(self, pack: loop.Pack, plan: panels.Plan, unit: Dim) -> list[Value]:
+    def copy(self, pack: loop.Pack, plan: panels.CopyPlan, unit: Dim) -> list[Value]:
         """The copy of one group of neighbours."""
         low, load = self.low, pack.body.block.first
         assert isinstance(load, loop.Load)
@@ -126,8 +126,8 @@ class Stages:
             place = plan.enter(unit)
             point = (0,) * len(low.kernel.domain)
             flat, at = memory.place_of(low, access(low, load), point, plan.along, plan.count)
-            room = low.scope.rooms[pack.scratch][0]
+            buffer = low.scope.scratch_buffers[pack.scratch][0]
             whole = plan.count * pack.scratch.type.dtype.itemsize == low.bytes_together
-            nvgpu.DeviceAsyncCopy(room, (low.number(place),), flat, (at,), None, dstElements=plan.count,
+            nvgpu.DeviceAsyncCopy(buffer, (low.number(place),), flat, (at,), None, dstElements=plan.count,
                                   bypassL1=whole or None)
         return []

@@ -18,17 +18,17 @@ from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.lower_kernel import checks, compute  # noqa: F401  (they register the rules that hold here too)
 from mlc.passes.lower_kernel.memory import flatten_buffers
-from mlc.passes.lower_kernel.nest import RULES, Lowering, Point, Scope
+from mlc.passes.lower_kernel.nest import RULES, LoopScope, Lowering, Point
 
 Rule = Callable[["Threads", Any], None]
 THREAD_RULES: dict[type[Op], Rule] = {}
 """How an operation on tiles is lowered for threads, where that is another way than for a CPU."""
 
 
-class Places(Scope):
-    """Where code is being emitted, and which points stick out of the domain there."""
+class ThreadScope(LoopScope):
+    """Emission state of a thread, with the bounds checks of partial tiles."""
 
-    def __init__(self, numbers: SizeBuilder, outer: Places | None = None) -> None:
+    def __init__(self, numbers: SizeBuilder, outer: ThreadScope | None = None) -> None:
         super().__init__(numbers, outer)
         self.ends: dict[int, Dim] = dict(outer.ends) if outer else {}        # of dimensions whose block may stick out
         self.within: dict[tuple[int, int], Value] = dict(outer.within) if outer else {}
@@ -39,22 +39,22 @@ class Places(Scope):
         self.packing: bool = outer is not None and outer.packing
         self.multiples: dict[int, int] = dict(outer.multiples) if outer else {}      # what an origin is a multiple of
 
-    def inner(self) -> Places:
+    def inner(self) -> ThreadScope:
         numbers = SizeBuilder(dict(self.numbers.symbols))
         numbers.known = dict(self.numbers.known)
-        return Places(numbers, self)
+        return ThreadScope(numbers, self)
 
 
 class Threads(Lowering):
     """One kernel on its way to threads: tiles are scalars, for a thread has no vectors but in memory."""
 
     rules: ClassVar[Mapping[type[Op], Callable[[Any, Any], None]]] = ChainMap[Any, Any](THREAD_RULES, RULES)
-    scope: Places
+    scope: ThreadScope
 
     def __init__(self, function: gpu.Func, kernel: Kernel, machine: Gpu) -> None:
         super().__init__(function.enclosing(Module), kernel)
         self.function, self.machine = function, machine
-        self.scope = Places(self.scope.numbers)
+        self.scope = ThreadScope(self.scope.numbers)
         self.scope.vector, self.scope.lanes = -1, 1
         schedule, parallel = kernel.schedule, kernel.parallel
         inner, lanes = schedule.vector >= parallel, schedule.lanes

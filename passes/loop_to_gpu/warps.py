@@ -46,17 +46,17 @@ def _mma(low: Threads, op: loop.Mma) -> None:
 
 
 def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) -> Value:
-    """The part of a factor from `first` on along `d`, of matrices of 8 rows of 16 bytes: those along `k` follow each
-    other in B, those along the rows in A.
+    """Load a fragment of a factor from `first` on along `d`: matrices of 8 rows of 16 bytes, in the order of `k` in B
+    and of the rows in A.
 
-    Thread 8 t + r says where row r of matrix t lies. Where the panel's rows go along `d` they are turned, which can be
-    done with elements of 16 bits only: each thread reads its own ones of 32 bits.
+    Thread 8 t + r provides the address of row r of matrix t. A panel with rows along `d` is loaded transposed, which
+    `ldmatrix` supports for 16-bit elements only: 32-bit elements are loaded by each thread.
     """
-    assert isinstance(tile.op, loop.Recall)
-    room, corner, shape, _ = low.scope.rooms[tile.op.scratch]
+    assert isinstance(tile.op, loop.LoadScratch)
+    buffer, corner, shape, _ = low.scope.scratch_buffers[tile.op.scratch]
     dims = tile.op.scratch.type.dims
-    turned = dims[-1] == d
-    lane, dtype = sizes.modulo(low.thread, WARP), room.type.dtype
+    transposed = dims[-1] == d
+    lane, dtype = sizes.modulo(low.thread, WARP), buffer.type.dtype
     wide, slot = 16 // dtype.itemsize, low.scope.slots.get(tile.op.scratch, 0)
 
     def place(along_d: Dim, along_k: Dim) -> Value:
@@ -66,14 +66,14 @@ def fragment(low: Threads, tile: Value, d: int, k: int, first: int, count: int) 
             found = found * extent + at.get(dim, 0)
         return low.number(found + slot)
 
-    if turned and dtype == f32:
+    if transposed and dtype == f32:
         group, member = sizes.divide(lane, 4), sizes.modulo(lane, 4)
         parts = [(8 * (r % 2), 4 * (r // 2)) if count == 4 else (0, 4 * r) for r in range(count)]
-        return vector.FromElements(tuple(memref.Load(room, (place(group + i, member + j),)).result for i, j in parts),
+        return vector.FromElements(tuple(memref.Load(buffer, (place(group + i, member + j),)).result for i, j in parts),
                                    VectorType((count, 1), f32)).result
     matrix, row = sizes.divide(lane, 8), sizes.modulo(lane, 8)
     second, third = sizes.modulo(matrix, 2), sizes.modulo(sizes.divide(matrix, 2), 2)
     along_d, along_k = (second * 8, third * wide) if count == 4 else (0, second * wide)
-    along_d, along_k = (along_d, along_k + row) if turned else (along_d + row, along_k)
-    return nvgpu.LdMatrix(room, (place(along_d, along_k),), VectorType((count, 4 // dtype.itemsize), dtype),
-                          transpose=turned, numTiles=count).result
+    along_d, along_k = (along_d, along_k + row) if transposed else (along_d + row, along_k)
+    return nvgpu.LdMatrix(buffer, (place(along_d, along_k),), VectorType((count, 4 // dtype.itemsize), dtype),
+                          transpose=transposed, numTiles=count).result

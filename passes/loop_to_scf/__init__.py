@@ -1,13 +1,12 @@
-"""Make loops, vectors and memory accesses of kernels.
+"""Lower kernels to scf loops, vectors and memory accesses.
 
 takes  LOOP
 gives  LOW: builtin func arith math scf memref vector, as upstream MLIR means them
-why    the last level with structure: from here on each operation is one or two machine instructions
+why    the last structured level: each operation is one or two machine instructions
 
-A kernel becomes one scf.for per parallel dimension, in steps of its block; what is left over runs as one smaller block
-where its size is known, else with blocks of one point, or, in the vector dimension, as masked vectors. A tile that
-spans the vector dimension becomes vectors, one for each combination of points of its other dimensions; any other tile
-becomes scalars.
+A kernel becomes one scf.for per parallel dimension, with the tile size as step. A remainder is one smaller tile if its
+size is static, else tiles of one point or, in the vector dimension, masked vectors. A tile that spans the vector
+dimension becomes one vector per combination of points of its other dimensions; any other tile becomes scalars.
 """
 
 from __future__ import annotations

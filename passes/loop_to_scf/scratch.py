@@ -33,19 +33,19 @@ def _scratch(low: Lowering, op: loop.Scratch) -> None:
     if low.stack > LIMIT:
         raise BackendError(f"{type}: with it the kernel takes {low.stack} bytes of the stack, more than {LIMIT}",
                            code="MLC0543", loc=op.loc)
-    room = memref.Alloca(MemRefType(tuple(shape), type.dtype), alignment=64).result
-    flatten(low, room)
-    scope.rooms[op.result] = room, {d: scope.origin.get(d, 0) for d in type.dims}
+    buffer = memref.Alloca(MemRefType(tuple(shape), type.dtype), alignment=64).result
+    flatten(low, buffer)
+    scope.scratch_buffers[op.result] = buffer, {d: scope.origin.get(d, 0) for d in type.dims}
 
 
 def _access(low: Lowering, scratch: Value) -> Access:
-    room, origin = low.scope.rooms[scratch]
+    buffer, origin = low.scope.scratch_buffers[scratch]
     indices: tuple[AffineExpr, ...] = tuple(loop.coordinate(d) - origin[d] for d in scratch.type.dims)
-    return Access(room, indices, bounded=False)
+    return Access(buffer, indices, bounded=False)
 
 
-@rule(loop.Keep)
-def _keep(low: Lowering, op: loop.Keep) -> None:
+@rule(loop.StoreScratch)
+def _store_scratch(low: Lowering, op: loop.StoreScratch) -> None:
     store(low, op.value, _access(low, op.scratch))
 
 
@@ -63,6 +63,6 @@ def _pack(low: Lowering, op: loop.Pack) -> None:
     along([d for d in op.scratch.type.dims if d in low.scope.stop])
 
 
-@rule(loop.Recall)
-def _recall(low: Lowering, op: loop.Recall) -> None:
+@rule(loop.LoadScratch)
+def _load_scratch(low: Lowering, op: loop.LoadScratch) -> None:
     load(low, op.result, _access(low, op.scratch))

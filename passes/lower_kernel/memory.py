@@ -13,7 +13,7 @@ from mlc.ir.sizes import AffineDim, Dim, IndexTile, Leaf
 from mlc.ir.types import MemRefType, VectorType, i1, index
 from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.nest import Lowering, Point, rule, zero_of
-from mlc.passes.lower_kernel.transposed import is_turned, load_turned
+from mlc.passes.lower_kernel.transposed import is_transposed, load_transposed
 
 
 def flatten_buffers(low: Lowering) -> None:
@@ -171,8 +171,8 @@ def load(low: Lowering, tile: Value, access: Access) -> None:
     """Define a tile by what memory holds at its points."""
     if not low.in_lanes(tile.type.dims):
         low.define(tile, lambda p: _load_scalar(low, access, p))
-    elif (along := is_turned(low, access, address(low, access))) is not None:
-        load_turned(low, tile, along, access.mask, lambda p: place(low, access, p))
+    elif (along := is_transposed(low, access, address(low, access))) is not None:
+        load_transposed(low, tile, along, access.mask, lambda p: place(low, access, p))
     else:
         step = pace(low, access)
         low.define(tile, lambda p: _load_lanes(low, access, p, step))

@@ -33,13 +33,13 @@ def rule(target: type[Op]) -> Callable[[Rule], Rule]:
     return register
 
 
-class Scope:
-    """Where code is being emitted: the current block of each dimension, and what is computed already.
+class LoopScope:
+    """Emission state in a loop nest: the current tile of each dimension, and the values that are available.
 
-    An inner scope sees what an outer one has computed, and leaves nothing behind in it.
+    Values of an outer scope are visible in an inner one, but not vice versa.
     """
 
-    def __init__(self, numbers: SizeBuilder, outer: Scope | None = None) -> None:
+    def __init__(self, numbers: SizeBuilder, outer: LoopScope | None = None) -> None:
         self.numbers = numbers
         self.vector: int = outer.vector if outer else -1
         self.lanes: int = outer.lanes if outer else 0
@@ -49,12 +49,12 @@ class Scope:
         self.counts: dict[int, Dim] = dict(outer.counts) if outer else {}    # valid lanes, by offset of a vector
         self.masks: dict[int, Value] = dict(outer.masks) if outer else {}    # the same as masks; none where all are
         self.tiles: dict[Value, dict[Point, Value]] = dict(outer.tiles) if outer else {}
-        self.rooms: dict[Value, Any] = dict(outer.rooms) if outer else {}
+        self.scratch_buffers: dict[Value, Any] = dict(outer.scratch_buffers) if outer else {}
 
-    def inner(self) -> Scope:
+    def inner(self) -> LoopScope:
         numbers = SizeBuilder(dict(self.numbers.symbols))
         numbers.known = dict(self.numbers.known)
-        return Scope(numbers, self)
+        return LoopScope(numbers, self)
 
 
 class Lowering:
@@ -71,13 +71,13 @@ class Lowering:
         self.walked = {op.dim for op in kernel.inside(loop.For)}
         self.names = itertools.count()
         self.stack = 0                                   # how many bytes of it the scratches take
-        self.scope = Scope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
+        self.scope = LoopScope(SizeBuilder(dict(zip(kernel.symbols, kernel.sizes))))
         self.scope.vector = vector = kernel.schedule.vector
         self.scope.lanes = self.lanes_of(kernel.schedule.tile[vector]) if vector >= 0 else 0
 
     # -- loops ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def scoped(self) -> Iterator[Scope]:
+    def scoped(self) -> Iterator[LoopScope]:
         outer = self.scope
         self.scope = outer.inner()
         yield self.scope

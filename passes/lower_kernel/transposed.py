@@ -1,4 +1,4 @@
-"""Tiles whose vectors lie across the rows of memory: rows are read whole and turned in registers."""
+"""Transposed loads: contiguous rows are loaded as vectors and transposed in registers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mlc.passes.lower_kernel.access import Access
 from mlc.passes.lower_kernel.nest import Lowering, Point, zero_of
 
 
-def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:
-    """The dimension along which memory is contiguous, if it is another than that of the vectors and has a block."""
+def is_transposed(low: Lowering, access: Access, address: Dim) -> int | None:
+    """The contiguous dimension of an access, if it is tiled and not the vector dimension; else None."""
     lanes, step = low.lanes, step_along(address, low.scope.vector)
     if access.tiles or step in (None, 0, 1) or lanes & (lanes - 1) or lanes < 2:
         return None
@@ -24,16 +24,16 @@ def is_turned(low: Lowering, access: Access, address: Dim) -> int | None:
                  and d not in low.scope.stop and step_along(address, d) == 1), None)
 
 
-def load_turned(low: Lowering, tile: Value, along: int, mask: Value | None,
+def load_transposed(low: Lowering, tile: Value, along: int, mask: Value | None,
                 place: Callable[[Point], tuple[Value, tuple[Value, ...]]]) -> None:
-    """Define a tile from squares of as many rows as there are lanes."""
+    """Load a tile as square blocks of as many rows as lanes, transposed in registers."""
     vd, lanes, parts = low.scope.vector, low.lanes, dict[Point, Value]()
     for corner in low.points(tile.type.dims):
         if corner[along] % lanes:
             continue
         inside = _bits(low, mask, corner, along) if mask is not None else None
         rows = [_row(low, tile, corner, lane, along, inside, place) for lane in range(lanes)]
-        for i, v in enumerate(turned(rows)):
+        for i, v in enumerate(transposed(rows)):
             parts[tuple(p + i if d == along else p for d, p in enumerate(corner))] = v
     low.scope.tiles[tile] = parts
     assert vd != along
@@ -75,7 +75,7 @@ def _row(low: Lowering, tile: Value, corner: Point, lane: int, along: int, insid
     return vector.MaskedLoad(buffer, indices, mask, zeros).result
 
 
-def turned(rows: list[Value]) -> list[Value]:
+def transposed(rows: list[Value]) -> list[Value]:
     """The columns of a square: first within pieces of 16 bytes, in which a machine shuffles best, then of pieces."""
     n = len(rows)
     piece = min(n, max(1, 16 // element(rows[0].type).itemsize))

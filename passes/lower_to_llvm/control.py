@@ -40,9 +40,9 @@ def _while(low: Lowering, op: scf.While) -> list[Parts]:
     with low.at(op):
         llvm.CondBr(going, (), (), body, after)
     low.block = body
-    again = low.region(op.after, values)
+    next_values = low.region(op.after, values)
     with low.at(op.after.block.terminator):
-        llvm.Br(tuple(again), head)
+        llvm.Br(tuple(next_values), head)
     _move_last(low, after)
     low.block = after
     return _grouped(op, values)

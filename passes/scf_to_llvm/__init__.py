@@ -1,9 +1,9 @@
-"""Turn structured loops, memory and vectors into blocks, addresses and LLVM's instructions.
+"""Lower structured control flow, memory and vectors to the llvm dialect.
 
-takes  LOW   the caller keeps away what the hardware traps on or leaves open: division by zero or of the smallest
-             integer by -1, shifts by the width or more, floats that do not fit the integer they convert to
-gives  LLVM  each function under its own name with its arguments taken apart; for an entry (a function with an
-             `interface`) also the wrapper `NAME_entry`, see entry.py; every location kept
+takes  LOW   without undefined behaviour: division by zero or of the minimum integer by -1, shifts by the width or
+             more, conversions of floats out of the range of the integer type
+gives  LLVM  each function under its own name with unpacked arguments; for an entry (a function with an
+             `interface`) also the wrapper `NAME_entry`, see entry.py; locations preserved
 why    LLVM IR is a printing of this form
 """
 

@@ -1,9 +1,9 @@
 """The default schedule of a contraction.
 
-A block of rows times a few vectors of columns is summed up in registers, one fused multiply-add per element and term.
-Its shape is chosen to leave little over. Where a panel of columns is used by many rows it is packed: read once across
-memory, then from cache in the order in which it is needed, with whatever index maps, masks and conversions it has paid
-once. Long sums go in parts, so that a packed panel stays in cache.
+A register tile of rows times a few vectors of columns accumulates one fused multiply-add per element and term. Its
+shape minimises remainders. A panel of columns that many rows use is packed: read once across memory, then from cache in
+the order of its use, with its index maps, masks and conversions evaluated once. Long reductions are split (split-K), so
+that a packed panel stays in cache.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from mlc.ir.core import Value
 from mlc.ir.machine import Cpu
 from mlc.ir.sizes import Dim
 from mlc.passes.analysis.accesses import best_dimension, contiguity, element_width
-from mlc.passes.schedule.transforms import block, contraction, keep_total, pack, split_sum, unroll, walk
+from mlc.passes.schedule.transforms import contraction, pack, spill_accumulator, split_k, strip_mine, tile, unroll
 
 UNKNOWN = 512
 """Assumed extent of a dimension of unknown size."""
 ROWS, COLUMN = 480, 512
-"""How many rows share a packed panel, and the bytes of a column of it: twice what is common, so that it takes half of
-a cache."""
+"""Rows that share a packed panel, and bytes of a column of it: a panel takes half of a cache."""
 COLUMNS, LINES = 1024, 8
-"""How many columns of how many lines of memory are read together where there are too few rows to use them again."""
+"""Columns and lines of memory that are streamed together where there are too few rows for reuse."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A block of sums in registers: rows x (lines x vectors) of columns, the lines being along a second dimension."""
+    """A register tile: rows x (lines x vectors) of columns, with lines along a second column dimension."""
 
     rows: int
     lines: int
     vectors: int
 
     def cost(self, machine: Cpu, rows: int, lines: int, vectors: int) -> float:
-        """Cycles per term of all sums, with what is left over as blocks of its own."""
+        """Estimated cycles per term of all sums; remainders are tiles of their own."""
         total = 0.0
         for r, many_rows in parts(rows, self.rows):
             for a, many_lines in parts(lines, self.lines):
@@ -50,18 +49,18 @@ class Shape:
         return total * (1 + 0.01 * kinds)
 
     def fits(self, registers: int) -> bool:
-        """Whether sums, columns and one row element stay in registers."""
+        """Whether accumulators, columns and one row element fit into the registers."""
         return self.rows * self.lines * self.vectors + self.lines * self.vectors + 1 < registers
 
 
 def parts(extent: int, size: int) -> list[tuple[int, int]]:
-    """Blocks of an extent: (size, how many) of whole ones and of what is left over."""
+    """Partition of an extent: (size, count) of whole tiles and of the remainder."""
     return [(n, many) for n, many in ((size, extent // size), (extent % size, 1)) if n and many]
 
 
 @dataclass(frozen=True)
 class Factor:
-    """How one factor of a contraction is read."""
+    """Access properties of a factor of a contraction."""
 
     plain: bool                          # from memory, as it is
     along: frozenset[int]                # the dimensions along which it is contiguous
@@ -83,12 +82,12 @@ def factor(value: Value) -> Factor:
 
 
 def is_contiguous(load: loop.Load, d: int) -> bool:
-    """Whether neighbours along a dimension lie side by side, and all of them are read."""
+    """Whether an unmasked load is contiguous along a dimension."""
     return load.mask is None and contiguity(load, d) == 1
 
 
 def vector_dimension(kernel: Kernel) -> int | None:
-    """The best dimension to read the factors along; what is written is written once."""
+    """Best vector dimension for the loads of the factors; stores count less, since each is done once."""
     loads = list(contraction(kernel)[0].inside(loop.Load))
     for d in reversed(range(kernel.parallel)):
         if kernel.domain[d] != 1 and any(is_contiguous(op, d) for op in loads):
@@ -115,28 +114,28 @@ def schedule_contraction(kernel: Kernel, machine: Cpu) -> None:
     registers = machine.vector_registers
     extents = tuple(kernel.domain[d] if d is not None else 1 for d in (m, line, n))
     shape = best_shape(extents, lanes, machine)
-    more = further_line(kernel, shape, lines, registers) if m is None else None
-    if more is not None:                      # what moves along neither line is read once for both
+    more = second_line_dimension(kernel, shape, lines, registers) if m is None else None
+    if more is not None:                      # values that depend on neither line are read once for both
         most = (registers - 2) // (shape.lines * guess(kernel.domain[more]) + 1)
         shape = Shape(1, shape.lines, even(ceil(guess(kernel.domain[n]), lanes), min(shape.vectors, most), 1))
-        block(kernel, more, guess(kernel.domain[more]))
-    block(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes)
+        tile(kernel, more, guess(kernel.domain[more]))
+    tile(kernel, n, lanes * shape.vectors, vector=True, lanes=lanes)
     if line is not None and shape.lines > 1:
-        block(kernel, line, shape.lines)
+        tile(kernel, line, shape.lines)
     if isinstance(sum.parent_op, loop.For):
-        keep_total(kernel)
+        spill_accumulator(kernel)
         right = getattr(contraction(kernel)[1], sides[1])
     if m is None or guess(kernel.domain[m]) < 2 * shape.rows:
         if m is not None:
-            block(kernel, m, shape.rows)
+            tile(kernel, m, shape.rows)
         if n not in left.type.dims:
             schedule_few_rows(kernel, factor(right), n, k, shape.rows, machine)
     else:
         schedule_panels(kernel, shape, sides, m, n, k, machine)
 
 
-def further_line(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:
-    """A second dimension of lines all of which fit into registers too, where one vector of each is held."""
+def second_line_dimension(kernel: Kernel, shape: Shape, lines: list[int], registers: int) -> int | None:
+    """A second dimension of lines that fits into registers as a whole, with one vector per line."""
     if len(lines) < 2 or shape.lines != kernel.domain[lines[-1]]:
         return None
     extent = kernel.domain[lines[-2]]
@@ -152,19 +151,19 @@ def schedule_few_rows(kernel: Kernel, right: Factor, n: int, k: int, rows: int, 
     if k in right.along and n not in right.along:
         if rows < 4:                          # lines that lie at distances of a power of two evict each other
             lanes = min(lanes, machine.l1_ways) if bytes > machine.l3_bytes else lanes
-            block(kernel, n, lanes, vector=True)
+            tile(kernel, n, lanes, vector=True)
         unroll(kernel, k, kernel.schedule.lanes or kernel.schedule.tile[n])
     elif rows < 4 and bytes > machine.l2_bytes and columns > kernel.schedule.tile[n]:
         width = kernel.schedule.tile[n]
-        block(kernel, n, even(kernel.domain[n], COLUMNS, width), vector=True, lanes=lanes)
-        split_sum(kernel, LINES)
-        walk(kernel, n, width)
+        tile(kernel, n, even(kernel.domain[n], COLUMNS, width), vector=True, lanes=lanes)
+        split_k(kernel, LINES)
+        strip_mine(kernel, n, width)
         unroll(kernel, k, LINES)
 
 
 def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int, n: int, k: int,
                     machine: Cpu) -> None:
-    """Many rows: they go through a panel of columns one block after the other."""
+    """Schedule a product of many rows, which pass through a panel of columns tile by tile."""
     _, contract = contraction(kernel)
     factors = [getattr(contract, side) for side in sides]
     left, right = (factor(v) for v in factors)
@@ -176,24 +175,24 @@ def schedule_panels(kernel: Kernel, shape: Shape, sides: tuple[str, str], m: int
     strided = k not in left.along and terms * guess(kernel.domain[m]) * size > machine.l2_bytes
     pack_left = (strided or not left.plain) and columns > panel and {m, k} <= {*factors[0].type.dims}
     if not (large or pack_right or pack_left):
-        block(kernel, m, shape.rows)
+        tile(kernel, m, shape.rows)
         return
     step = lcm(shape.rows, lanes) if pack_left else shape.rows
-    block(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left, machine), step))
+    tile(kernel, m, even(kernel.domain[m], most_rows(kernel, m, pack_left, machine), step))
     most = machine.l2_bytes // COLUMN
     if kernel.schedule.tile[k] == 1 and (not isinstance(kernel.domain[k], int) or terms > most * 3 // 2):
-        split_sum(kernel, even(kernel.domain[k], most, lanes))
-    walk(kernel, m, shape.rows)
+        split_k(kernel, even(kernel.domain[k], most, lanes))
+    strip_mine(kernel, m, shape.rows)
     if pack_left:
-        block(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
-        walk(kernel, n, panel)
+        tile(kernel, n, even(kernel.domain[n], 4 * panel, panel), vector=True, lanes=lanes)
+        strip_mine(kernel, n, panel)
         pack(kernel, sides[0], m if m in left.along or k not in left.along else k, lanes)
     if pack_right:
         pack(kernel, sides[1], n, lanes if across and k in right.along else 0)
 
 
 def most_rows(kernel: Kernel, m: int, pack_left: bool, machine: Cpu) -> int:
-    """How many rows a block has at most; half as many where they are packed, with more columns for each."""
+    """Largest tile of rows; half as many if they are packed, with more columns for each."""
     others = prod(ceil(guess(kernel.domain[d]), kernel.schedule.tile[d]) for d in range(kernel.parallel) if d != m)
     if pack_left:
         return ROWS // 2
@@ -201,7 +200,7 @@ def most_rows(kernel: Kernel, m: int, pack_left: bool, machine: Cpu) -> int:
 
 
 def even(extent: Dim, most: int, step: int) -> int:
-    """Blocks of about equal size, at most `most` and a multiple of `step`, that an extent is cut into."""
+    """Tile size that divides an extent about evenly: a multiple of `step`, at most `most`."""
     most = max(step, most // step * step)
     if not isinstance(extent, int) or extent == 0:
         return most
@@ -219,7 +218,7 @@ def guess(extent: Dim) -> int:
 
 
 def lanes_for(extent: Dim, lanes: int) -> int:
-    """Fewer lanes where half of them hold the extent; no fewer than four."""
+    """Halve the lanes, down to four, while half of them hold the extent."""
     while isinstance(extent, int) and lanes > 4 and lanes // 2 >= extent:
         lanes //= 2
     return lanes
@@ -227,7 +226,7 @@ def lanes_for(extent: Dim, lanes: int) -> int:
 
 @functools.cache
 def best_shape(extents: tuple[Dim, ...], lanes: int, machine: Cpu) -> Shape:
-    """The block of sums that takes the fewest cycles for a product of these extents."""
+    """Cheapest register tile for a product of these extents."""
     rows, lines, columns = map(guess, extents)
     counts = [max(1, n) for n in (rows, lines, ceil(columns, lanes))]
     limits = (14, 7, 4)

@@ -1,9 +1,9 @@
 """The default schedule of a contraction on a GPU.
 
-Each thread keeps a tile of sums in registers, and a block of threads takes a box of such tiles. The sum goes in stages:
-the block copies what it needs of both factors into memory that it shares, in the order in which memory lies, and every
-element copied is used by a row or a column of threads. How large tiles and boxes are follows from the extents: large
-ones read less for each term, small ones leave something to do for every multiprocessor.
+Each thread keeps a tile of accumulators in registers, and the threads of a CTA take a CTA tile. The reduction goes in
+stages: the CTA copies panels of both factors into shared memory with coalesced accesses, and a row or a column of
+threads uses every element copied. The sizes of the tiles follow from the extents: large ones read less per term, small
+ones occupy more multiprocessors.
 """
 
 from __future__ import annotations
@@ -20,21 +20,20 @@ from mlc.ir.machine import WARP, Gpu
 from mlc.ir.sizes import Dim
 from mlc.ir.types import i1
 from mlc.passes.schedule.contraction_cpu import ceil, factor, guess
-from mlc.passes.schedule.gpu_transforms import ahead, computed_by, cta_tile, share, stage, warp
-from mlc.passes.schedule.transforms import block, contraction
+from mlc.passes.schedule.gpu_transforms import computed_by, cta_tile, pipeline, promote_to_shared, stage, warp_tile
+from mlc.passes.schedule.transforms import contraction, tile
 
-TILES, BOXES = (1, 2, 4, 8), (64, 128, 256)
-"""Sums of a thread along rows or columns, and threads of a box."""
+TILES, CTA_THREADS = (1, 2, 4, 8), (64, 128, 256)
+"""Candidate thread tiles along rows or columns, and candidate thread counts of a CTA."""
 FEW, TERMS, UNROLL = 8, (16, 32), 4
-"""Terms of a sum not worth a stage, terms of a stage of large boxes and of small ones, and how many of them are written
-out."""
+"""Fewest terms that are worth a stage, terms of a stage of large and of small CTA tiles, and the unroll factor."""
 SUMS, SIMPLE = 64, 2
-"""Words that the sums of a thread take at most; half as many where it takes more operations than that to copy."""
+"""Most words of accumulators of a thread, and most operations per copied element beyond which it is half as many."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """Along one side of a product: sums of a thread, and threads of a box."""
+    """One side of a CTA tile: accumulators of a thread, and threads."""
 
     tile: int
     threads: int
@@ -44,7 +43,7 @@ class Side:
         return self.tile * self.threads
 
     def split(self, extents: Sequence[Dim]) -> list[tuple[int, int]] | None:
-        """(tile, threads) along each dimension, the last one filled first; None where there are not as many points."""
+        """(tile, threads) along each dimension, the last one filled first; None if there are fewer points."""
         points, tile = self.points, self.tile
         out: list[tuple[int, int]] = []
         for extent in reversed(extents):
@@ -57,8 +56,8 @@ class Side:
 
 @dataclass(frozen=True)
 class Work:
-    """Cost parameters of a product: boxes apart from rows and columns, 32-bit words of a sum, and the number of
-    operations that an element of either factor takes until it is shared."""
+    """Cost parameters of a product: batch size, 32-bit words of an accumulator, and operations per element of either
+    factor until it is in shared memory."""
 
     batch: int
     words: int
@@ -66,39 +65,39 @@ class Work:
     columns: int
 
     def fits(self, rows: Side, columns: Side) -> bool:
-        """Whether the sums of a thread stay in registers, twice where they go in blocks, beside what it copies."""
+        """Whether the accumulators of a thread fit into the registers beside what it copies."""
         most = SUMS if max(self.rows, self.columns) <= SIMPLE else SUMS // 2
         return rows.tile * columns.tile * self.words <= most
 
 
-def cycles(rows: Side, columns: Side, boxes: int, work: Work, machine: Gpu) -> float:
+def cycles(rows: Side, columns: Side, ctas: int, work: Work, machine: Gpu) -> float:
     """Estimated cycles per term of all sums: arithmetic, reads and writes of shared memory, and synchronization."""
     threads, sums = rows.threads * columns.threads, rows.tile * columns.tile
     reads = threads / WARP * (ceil(rows.tile, 4) + ceil(columns.tile, 4))
     copies = (rows.points * work.rows + columns.points * work.columns) / machine.fill_per_cycle
     busy = max(threads * sums * work.words / machine.fma_per_cycle, reads, copies) + (reads + copies) / 4
     resident = max(1, min(machine.registers // (threads * (2 * sums * work.words + 40)), machine.threads // threads))
-    return max(ceil(boxes, machine.multiprocessors) * busy,
-               ceil(boxes, machine.multiprocessors * resident) * machine.fma_latency)
+    return max(ceil(ctas, machine.multiprocessors) * busy,
+               ceil(ctas, machine.multiprocessors * resident) * machine.fma_latency)
 
 
 @functools.cache
 def best_sides(rows: tuple[Dim, ...], columns: tuple[Dim, ...], work: Work, machine: Gpu) -> tuple[Side, Side] | None:
-    """The sides of the box that takes the fewest cycles for extents of rows and columns; None if they fill none."""
+    """Cheapest CTA tile for extents of rows and columns; None if they fill none."""
     found: list[tuple[float, int, Side, Side]] = []
-    for threads, a, b in itertools.product(BOXES, TILES, TILES):
+    for threads, a, b in itertools.product(CTA_THREADS, TILES, TILES):
         for n in (1 << i for i in range(threads.bit_length())):
             sides = Side(a, threads // n), Side(b, n)
             split = [side.split(extents) for side, extents in zip(sides, (rows, columns))]
             if work.fits(*sides) and all(s is not None for s in split):
-                boxes = work.batch * prod(ceil(guess(e), t * p) for s, extents in zip(split, (rows, columns))
+                ctas = work.batch * prod(ceil(guess(e), t * p) for s, extents in zip(split, (rows, columns))
                                      for (t, p), e in zip(s or (), extents))
-                found.append((cycles(*sides, boxes, work, machine), -threads, *sides))
+                found.append((cycles(*sides, ctas, work, machine), -threads, *sides))
     return min(found, key=lambda f: f[:2])[2:] if found else None
 
 
 def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
-    """Schedule a kernel that is a product and what comes after it, if boxes pay."""
+    """Schedule a product with its epilogue, if CTA tiles pay off."""
     products = [op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma)]
     if len(products) != 1:
         return False
@@ -124,15 +123,15 @@ def schedule_contraction(kernel: Kernel, machine: Gpu) -> bool:
         return False
     panel, last = [1] * kernel.parallel, max((*sides[0], *sides[1]))
     for side, dims in zip(best, sides):
-        for d, (tile, threads) in zip(dims, side.split([kernel.domain[d] for d in dims]) or ()):
+        for d, (size, threads) in zip(dims, side.split([kernel.domain[d] for d in dims]) or ()):
             panel[d] = threads
-            if tile > 1:
-                lanes = min(tile, max(1, machine.vector_bits // 8 // contract.acc.type.dtype.itemsize))
-                block(kernel, d, tile, vector=d == last, lanes=lanes if d == last else 0)
+            if size > 1:
+                lanes = min(size, max(1, machine.vector_bits // 8 // contract.acc.type.dtype.itemsize))
+                tile(kernel, d, size, vector=d == last, lanes=lanes if d == last else 0)
     cta_tile(kernel, tuple(panel))
     stage(kernel, TERMS[sum_points(best) <= 64], UNROLL)
     for side_name in shared:
-        share(kernel, side_name)
+        promote_to_shared(kernel, side_name)
     return True
 
 
@@ -142,14 +141,14 @@ def sum_points(sides: tuple[Side, Side]) -> int:
 
 # -- tensor cores -----------------------------------------------------------------------------------------------------
 WARP_TILES, WARPS, STAGE = ((8, 8), (8, 4), (4, 4), (2, 4), (2, 2)), ((2, 4), (2, 2), (1, 2)), 64
-"""Sums of a thread of a warp of 8 x 4, warps of a box, both largest first, and bytes of the terms of a stage."""
+"""Accumulators of a thread of a warp of 8 x 4, warps of a CTA tile, both largest first, and bytes of a stage."""
 STAGES, COPIED = 4, 16
-"""How many stages are under way at most, and how many elements a thread computes to be shared, for they stay in
-registers until all have read the last ones."""
+"""Most pipeline stages, and most elements per thread that are computed before they are shared: these stay in
+registers until the previous stage is consumed."""
 
 
 def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
-    """Schedule a product for tensor cores: the largest boxes of which there are enough, else the smallest."""
+    """Schedule a product for tensor cores: the largest CTA tiles that occupy the machine, else the smallest."""
     _, contract = contraction(kernel)
     k, free = contract.dim, [d for d in range(kernel.parallel) if kernel.domain[d] != 1]
     sides = {name: [d for d in free if d in a.type.dims and d not in b.type.dims] for name, a, b in (
@@ -164,38 +163,38 @@ def schedule_mma(kernel: Kernel, machine: Gpu) -> bool:
     terms = STAGE // itemsize
     plain = all(len(computed_by(v) or ()) == 1 for v in (contract.lhs, contract.rhs))
     shapes = [s for s in itertools.product(WARP_TILES, WARPS) if plain or copied(*s, terms) <= COPIED]
-    tile, warps = min(shapes, key=lambda s: mma_cost(s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
+    sums, warps = min(shapes, key=lambda s: mma_cost(s[0], s[1], guess(kernel.domain[m]), guess(kernel.domain[n]),
                                                        others, machine))
     panel, threads = [1] * kernel.parallel, [1] * kernel.parallel
     threads[m], threads[n] = 8, 4
     panel[m], panel[n] = 8 * warps[0], 4 * warps[1]
-    block(kernel, m, tile[0])
-    block(kernel, n, tile[1], vector=True, lanes=2)
+    tile(kernel, m, sums[0])
+    tile(kernel, n, sums[1], vector=True, lanes=2)
     along = {name: factor(v).along for name, v in (("lhs", contract.lhs), ("rhs", contract.rhs))}
     cta_tile(kernel, tuple(panel))
-    warp(kernel, tuple(threads))
+    warp_tile(kernel, tuple(threads))
     stage(kernel, terms, kernel.schedule.tile[k])
     for name, dims in sides.items():
         d = n if n in dims else m
-        share(kernel, name, d if d in along[name] and k not in along[name] else k)
+        promote_to_shared(kernel, name, d if d in along[name] and k not in along[name] else k)
     height, width = kernel.schedule.tile[m] * panel[m], kernel.schedule.tile[n] * panel[n]
     pad = machine.vector_bits // 8                        # between two rows, as loop_to_gpu lays out panels
     bytes = (height + width) * (STAGE + pad) + terms * pad
     stages = min(STAGES, machine.shared_bytes_optin // bytes)
     if stages > 1 and plain:
-        ahead(kernel, stages)
+        pipeline(kernel, stages)
     return True
 
 
 def copied(tile: tuple[int, int], warps: tuple[int, int], terms: int) -> int:
-    """How many elements of a stage each thread copies."""
+    """Elements of a stage that each thread copies."""
     return ceil((8 * tile[0] * warps[0] + 4 * tile[1] * warps[1]) * terms, WARP * warps[0] * warps[1])
 
 
 def mma_cost(tile: tuple[int, int], warps: tuple[int, int], rows: int, columns: int, others: int,
              machine: Gpu) -> float:
-    """Cycles that a term of all sums takes: tensor cores add it, and shared memory is filled."""
+    """Estimated cycles per term of all sums: tensor core operations and filling shared memory."""
     height, width = 8 * tile[0] * warps[0], 4 * tile[1] * warps[1]
-    boxes = ceil(rows, height) * ceil(columns, width) * others
-    return ceil(boxes, machine.multiprocessors) * (
+    ctas = ceil(rows, height) * ceil(columns, width) * others
+    return ceil(ctas, machine.multiprocessors) * (
         height * width / machine.mma_per_cycle + (height + width) / machine.fill_per_cycle)

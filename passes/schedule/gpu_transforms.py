@@ -1,4 +1,4 @@
-"""The steps of a contraction's schedule on a GPU. Each changes a kernel in place, records itself and changes no bit."""
+"""Schedule transforms of contractions on a GPU. Each rewrites a kernel in place and preserves every bit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mlc.passes.schedule.transforms import contraction, drop_unused, record
 
 
 def cta_tile(kernel: Kernel, threads: tuple[int, ...]) -> None:
-    """Let so many threads of a CTA lie along each parallel dimension, each of which takes a tile."""
+    """Set the CTA tile: the number of threads along each parallel dimension, one tile per thread."""
     kernel.reschedule(threads_per_cta=threads, tiles_per_cta=prod(threads))
     record(kernel, "cta_tile", threads=f"{list(threads)}")
 
 
 def stage(kernel: Kernel, size: int, unroll: int) -> None:
-    """Add up `size` terms of every sum, in loops of `unroll` at a time, then the next; sums stay in registers."""
+    """Split the reduction into stages of `size` terms, unrolled by `unroll`, with accumulators in registers."""
     sum, contract = contraction(kernel)
     start, inside = sum.operands[0], sum.parent_op is not kernel
     outer = Block([start.type])
@@ -34,16 +34,16 @@ def stage(kernel: Kernel, size: int, unroll: int) -> None:
     record(kernel, "stage", dim=f"{contract.dim}", size=size, unroll=unroll)
 
 
-def warp(kernel: Kernel, threads: tuple[int, ...]) -> None:
-    """Let the threads of a warp lie so in the CTA tile, and multiply together."""
+def warp_tile(kernel: Kernel, threads: tuple[int, ...]) -> None:
+    """Set the warp tile: the threads of a warp along each parallel dimension, for warp-level matrix multiplication."""
     kernel.reschedule(threads_per_warp=threads)
-    record(kernel, "warp", threads=f"{list(threads)}")
+    record(kernel, "warp_tile", threads=f"{list(threads)}")
 
 
-def share(kernel: Kernel, side: str, last: int = -1) -> None:
-    """Let the threads of a block copy a factor of the contraction, lhs or rhs, for a stage of its sum, and share it.
+def promote_to_shared(kernel: Kernel, side: str, last: int = -1) -> None:
+    """Promote a factor of the contraction, lhs or rhs, to shared memory, one stage of the reduction at a time.
 
-    The copy lies side by side along dimension `last`, if one is given, else along the last parallel one.
+    The panel is contiguous along dimension `last`, by default the last parallel one.
     """
     sum, contract = contraction(kernel)
     factor: Value = getattr(contract, side)
@@ -51,7 +51,7 @@ def share(kernel: Kernel, side: str, last: int = -1) -> None:
     assert source is not None and isinstance(stage, For) and stage.body.block.first is not None
     dims = sorted(factor.type.dims, key=lambda d: (d == last, d != contract.dim, d))
     with before(stage.body.block.first, contract.loc):
-        room = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
+        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
     inside = Block()
     with before(sum, contract.loc):
         with at_end(inside):
@@ -59,15 +59,15 @@ def share(kernel: Kernel, side: str, last: int = -1) -> None:
             for op in source:
                 op.insert_clone(mapping)
             loop.Yield((mapping[factor],))
-        loop.Pack(room, Region(inside))
+        loop.Pack(buffer, Region(inside))
     with before(contract):
-        contract.set_operand(1 if side == "lhs" else 2, loop.Recall(room).result)
+        contract.set_operand(1 if side == "lhs" else 2, loop.LoadScratch(buffer).result)
     drop_unused(contract)
-    record(kernel, "share", side=side, last=f"{last}" if last >= 0 else 0)
+    record(kernel, "promote_to_shared", side=side, last=f"{last}" if last >= 0 else 0)
 
 
 def computed_by(value: Value) -> list[Op] | None:
-    """Operations that compute a tile from buffers and coordinates, in order; None if loops or the like contribute."""
+    """Backward slice of a tile down to buffers and coordinates, in order; None if it is not pointwise."""
     found: dict[Op, None] = {}
 
     def visit(v: Value) -> bool:
@@ -82,10 +82,10 @@ def computed_by(value: Value) -> list[Op] | None:
     return list(found) if visit(value) else None
 
 
-def ahead(kernel: Kernel, stages: int) -> None:
-    """Let so many stages of the sum be under way at a time: the next ones are copied while one is computed."""
+def pipeline(kernel: Kernel, stages: int) -> None:
+    """Pipeline the stages of the reduction: copies of the next stages overlap the computation of the current one."""
     sum, _ = contraction(kernel)
     stage = sum.parent_op
     assert isinstance(stage, For)
     stage.stages = stages
-    record(kernel, "ahead", stages=stages)
+    record(kernel, "pipeline", stages=stages)

@@ -1,4 +1,4 @@
-"""The steps a schedule is made of. Each changes a kernel in place, records itself there, and changes no bit."""
+"""Schedule transforms. Each rewrites a kernel in place, records itself in the schedule, and preserves every bit."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def record(kernel: Kernel, step: str, **arguments: object) -> None:
     kernel.reschedule(steps=(*kernel.schedule.steps, f"{step}({text})"))
 
 
-def block(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int = 0) -> None:
-    """Let each block hold `size` points along dimension `dim`; `vector` puts them in registers of so many lanes."""
+def tile(kernel: Kernel, dim: int, size: int, vector: bool = False, lanes: int = 0) -> None:
+    """Tile dimension `dim` by `size`; with `vector`, the points lie in vector registers of `lanes` lanes."""
     kernel.reschedule(tile=kernel.schedule.with_tile(dim, size))
     if vector:
         kernel.reschedule(vector=dim, lanes=lanes if lanes != size else 0)
     arguments: dict[str, object] = {"dim": f"{dim}", "size": size, "vector": vector, "lanes": lanes}
-    record(kernel, "block", **arguments)
+    record(kernel, "tile", **arguments)
 
 
 def unroll(kernel: Kernel, dim: int, size: int) -> None:
-    """Let the innermost loops over `dim` take `size` points at a time."""
+    """Unroll the innermost loops over `dim` by `size`."""
     for op in list(kernel.inside(For)):
         if op.dim == dim and not op.is_ranged:
             if op.outer() is None:
@@ -34,13 +34,13 @@ def unroll(kernel: Kernel, dim: int, size: int) -> None:
     record(kernel, "unroll", dim=f"{dim}", size=size)
 
 
-def walk(kernel: Kernel, dim: int, size: int) -> None:
-    """Go through each block of a parallel dimension in smaller ones, in a loop around all that is done in it."""
-    _walk(kernel.body.block, dim, size)
-    record(kernel, "walk", dim=f"{dim}", size=size)
+def strip_mine(kernel: Kernel, dim: int, size: int) -> None:
+    """Strip-mine a tiled parallel dimension: a loop over smaller tiles around the operations of each tile."""
+    _strip_mine(kernel.body.block, dim, size)
+    record(kernel, "strip_mine", dim=f"{dim}", size=size)
 
 
-def _walk(body: Block, dim: int, size: int) -> None:
+def _strip_mine(body: Block, dim: int, size: int) -> None:
     run: list[Op] = []
     for op in body.ops:
         ranged = isinstance(op, For) and op.is_ranged
@@ -51,11 +51,11 @@ def _walk(body: Block, dim: int, size: int) -> None:
             _wrap(run, dim, size)
             run = []
         if ranged:
-            _walk(op.regions[0].block, dim, size)
+            _strip_mine(op.regions[0].block, dim, size)
 
 
 def _wrap(run: Sequence[Op], dim: int, size: int) -> None:
-    """Put neighbouring operations into a loop."""
+    """Wrap consecutive operations in a loop."""
     inside = Block()
     with before(run[0]):
         with at_end(inside, run[0].loc):
@@ -65,75 +65,75 @@ def _wrap(run: Sequence[Op], dim: int, size: int) -> None:
         op.move_before(end)
 
 
-# -- sums in parts ----------------------------------------------------------------------------------------------------
+# -- split reductions -------------------------------------------------------------------------------------------------
 def contraction(kernel: Kernel) -> tuple[For, loop.Contract | loop.Mma]:
-    """The loop of the one contraction of a kernel, and the contraction."""
+    """The single contraction of a kernel and its loop."""
     op = next(op for op in kernel.walk() if isinstance(op, loop.Contract | loop.Mma))
     around = op.parent_op
     assert isinstance(around, For)
     return around, op
 
 
-def keep_total(kernel: Kernel) -> None:
-    """Of a sum in blocks, keep the total of every result in memory, not in registers beside the sum of a block.
+def spill_accumulator(kernel: Kernel) -> None:
+    """Spill the accumulator of a blocked sum to scratch memory, so that registers hold only the sum of a block.
 
-    What stands in a kernel's body apart from the sum comes after all of it.
+    Operations of the body that do not contribute to the sum move after it.
     """
     sum, contract = contraction(kernel)
     blocks = sum.parent_op
     assert isinstance(blocks, For) and blocks.dim == contract.dim and blocks.parent_op is kernel
     start, total = blocks.operands[0], blocks.body.block.args[0]
-    outer, room = Block(), scratch_for(kernel, contract.result)
+    outer, buffer = Block(), scratch_for(kernel, contract.result)
     later = before_last(kernel, blocks, start.op)
     with before(blocks):
-        loop.Keep(start, room)
+        loop.StoreScratch(start, buffer)
         with at_end(outer, blocks.loc):
             mapping: dict[Value, Value] = {}
             copy_slice([v for op in blocks.walk() for v in op.operands], later, mapping)
             for op in blocks.body.block:
                 if op.terminator:
-                    loop.Keep(mapping[op.operands[0]], room)
+                    loop.StoreScratch(mapping[op.operands[0]], buffer)
                     loop.Yield(())
                 else:
                     if total in op.operands:
-                        mapping[total] = loop.Recall(room).result
+                        mapping[total] = loop.LoadScratch(buffer).result
                     op.insert_clone(mapping)
         For((), Region(outer), dim=contract.dim)
-        whole = loop.Recall(room)
+        whole = loop.LoadScratch(buffer)
     blocks.replace_by(whole.result)
     move_after(whole, later)
-    record(kernel, "keep_total")
+    record(kernel, "spill_accumulator")
 
 
-def split_sum(kernel: Kernel, size: int) -> None:
-    """Add up `size` terms of every result of the block, then the next; what has been added so far is kept between.
+def split_k(kernel: Kernel, size: int) -> None:
+    """Split the reduction into slices of `size` terms, with the accumulator in scratch memory between slices.
 
-    What stands around the sum apart from it comes after all of it.
+    Operations around the sum that do not contribute to it move after it.
     """
     sum, contract = contraction(kernel)
     start, around = sum.operands[0], sum.parent_op
     inside = around is not kernel                        # a sum in blocks: of each of them
-    outer, room = Block(), scratch_for(kernel, contract.result)
+    outer, buffer = Block(), scratch_for(kernel, contract.result)
     later = before_last(around, sum, start.op)
     with before(sum):
-        loop.Keep(start, room)
+        loop.StoreScratch(start, buffer)
         with at_end(outer, sum.loc):
             mapping: dict[Value, Value] = {}
             copy_slice([v for op in sum.walk() for v in op.operands], later, mapping)
-            mapping[start] = loop.Recall(room).result
-            loop.Keep(sum.insert_clone(mapping).results[0], room)
+            mapping[start] = loop.LoadScratch(buffer).result
+            loop.StoreScratch(sum.insert_clone(mapping).results[0], buffer)
             loop.Yield(())
         For((), Region(outer), dim=contract.dim, size=size if inside else 0)
-        total = loop.Recall(room)
+        total = loop.LoadScratch(buffer)
     sum.replace_by(total.result)
     move_after(total, later)
     if not inside:
         kernel.reschedule(tile=kernel.schedule.with_tile(contract.dim, size))
-    record(kernel, "split_sum", dim=f"{contract.dim}", size=size)
+    record(kernel, "split_k", dim=f"{contract.dim}", size=size)
 
 
 def scratch_for(kernel: Kernel, tile: Value) -> Value:
-    """Memory for a tile, at the start of the kernel; its vector dimension lies side by side."""
+    """Scratch buffer for a tile at the start of the kernel, contiguous along the vector dimension."""
     order = sorted(tile.type.dims, key=lambda d: (d == kernel.schedule.vector, d))
     assert kernel.body.block.first is not None
     with before(kernel.body.block.first):
@@ -148,7 +148,7 @@ def before_last(around: Op | None, last: Op, start: Op | None) -> list[Op]:
 
 
 def move_after(op: Op, moved: Sequence[Op]) -> None:
-    """Put operations after `op`, in their order."""
+    """Move operations after `op`, in order."""
     for m in moved:
         m.detach()
         assert op.parent is not None
@@ -157,7 +157,7 @@ def move_after(op: Op, moved: Sequence[Op]) -> None:
 
 
 def copy_slice(values: Sequence[Value], among: Sequence[Op], mapping: dict[Value, Value]) -> None:
-    """Copy here those operations of a list that values are computed from."""
+    """Clone the backward slice of values among the operations of a list."""
     needed, work = set[Op](), [v.op for v in values]
     here = {*among}
     while work:
@@ -172,10 +172,10 @@ def copy_slice(values: Sequence[Value], among: Sequence[Op], mapping: dict[Value
 
 # -- packing ----------------------------------------------------------------------------------------------------------
 def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
-    """Copy a factor of the contraction into scratch memory, in the order in which it is read, before it is read again.
+    """Pack a factor of the contraction, lhs or rhs, into scratch memory in the order in which it is read.
 
-    `side` is lhs or rhs. The copy lies side by side along dimension `vector`, and takes `size` points at a time: of
-    `vector` where that is no block yet, else of the sum's dimension.
+    The packed panel is contiguous along dimension `vector`, and is filled `size` points at a time: of `vector` if that
+    is not tiled yet, else of the reduction dimension.
     """
     _, contract = contraction(kernel)
     factor: Value = getattr(contract, side)
@@ -186,16 +186,16 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
     walked = [d for d in dims if any(op.dim == d for op in below)]
     source = [op for op in target.walk() if isinstance(op, loop.InKernel) and not isinstance(op, For)]
     with before(target, contract.loc):
-        room = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
+        buffer = loop.Scratch(ScratchType(tuple(dims), factor.type.dtype)).result
 
         def fill() -> None:
             mapping: dict[Value, Value] = {}
             copy_slice([factor], source, mapping)
-            loop.Keep(mapping[factor], room)
+            loop.StoreScratch(mapping[factor], buffer)
 
         nested(kernel, walked, vector, contract.dim, size, fill)
     with before(contract):
-        copied = loop.Recall(room).result
+        copied = loop.LoadScratch(buffer).result
     for i, v in enumerate(contract.operands):
         if v is factor and i == (1 if side == "lhs" else 2):
             contract.set_operand(i, copied)
@@ -206,7 +206,7 @@ def pack(kernel: Kernel, side: str, vector: int, size: int = 0) -> None:
 
 def nested(kernel: Kernel, dims: Sequence[int], vector: int, summed: int, size: int,
            fill: Callable[[], None]) -> None:
-    """Loops over dimensions, and `fill` inside."""
+    """Build a loop nest over dimensions with `fill` as its body."""
     if not dims:
         fill()
         return
@@ -220,7 +220,7 @@ def nested(kernel: Kernel, dims: Sequence[int], vector: int, summed: int, size: 
 
 
 def enclosing_loops(op: Op) -> list[For]:
-    """The loops around an operation, outer before inner."""
+    """Enclosing loops of an operation, outermost first."""
     out: list[For] = []
     while isinstance(op := op.parent_op, For):  # type: ignore[assignment]
         out.insert(0, op)
@@ -228,7 +228,7 @@ def enclosing_loops(op: Op) -> list[For]:
 
 
 def drop_unused(contract: loop.Contract | loop.Mma) -> None:
-    """Remove what the loop of a contraction computed for a factor that is read from elsewhere now."""
+    """Erase the operations in the loop of a contraction that are dead once a factor is packed."""
     assert contract.parent is not None
     for op in reversed(contract.parent.ops):
         if op.results and not op.terminator and not any(r.uses for r in op.results):

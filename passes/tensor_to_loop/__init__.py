@@ -1,13 +1,13 @@
-"""Make loops of kernels: tensor operations become programs on tiles, and index arithmetic becomes access maps.
+"""Lower kernels to loops: tensor operations become operations on tiles, and index arithmetic becomes access maps.
 
 takes  BUFFERIZED
 gives  LOOP: no tensor is left; each kernel is a parallel domain whose body loads, computes and stores tiles
 why    scheduling (block sizes, vectors, later packing and threads) needs one form for all operations
 
-A kernel's results are evaluated backwards: the value of tensor x at the index expressions e is a load if x is an
-operand, a map of the values of its operands at e if x is elementwise, and for transpose, slice, pad, concat, take, ...
-the value of the operand at other expressions. Nothing is materialised on the way. A kernel that reduces goes through
-each of its reduction slices in stages (dialects/tensor/stages.py).
+Results are evaluated on demand: the value of a tensor x at index expressions e is a load if x is an operand, a map of
+the values of its operands at e if x is elementwise, and for data movement (transpose, slice, pad, concat, take, ...)
+the value of the operand at other expressions. No intermediate is materialized. A kernel with reductions passes over its
+reduction slices in stages (dialects/tensor/stages.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlc.ir.core import Op
 from mlc.ir.passes import Pass
 from mlc.passes.forms import BUFFERIZED, LOOP
 from mlc.passes.tensor_to_loop.evaluate import KernelBuilder
-from mlc.passes.tensor_to_loop.rows import RowBuilder
+from mlc.passes.tensor_to_loop.reductions import ReductionBuilder
 from mlc.passes.tensor_to_loop.scatters import ScatterBuilder
 
 
@@ -35,7 +35,8 @@ def builder_of(kernel: Kernel) -> type[KernelBuilder]:
     """Builder of a kernel's loops, selected by the operation with loops of its own, if there is one."""
     if any(isinstance(op, Scattering) for op in kernel.body.block):
         return ScatterBuilder
-    return RowBuilder if any(isinstance(op, Reduce | tn.Cumulative) for op in kernel.body.block) else KernelBuilder
+    reduces = any(isinstance(op, Reduce | tn.Cumulative) for op in kernel.body.block)
+    return ReductionBuilder if reduces else KernelBuilder
 
 
 PASS = Pass(run, takes=BUFFERIZED, gives=LOOP)

@@ -1,4 +1,4 @@
-"""The value of a tensor at an index, as tile operations; one method per family."""
+"""Lowering of the value of a tensor at an index to tile operations, one method per family."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KernelBuilder:
         self.inner = next((op for op in self.body if isinstance(op, tn.DotGeneral)), None)
         self.domain = kernel.iteration_domain()
         self.shape: Index = self.domain.slices
-        self.dims = len(self.shape) + 1 if self.inner is not None else max(1, len(self.shape))    # of the domain
+        self.dims = len(self.shape) + 1 if self.inner is not None else max(1, len(self.shape))    # rank of the domain
         self.buffers: dict[Value, Value] = dict(zip(self.body.args, kernel.ins))
         self.memo: dict[tuple[Value, Index, Value | None], Value] = {}
         self.tiles: list[Value] = []
@@ -45,7 +45,7 @@ class KernelBuilder:
         kernel, rank = self.kernel, len(self.shape)
         domain, tile = list(self.shape), [1] * rank
         if not domain and self.inner is None:
-            domain, tile, rank = [1], [1], 1             # one point, which no access map mentions
+            domain, tile, rank = [1], [1], 1             # a single point
         if self.inner is not None:
             domain.append(self.length(self.inner))
             order = self.inner.order or "chain"
@@ -67,8 +67,8 @@ class KernelBuilder:
                         label=kernel.label)
 
     def index_at(self, map: IndexingMap) -> Index:
-        """The index that a map of the kernel gives at the current point."""
-        assert None not in map, "what a kernel computes has an index at each point"
+        """Index of an indexing map at the current point."""
+        assert None not in map, "a result of a kernel has an index at each point"
         return map  # type: ignore[return-value]
 
     def store(self, value: Value, dtype: ScalarType, buffer: Value, at: Index, mask: Value | None = None) -> None:
@@ -78,14 +78,14 @@ class KernelBuilder:
         loop.Store(value, buffer, tiles, mask, map=access)
 
     def access(self, at: Index) -> tuple[tuple[Value, ...], AffineMap]:
-        """The index tiles that expressions name, and the map to these expressions, with these numbered from 0."""
+        """Index tiles in expressions, and the access map of the expressions with these tiles numbered from 0."""
         used = sorted(affine.tiles_of(*at))
         local: dict[Leaf, Dim] = {IndexTile(n): affine.tile(i) for i, n in enumerate(used)}
         return tuple(self.tiles[n] for n in used), AffineMap.get(
             self.dims, [sizes.substitute(e, local) for e in at] if used else at, len(used))
 
     def map(self, tiles: Sequence[Value], body: Callable[..., Value]) -> Value:
-        """A `loop.map` whose body is what `body` builds from one scalar per tile."""
+        """Build a `loop.map` with the scalar computation `body`."""
         block = Block([t.type.dtype for t in tiles])
         with at_end(block):
             loop.Yield((body(*block.args),))
@@ -93,11 +93,11 @@ class KernelBuilder:
 
     # -- loops ----------------------------------------------------------------------------------------------------
     def length(self, op: tn.DotGeneral) -> Dim:
-        """How many terms each result of a contraction has."""
+        """Number of terms of each result of a contraction."""
         return sizes.product(op.lhs.type.shape[a] for a, _ in op.contract)
 
     def carry(self, init: Value, body: Callable[[Value], Value]) -> Value:
-        """A loop over the innermost dimension that carries one tile; what the body evaluates is not seen outside."""
+        """Build a loop over the innermost dimension with one carried tile and its own scope of evaluated values."""
         block = Block([init.type])
         outer = dict(self.memo)
         with at_end(block, builder.loc):
@@ -148,14 +148,14 @@ class KernelBuilder:
         return self.carry(init, block)
 
     def narrow(self, v: Value, at: Index, dtype: ScalarType) -> Value:
-        """The tile of a tensor whose elements are of a narrower type than it has."""
+        """The tile of a tensor converted to a narrower element type."""
         if isinstance(v.op, tn.Cast) and v.op.x.type.dtype == dtype:
             return self.value(v.op.x, at, None)
         return self.map([self.value(v, at, None)], lambda x: arith.TruncF(x, dtype).result)
 
     # -- values ---------------------------------------------------------------------------------------------------
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:
-        """The tile of tensor `v` at the expressions `at`; where `mask` fails it is unspecified, and nothing is read."""
+        """The tile of tensor `v` at the index `at`; unspecified, and not loaded, where `mask` is false."""
         key = (v, at, mask)
         if key not in self.memo:
             if v.op is None:
@@ -168,13 +168,13 @@ class KernelBuilder:
     def load(self, v: Value, at: Index, mask: Value | None) -> Value:
         buffer, shape = self.buffers[v], v.type.shape
         if not v.type.is_static and any(True for e in at for _ in sizes.quotients(e)):
-            place = sizes.joined(linear(at, shape))         # only here has an unknown size of the buffer a name
+            place = sizes.joined(linear(at, shape))         # symbolic sizes have names only here
             if not any(True for _ in sizes.quotients(place)):
                 buffer, at = self.flattened(buffer, sizes.product(shape)), (place,)
         return self.load_from(buffer, v.type.dtype, at, mask)
 
     def flattened(self, buffer: Value, length: Dim) -> Value:
-        """A buffer as one row."""
+        """Flatten a buffer to one dimension."""
         if buffer not in self.flat:
             with before(self.kernel):
                 count = SizeBuilder(dict(zip(self.kernel.symbols, self.kernel.sizes))).value(length)
@@ -197,7 +197,7 @@ class KernelBuilder:
         raise AssertionError
 
     def operands(self, op: Op, at: Index, mask: Value | None) -> list[Value]:
-        """The operands of an operation that reads each by one map."""
+        """Evaluate the operands of an operation with one indexing map each."""
         maps = op.operand_maps(at, self.domain)  # type: ignore[attr-defined]
         return [self.value(v, index, mask) for v, index in zip(op.operands, maps)]
 
@@ -216,8 +216,8 @@ class KernelBuilder:
                     inner.insert_clone(mapping)
         return loop.Map(tuple(self.operands(op, at, mask)), Region(block)).results[0]
 
-    def moved(self, op: Op, at: Index, mask: Value | None) -> Value:
-        """An element of the operand, wherever it lies."""
+    def data_movement(self, op: Op, at: Index, mask: Value | None) -> Value:
+        """The element of the operand that the indexing map selects."""
         value, = self.operands(op, at, mask)
         return value
 
@@ -295,12 +295,12 @@ class KernelBuilder:
         return number_tile(op.value, op.result.type.dtype)
 
     def constant(self, op: tn.Constant, at: Index, mask: Value | None) -> Value:
-        assert op.result.type.rank == 0, "array constants stand outside kernels"
+        assert op.result.type.rank == 0, "array constants are host-level operations"
         return number_tile(op.value.item(), op.result.type.dtype)
 
     # -- index arithmetic -----------------------------------------------------------------------------------------
     def number(self, expr: Dim, dtype: ScalarType) -> Value:
-        """A number computed from coordinates and sizes, as an element type."""
+        """Evaluate an index expression as a scalar of an element type."""
         tile = self.index(expr)
         return self.map([tile], lambda x: cast_scalar(arith.IndexCast(x, IntType(64)).result, IntType(64), dtype))
 
@@ -321,14 +321,14 @@ class KernelBuilder:
 
 
 def number_tile(value: float, dtype: ScalarType) -> Value:
-    """One number for all points; an unsigned integer as the signed one of the same bits."""
+    """A constant tile; unsigned integers become signless ones of the same bits."""
     if isinstance(dtype, IntType) and dtype.unsigned and value >= 1 << (dtype.width - 1):
         value -= 1 << dtype.width
     return loop.Full(value, TileType((), signless(dtype))).result
 
 
 def signless(dtype: ScalarType) -> ScalarType:
-    """The element type below the tensor level."""
+    """Signless element type, as below the tensor level."""
     return IntType(dtype.width) if isinstance(dtype, IntType) else dtype
 
 
@@ -344,7 +344,7 @@ _METHODS: dict[type, Callable[[KernelBuilder, Any, Index, Value | None], Value]]
     tn.Iota: KernelBuilder.iota, tn.Size: KernelBuilder.size, tn.Full: KernelBuilder.full,
     tn.Constant: KernelBuilder.constant,
     **dict.fromkeys((tn.BroadcastTo, tn.Transpose, tn.Reshape, tn.Slice, tn.Reverse, tn.Windows, tn.Pick),
-                    KernelBuilder.moved),
+                    KernelBuilder.data_movement),
     tn.Place: windows.place,
     tn.DynamicSlice: windows.dynamic_slice, tn.DynamicUpdateSlice: windows.dynamic_update_slice,
 }

@@ -1,7 +1,7 @@
-"""The scalar arithmetic behind one element of an elementwise operation or of a reduction.
+"""Scalar arithmetic of elementwise operations and reductions.
 
-Everything here is exact or rounded once; functions that need a polynomial were expanded by fix_numerics. Integers are
-signless below the tensor level, so the tensor's element type chooses between signed and unsigned operations.
+Every operation is exact or correctly rounded; polynomial approximations have been expanded by fix_numerics. Integers
+are signless below the tensor level, so the tensor's element type chooses between signed and unsigned operations.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _int_sign(t: ScalarType, x: Value) -> Value:
 
 
 def _safe_divisor(b: Value, a: Value | None = None) -> Value:
-    """b, or 1 where dividing by it would trap: at 0, and at -1 where a is the least integer."""
+    """b, or 1 where division by b traps: at 0, and at -1 if a is the minimum of the type."""
     one = _const(1, b)
     trap = arith.CmpI("eq", b, _const(0, b)).result
     if a is not None:

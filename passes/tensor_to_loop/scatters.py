@@ -1,4 +1,4 @@
-"""Scatters: each row of x is copied, then the updates go into it one after the other."""
+"""Lowering of scatters: each row of x is copied, then updated sequentially."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder
 
 
 class ScatterBuilder(KernelBuilder):
-    """Builds the `loop.kernel` of one scatter: its rows are parallel, and two loops go along the axis."""
+    """Builds the `loop.kernel` of one scatter: rows are parallel, with two sequential loops along the axis."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
@@ -52,7 +52,7 @@ class ScatterBuilder(KernelBuilder):
         return tuple(0 if n == 1 and a != self.op.axis else i for a, (i, n) in enumerate(zip(at, self.op.x.type.shape)))
 
     def loop(self, dim: int, body: Callable[[], None]) -> None:
-        """A loop that carries nothing; what its body evaluates is not seen outside."""
+        """Build a loop without carried values and with a scope of its own for evaluated values."""
         block, outer = Block(), dict(self.memo)
         with at_end(block, builder.loc):
             body()
@@ -80,7 +80,7 @@ class ScatterBuilder(KernelBuilder):
         self.store(new, dtype, out, where, mask)
 
     def fits(self) -> Value | None:
-        """Where there are updates for the row: other axes than the scatter's may be shorter than those of x."""
+        """Mask of the rows with updates: axes other than the scatter's may be shorter than those of x."""
         inside: Value | None = None
         for d, a in enumerate(self.axes):
             if (n := self.op.updates.type.shape[a]) != self.op.x.type.shape[a]:

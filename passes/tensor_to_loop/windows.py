@@ -1,4 +1,4 @@
-"""The value of windows, and of pieces whose place is a value, at an index."""
+"""Lowering of windows and dynamic slices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def place(build: KernelBuilder, op: tn.Place, at: Index, mask: Value | None) -> Value:
-    """Element j of the window that starts at p - j * dilation, if one does: a multiple of the stride, and within x."""
+    """Element j of the window that starts at p - j * dilation, or 0 if no window starts there."""
     p, j = at[op.axis: op.axis + 2]
     start = p - j * op.dilation
     window = sizes.divide(start, op.stride)
@@ -36,10 +36,10 @@ def _or_zero(condition: Value, x: Value) -> Value:
     return arith.Select(condition, x, arith.constant(zero, x.type)).result
 
 
-def starts(build: KernelBuilder, values: Sequence[Value], room: Sequence[Dim]) -> list[Dim]:
-    """The starts of a piece as expressions, none less than 0 or greater than the `room` along its axis."""
+def starts(build: KernelBuilder, values: Sequence[Value], largest: Sequence[Dim]) -> list[Dim]:
+    """Clamped start indices of a slice as expressions: at least 0, and at most `largest` along each axis."""
     out: list[Dim] = []
-    for v, most in zip(values, room):
+    for v, most in zip(values, largest):
         if most == 0:
             out.append(0)
             continue
@@ -56,16 +56,16 @@ def _clamped(dtype: ScalarType, x: Value, most: Value) -> Value:
 
 
 def dynamic_slice(build: KernelBuilder, op: tn.DynamicSlice, at: Index, mask: Value | None) -> Value:
-    room = [n - d for n, d in zip(op.x.type.shape, op.shape)]
-    return build.value(op.x, tuple(a + i for a, i in zip(starts(build, op.starts, room), at)), mask)
+    largest = [n - d for n, d in zip(op.x.type.shape, op.shape)]
+    return build.value(op.x, tuple(a + i for a, i in zip(starts(build, op.starts, largest), at)), mask)
 
 
 def dynamic_update_slice(build: KernelBuilder, op: tn.DynamicUpdateSlice, at: Index, mask: Value | None) -> Value:
     piece = op.update.type.shape
-    room = [n - d for n, d in zip(op.x.type.shape, piece)]
+    largest = [n - d for n, d in zip(op.x.type.shape, piece)]
     inside: Value | None = None
     source: list[Dim] = []
-    for start, i, n, d in zip(starts(build, op.starts, room), at, op.x.type.shape, piece):
+    for start, i, n, d in zip(starts(build, op.starts, largest), at, op.x.type.shape, piece):
         source.append(i - start)
         if d != n:
             inside = build.both(inside, build.compare("sge", i, start))

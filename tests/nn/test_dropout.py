@@ -51,7 +51,7 @@ def test_a_function_needs_a_key() -> None:
 
 
 def masks(run: Any, count: int) -> list[Any]:
-    """What a seeded model drops in several calls."""
+    """Dropout masks of several calls of a seeded model."""
     mlc.manual_seed(3)
     model = nn.Sequential(nn.Dropout(0.5), nn.Sequential(nn.Dropout(0.5)))
     return [run(model, mlc.ones(16)) for _ in range(count)]

@@ -58,7 +58,7 @@ EXECUTED = {
           "global.v4.b16 global.v4.b32 shared.b16 shared.b32 shared.b64 shared.v2.b32 shared.v2.b64 shared.v4.b32",
     "sub": "rn.f32 rn.f64 s16 s32 s64",
     "xor": "b16 b32 b64 pred"}
-"""What the emulator runs as it is: those that the programs of the tests have."""
+"""Instructions of the test programs that the emulator supports."""
 
 REFUSED = {
     "wgmma": "four warps and a descriptor of shared memory", "tcgen05": "a memory of its own",
@@ -70,7 +70,7 @@ REFUSED = {
     "membar": "an order weaker than that of the emulator, where a store is seen at once",
     "call": "a stack", "tex": "textures", "trap": "a device that can be lost",
     "pmevent": "a meaning of its own: here it stands for others"}
-"""What it has nothing for, by how their names begin, and what is missing."""
+"""Unsupported instructions by prefix, with the missing feature."""
 
 LANES = "__lanes"
 A, B = 4096, 4096 + 16384
@@ -78,7 +78,7 @@ A, B = 4096, 4096 + 16384
 are at different instructions must not meet there."""
 TEMPORARIES = {"%xs": "b32", "%xr": "b32", "%xf": "f32", "%xq": "b64", "%xd": "f64", "%xh": "b16", "%xp": "pred"}
 COMMIT, WAIT_ALL, SYNC = (f"pmevent {n};" for n in (100, 101, 102))
-"""What the emulator takes these numbers for: schedule.h."""
+"""Encoding of these numbers in the emulator: schedule.h."""
 INSTRUCTION = re.compile(r"^\t(?:@!?%p\d+ )?([a-z][\w.:]*)", re.M)
 
 
@@ -152,11 +152,11 @@ def _shuffle(m: Match) -> str:
 
 def _ldmatrix(m: Match) -> str:
     """Lane 8 i + r has the address of row r of matrix i; lane l gets elements 2 (l % 4) and one on of row l / 4."""
-    turned, names, place = m[1], m[2].split(", "), m[3]
+    transposed, names, place = m[1], m[2].split(", "), m[3]
     base, _, offset = place.partition("+")
     text = f"{LANE} cvt.u32.u64 %xs10, {base}; add.u32 %xs10, %xs10, {offset or 0}; st.shared.b32 [%xs6], %xs10; {SYNC}"
     for i, d in enumerate(names):
-        if not turned:
+        if not transposed:
             text += f"""shl.b32 %xs11, %xs3, 2; add.u32 %xs11, %xs11, %xs7; ld.shared.b32 %xs12, [%xs11+{32 * i}];
                 shl.b32 %xs13, %xs4, 2; add.u32 %xs12, %xs12, %xs13; ld.shared.b32 {d}, [%xs12];"""
             continue
@@ -256,4 +256,4 @@ ADAPTED: dict[str, Callable[[Match], str]] = {
     r"mov\.b32\s+\{(%rs\d+), (%rs\d+)\}, (%r\d+)": _into_halves,
     r"mov\.b64\s+\{_, (%r\d+)\}, (%rd\d+)": lambda m: f"shr.u64 %xq0, {m[2]}, 32; cvt.u32.u64 {m[1]}, %xq0",
     r"mov\.b64\s+\{(%r\d+), _\}, (%rd\d+)": lambda m: f"cvt.u32.u64 {m[1]}, {m[2]}"}
-"""What is put into other instructions: a pattern of the whole line, and what says the same."""
+"""Instructions that are rewritten: a pattern of the whole line, and its equivalent."""

@@ -33,10 +33,10 @@ example python:
     mlc.lower(lambda x: x + 1, [np.zeros(3, np.float32)], level="assembly")
 fix: the levels are tensor, loop, low and llvm; mlc compile --emit also knows llvm-ir, asm and obj.
 
-MLC0335 A module is already past the level that is asked for.
+MLC0335 A module is already below the requested level.
 Passes only go down.
 example text:
-    error[MLC0335]: the module is at level low already, past loop
+    error[MLC0335]: the module is at level low already, below loop
 fix: start from an earlier dump.
 
 MLC0387 A file holds no arrays, or is damaged.

@@ -60,7 +60,7 @@ fix: donate a copy, or leave the parameter out of donate.
 
 MLC0327 No argument tells the number of a size symbol.
 example text:
-    error[MLC0327]: f: no argument tells size N
+    error[MLC0327]: f: no argument binds size N
 fix: take the size from an argument, or compile for a number.
 
 MLC0328 A size that is computed cannot be: negative, divided by zero, beyond all memory; or a slice leaves its tensor.

@@ -119,10 +119,10 @@ example text:
     error[MLC0589]: add: a grid has [2147483647, 65535, 65535] blocks at most, not [4398046511104, 1, 1]
 fix: split the data.
 
-MLC0590 What kernels need is asked for, and ptxas is not installed.
+MLC0590 The resources of kernels are requested, and ptxas is not installed.
 It assembles PTX for a GPU, and says how many registers each kernel takes; nothing else needs it.
 example text:
-    error[MLC0590]: ptxas is not installed, which tells what kernels need
+    error[MLC0590]: ptxas, which reports the resources of kernels, is not installed
 fix: pip install nvidia-cuda-nvcc.
 
 MLC0591 NVIDIA's assembler refuses PTX that was made for it.

@@ -37,9 +37,9 @@ def run(examine: Callable[[int], Failure | None], seeds: Sequence[int], seconds:
         child = Child(partial(_examine_all, examine, left, until))
         died: str | None = None
         try:
-            for told in child.told(seconds):
-                if told is not None:
-                    done.failures.append((left[0], Failure(**told)))
+            for answer in child.answers(seconds):
+                if answer is not None:
+                    done.failures.append((left[0], Failure(**answer)))
                 done.count += 1
                 left = left[1:]
             died = child.end()

@@ -1,7 +1,7 @@
-"""Programs that take derivatives of random programs, or run them for many lanes, and those of each other.
+"""Programs that take derivatives of random programs, or batch them, and nest both.
 
 @main of a random program becomes private, and a new @main asks for its vjp, jvp or vmap, once or twice over. The
-interpreter runs lanes one after the other, so of `vmap` it is a reference of its own; derivatives are held against the
+interpreter runs batch elements one after the other, so it is a reference for `vmap`; derivatives are held against the
 other mode, forward against reverse.
 """
 
@@ -53,7 +53,7 @@ def transformed(inside: Module, one: Func, level: int, rng: random.Random) -> Fu
     ways = ["vmap"] + (["vjp", "jvp", "vjp"] if floats and any(map(has_cotangent, returned)) else [])
     way = rng.choice(ways) if types else "vjp"
     wrt = sorted(rng.sample(floats, rng.randint(1, min(3, len(floats))))) if floats else []
-    lanes = rng.randint(0, 3)
+    batch_size = rng.randint(0, 3)
     batched = [i for i in range(len(types)) if rng.random() < 0.6] or [0]
     more: Sequence[TensorType] = ()
     if way == "vjp":
@@ -61,20 +61,20 @@ def transformed(inside: Module, one: Func, level: int, rng: random.Random) -> Fu
     elif way == "jvp":
         more = [types[i] for i in wrt]
     else:
-        types = [t.with_shape((lanes, *t.shape)) if i in batched else t for i, t in enumerate(types)]
+        types = [t.with_shape((batch_size, *t.shape)) if i in batched else t for i, t in enumerate(types)]
     one.attrs["sym_name"] = Symbol(f"of_{level}")
     one.attrs["sym_visibility"] = "private"
     out = function(f"main_{level}", [*types, *more])
     inside.body.block.insert(out)
     with at_end(out.block):
-        Return(tuple(_asked(way, one, out.args, len(types), wrt, batched, lanes)))
+        Return(tuple(_asked(way, one, out.args, len(types), wrt, batched, batch_size)))
     out.update_type()
     return out
 
 
 def _asked(way: str, one: Func, args: Sequence[Value], own: int, wrt: Sequence[int], batched: Sequence[int],
-           lanes: int) -> Sequence[Value]:
+           batch_size: int) -> Sequence[Value]:
     if way == "vmap":
-        return autodiff.vmap(one, args, batched, lanes)
+        return autodiff.vmap(one, args, batched, batch_size)
     ask = autodiff.vjp if way == "vjp" else autodiff.jvp
     return ask(one, args[:own], args[own:], wrt)

@@ -16,7 +16,7 @@ from mlc.dialects.func import Func
 from mlc.frontend import eager
 from mlc.ir.interp import run_function
 from mlc.passes import pipeline
-from mlc.passes.analysis.size_constraints import size_conditions
+from mlc.passes.analysis.size_constraints import size_constraints
 
 Array = np.ndarray[Any, Any]
 FIXED = [text for _, text, _ in pipeline.SHARED].index("fix_numerics") + 1
@@ -36,7 +36,7 @@ class Interpreted:
         self.module = module
         main = next(f for f in module.inside(Func) if f.sym_name == "main")
         self.inputs = [a.type for a in main.args]
-        self.conditions = list(size_conditions(main))
+        self.size_constraints = list(size_constraints(main))
         for op in list(main.inside(tensor.ConstrainSize)):
             op.erase()
 

@@ -120,10 +120,11 @@ def key_of(error: BaseException | str, where: str = "") -> str:
 def examine(program: Program, depth: str = "llvm", run_native: bool = False) -> Failure | None:
     """None if the program means the same at each landmark as far down as the pass `depth`, and as native code."""
     try:
-        walk = Walk(program)
-        agrees = all(walk.take(step, exact, step.transform.name in LANDMARKS) for step, exact in stages(depth, program))
+        checked = StepwiseCheck(program)
+        agrees = all(checked.take(step, exact, step.transform.name in LANDMARKS)
+                     for step, exact in stages(depth, program))
         if agrees and run_native and depth == "llvm":
-            walk.run.native()
+            checked.run.native()
     except Exception:                                      # whatever a pass dies of is a finding
         agrees = False
     return None if agrees else first_failure(program, depth, run_native)
@@ -143,24 +144,24 @@ def examine_rewrites(program: Program) -> Failure | None:
 
 def first_failure(program: Program, depth: str, run_native: bool) -> Failure:
     """The failure of a program that is known to fail, with the pass that is to blame."""
-    walk: Walk | None = None
+    checked: StepwiseCheck | None = None
     at: Step | None = None
     try:
-        walk = Walk(program)
+        checked = StepwiseCheck(program)
         for step, exact in stages(depth, program):
             at = step
-            before = walk.run.module.clone()
-            if not walk.take(step, exact, compare=True):
-                walk = Walk(program, before, exact)        # again, for the rule and its firing
-                walk.run.run([step])
+            before = checked.run.module.clone()
+            if not checked.take(step, exact, compare=True):
+                checked = StepwiseCheck(program, before, exact)        # again, for the rule and its firing
+                checked.run.run([step])
         at = None
         if run_native and depth == "llvm":
-            walk.run.native()
+            checked.run.native()
     except Exception as error:                             # whatever a pass dies of is a finding
         where = "" if at is None else f"pass {at.transform.name}"
-        held = program.text if walk is None or at is None else held_by(walk.run, at)
+        held = program.text if checked is None or at is None else held_by(checked.run, at)
         return Failure(key_of(error, where), f"{type(error).__name__}: {error}", held, steps=str(at or ""),
-                       exact=walk is not None and walk.run.exact)
+                       exact=checked is not None and checked.run.exact)
     return Failure("only between landmarks", "every pass keeps the meaning, but not all together", program.text)
 
 
@@ -168,7 +169,7 @@ def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     """The passes of an examination as far as `depth`, and whether each has to keep every bit.
 
     All do but those from decompose to fix_numerics, which choose how numbers are computed, and `grad`: what it makes
-    of a derivative is what the interpreter runs, of many lanes it is not.
+    of a derivative is what the interpreter runs, of a batch it is not.
     """
     steps = pipeline.steps("llvm", host().machine)
     names = [step.transform.name for step in steps]
@@ -178,8 +179,8 @@ def stages(depth: str, program: Program) -> list[tuple[Step, bool]]:
     return rows if depth == "llvm" else rows[: len(names) - names[::-1].index(depth)]
 
 
-class Walk:
-    """A program on its way down, compared with what it was where it was compared last."""
+class StepwiseCheck:
+    """Lowers a program pass by pass, and compares it with the module of the last comparison."""
 
     def __init__(self, program: Program, module: Op | None = None, exact: bool = False) -> None:
         module = module if module is not None else program.module()

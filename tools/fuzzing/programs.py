@@ -104,7 +104,7 @@ class Generator:
         rng.shuffle(results)
         with at_end(block):
             Return(tuple(results))
-        sweep(self.main)
+        erase_dead(self.main)
         for name in sorted({n for op in block for r in op.results for d in r.type.shape for n in symbols(d)}):
             if not self.has(name):                  # every size can be told from an argument
                 self.argument(TensorType((sym(name),), f32))
@@ -384,8 +384,8 @@ def broadcasts(shape: Sequence[Dim], target: Sequence[Dim]) -> bool:
     return len(shape) <= len(target) and all(d in (1, e) for d, e in zip(reversed(shape), reversed(target)))
 
 
-def sweep(main: Func) -> None:
-    """Erase what nobody uses, but for arguments."""
+def erase_dead(main: Func) -> None:
+    """Erase dead operations."""
     for op in reversed(main.block.ops):
         if op.results and not any(r.uses for r in op.results):
             op.erase()

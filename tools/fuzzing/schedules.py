@@ -33,15 +33,15 @@ def pack_panels(module: Module, rng: random.Random) -> None:
         _, contract = transforms.contraction(kernel)
         n, k = rng.randrange(kernel.parallel), contract.dim
         lanes, width = rng.choice(((4, 4), (4, 8), (8, 8), (2, 6), (0, 5)))
-        transforms.block(kernel, n, width, vector=True, lanes=lanes)
+        transforms.tile(kernel, n, width, vector=True, lanes=lanes)
         if isinstance(transforms.contraction(kernel)[0].parent_op, loop.For):
-            transforms.keep_total(kernel)
+            transforms.spill_accumulator(kernel)
         if rng.random() < 0.7 or not isinstance(kernel.domain[k], int):
-            transforms.split_sum(kernel, rng.choice((4, 8, 16)))
+            transforms.split_k(kernel, rng.choice((4, 8, 16)))
         for m in rng.sample(range(kernel.parallel), rng.randint(0, kernel.parallel)):
             size = width if m == n else rng.choice((1, 2, 3, 4))
-            transforms.block(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
-            transforms.walk(kernel, m, size)
+            transforms.tile(kernel, m, size * rng.choice((1, 2, 4)), vector=m == n, lanes=lanes if m == n else 0)
+            transforms.strip_mine(kernel, m, size)
         _, contract = transforms.contraction(kernel)
         for side in ("lhs", "rhs"):
             dims: tuple[int, ...] = getattr(contract, side).type.dims

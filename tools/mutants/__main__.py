@@ -37,7 +37,7 @@ TESTS = {"passes/differentiate": "test_grad test_transforms", "dialects/expansio
          "passes/vectorize": "test_vectorize", "passes/parallelize.py": "test_threads",
          "passes/loop_to_scf": "test_loop_to_scf", "passes/scf_to_llvm": "test_scf_to_llvm",
          "passes/loop_to_gpu": "test_gpu test_warps", "passes": "test_passes_basic", "backends/cpu": "test_wrapper",
-         "backends/canonical.py": "test_canonical", "backends": "test_scf_to_llvm test_link",
+         "backends/fingerprint.py": "test_fingerprint", "backends": "test_scf_to_llvm test_link",
          "frontend/functions": "test_public_functions test_corner_shapes",
          "frontend": "test_script test_control_flow", "mlc": "test_reach test_cache"}
 """The tests that one would run after a change, by the place of the file: the longest that fits."""

@@ -6,7 +6,7 @@ from mlc.tools.mutants.fault import Fault, rows
 
 ARITHMETIC, EMIT, WRAPPER, SUPPORT = ("passes/lower_to_llvm/arithmetic.py", "backends/emit_llvm.py",
                                       "backends/cpu/wrapper.py", "backends/cpu/support.py")
-RUNTIME, CARRIES, CHECKED = "frontend/script/runtime.py", "frontend/carries.py", "backends/cpu/checked_call.py"
+RUNTIME, LOOPS, CHECKED = "frontend/script/runtime.py", "frontend/loop_carried.py", "backends/cpu/checked_call.py"
 DIRECT = "    if issubclass(op, arith.Elementwise) and op not in BITWISE and op not in OWN_ROWS"
 ROW = "llvm.FNeg: lambda"
 lower = rows("lowering", "scf_to_llvm")
@@ -73,12 +73,13 @@ FAULTS: tuple[Fault, ...] = (
     call(SUPPORT, "same = a.and_(same, a.compare(\"eq\", a.load(I32, found, layout.ARRAY_NDIM), rank))", "pass"),
     call(SUPPORT, "same = a.compare(\"eq\", found.args[0], a.load(PTR, at, offset(Binding, \"value\")))", "same = "
          "a.true"),
-    cache("backends/canonical.py", "digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()",
+    cache("backends/fingerprint.py", "digest = hashlib.sha256(flat.view(np.uint8).data).hexdigest()",
           "digest = hashlib.sha256(flat.view(np.uint8)[:8].data).hexdigest()"),
-    cache("backends/canonical.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return "
+    cache("backends/fingerprint.py", "if isinstance(value, np.ndarray):", "if name == \"value\":\n            return "
           "name\n"
           "        if isinstance(value, np.ndarray):"),
-    cache("backends/canonical.py", "if name in _MESSAGES_ONLY:", "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
+    cache("backends/fingerprint.py", "if name in _MESSAGES_ONLY:",
+          "if name in (*_MESSAGES_ONLY, \"axis\", \"starts\"):"),
     recorder(RUNTIME, "return then() if decided(test) else otherwise()", "return otherwise() if decided(test) else "
              "then()"),
     recorder(RUNTIME, "if_(not_(stop()), functools.partial(body, item)", "if_(stop(), functools.partial(body, item)"),
@@ -90,11 +91,11 @@ FAULTS: tuple[Fault, ...] = (
              "return or_(found, lambda: chain(right, cheap, *rest), cheap)"),
     recorder(RUNTIME, "if n in variables.head and (", "if n in variables.live and ("),
     recorder(RUNTIME, "OPERATIONS[\"logical_not\"](truth(x, \"`not`\"))", "truth(x, \"`not`\")"),
-    recorder(CARRIES, "scf.If(where, Region(blocks[0]), Region(blocks[1]),", "scf.If(where, Region(blocks[1]), "
+    recorder(LOOPS, "scf.If(pred, Region(blocks[0]), Region(blocks[1]),", "scf.If(pred, Region(blocks[1]), "
              "Region(blocks[0]),"),
-    recorder(CARRIES, "return strong if kind_of_dtype(weak.type.dtype)", "return weak if "
-             "kind_of_dtype(weak.type.dtype)"),
-    recorder(CARRIES, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
+    recorder(LOOPS, "return strong if dtype_kind(weak.type.dtype)", "return weak if "
+             "dtype_kind(weak.type.dtype)"),
+    recorder(LOOPS, "starts = (self.at, *(number(0, i64).value for _ in t.shape))",
              "starts = (number(0, i64).value, *(number(0, i64).value for _ in t.shape))"),
     gpu("passes/loop_to_gpu/panels.py", "filled = [(pack, *elements(low, pack)) for pack in packs]\n    "
         "gpu.Barrier()\n",
@@ -105,8 +106,8 @@ FAULTS: tuple[Fault, ...] = (
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)"),
     gpu("passes/loop_to_gpu/stages.py", "nvgpu.DeviceAsyncWait(group, numGroups=ahead - 1)",
         "nvgpu.DeviceAsyncWait(group, numGroups=ahead)"),
-    gpu("passes/loop_to_gpu/collective.py", "scf.Yield(())\n    gpu.Barrier()\n    return memref.Load(room, (zero,))",
-        "scf.Yield(())\n    return memref.Load(room, (zero,))"),
+    gpu("passes/loop_to_gpu/collective.py", "scf.Yield(())\n    gpu.Barrier()\n    return memref.Load(buffer, (zero,))",
+        "scf.Yield(())\n    return memref.Load(buffer, (zero,))"),
     gpu("passes/loop_to_gpu/threads.py", "self.least(at, end - 1)", "self.least(at, end)"),
     gpu("passes/loop_to_gpu/threads.py", "if read and self.across >= 0 and any(", "if False and any("),
 )

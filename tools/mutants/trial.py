@@ -43,7 +43,7 @@ CASES = sorted(Path(__file__).resolve().parents[2].glob("tests/cases/canonicaliz
 FIRST: dict[str, tuple[str, ...]] = {
     "derivative": ("functions", "moves", "training"), "transform": ("control", "training"),
     "rule": ("identities", "moves", "numbers", "products"), "merging": ("identities", "moves", "training", "control"),
-    "numerics": ("functions", "numbers", "sizes"), "fusion": ("spaces", "memory", "training", "functions"),
+    "numerics": ("functions", "numbers", "sizes"), "fusion": ("iteration_domains", "memory", "training", "functions"),
     "aliasing": ("reuse", "memory", "control", "sizes"), "loops": ("numbers", "sizes", "moves"),
     "schedule": ("reuse", "moves", "sizes", "products", "memory"), "tails and accesses": ("sizes", "moves", "products"),
     "lowering": ("vectors", "numbers", "moves", "control"), "emission": ("numbers", "control", "moves"),
@@ -57,7 +57,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "tensor cores": (lambda a, b: a @ b, ((40, 160), (160, 24))),
     "rows": (lambda x: mlc.softmax(x, 1), ((5, 130),)),
     "columns": (lambda x: x.sum(0), ((70, 33),)),
-    "turned": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
+    "transposed": (lambda x: x.T * 2 + x.sum(1), ((33, 65),)),
     "long": (lambda x: x.cumsum(0) + x, ((1000,),)),
 }
 """Functions, and the shapes of their arguments, whose kernels for a GPU have blocks that stick out."""

@@ -178,7 +178,7 @@ FAULTS: tuple[Fault, ...] = (
     cache("backends/cpu/toolchain.py", "str(pipeline.order(self.target.machine, self.checked)), repr(self.target)",
           "str(pipeline.order(self.target.machine)), repr(self.target)"),
     # one function compiled with donate=0 and with donate=1
-    cache("backends/canonical.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
+    cache("backends/fingerprint.py", '_MESSAGES_ONLY = frozenset({"arg_names"})',
           '_MESSAGES_ONLY = frozenset({"arg_names", "donate"})'),
     # f(x, 1.5) and then f(x, a float64 array of no dimensions), x of integers
     cache("frontend/signature.py",

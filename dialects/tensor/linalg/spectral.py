@@ -79,8 +79,8 @@ class Eigh(MatrixOp, name="tensor.eigh"):
             angle = _Rotation(partner, diagonal(x), off, lambda p, q, off: compare(
                 "gt", tensor.Abs(off).result, bound))
             x = angle.columns(angle.rows(x))
-            x = select(tensor.And(across, column_vector(angle.turned)).result, full(0, x), x)
-            return [x, angle.columns(v)], angle.turned
+            x = select(tensor.And(across, column_vector(angle.rotated)).result, full(0, x), x)
+            return [x, angle.columns(v)], angle.rotated
 
         x, v = _sweeps(wide, [x, identity(x, wide, wide)], turn)
         w, v = reshape(first(row_vector(diagonal(x)), 1, n), (x.type.shape[0], n)), first(v, n, n)
@@ -175,7 +175,7 @@ def _one_sided(x: Value) -> tuple[Value, Value, Value]:
         squares, off = tensor.ReduceSum(x * x, (1,)).result, tensor.ReduceSum(x * other, (1,)).result
         angle = _Rotation(partner, squares, off, lambda p, q, off: compare(
             "gt", tensor.Abs(off).result, tensor.Sqrt(p).result * tensor.Sqrt(q).result * tolerance))
-        return [angle.columns(x), angle.columns(v)], angle.turned
+        return [angle.columns(x), angle.columns(v)], angle.rotated
 
     bound = _norm(r)
     x, v = _sweeps(wide, [padded(r, n, wide), identity(r, wide, wide)], turn)
@@ -211,14 +211,14 @@ class _Rotation:
 
         p, q, off = of_pair(squares), select(low, tensor.Take(squares, partner, 1).result, squares), of_pair(off)
         zero, one = full(0, off), full(1, off)
-        self.turned = needed(p, q, off)
-        ratio = (q - p) / (select(self.turned, off, one) * 2)
+        self.rotated = needed(p, q, off)
+        ratio = (q - p) / (select(self.rotated, off, one) * 2)
         steep = tensor.Abs(ratio).result
         tangent = one / (steep + tensor.Sqrt(ratio * ratio + 1).result)
         tangent = select(compare("lt", ratio, zero), -tangent, tangent)
         cosine = one / tensor.Sqrt(tangent * tangent + 1).result
         sine = tangent * cosine
-        self.sine = select(self.turned, select(low, -sine, sine), zero)
+        self.sine = select(self.rotated, select(low, -sine, sine), zero)
         self.half = self.sine / (cosine + 1)                     # the tangent of half the angle
 
     def columns(self, x: Value) -> Value:
@@ -244,8 +244,8 @@ def _sweeps(n: Dim, carried: Sequence[Value],
         opposite = tensor.Rem(number - line, rounds).result
         partner = select(compare("eq", opposite, line), rounds, opposite)
         of_last = tensor.Rem(number * size(n // 2, i64), rounds).result
-        out, turned = turn(select(last, of_last, partner), *carried)
-        return [tensor.Or(going, tensor.ReduceAny(turned, (0, 1)).result).result, *out]
+        out, rotated = turn(select(last, of_last, partner), *carried)
+        return [tensor.Or(going, tensor.ReduceAny(rotated, (0, 1)).result).result, *out]
 
     def sweep(number: Value, going: Value, *carried: Value) -> list[Value]:
         nothing = tensor.Full(False, (), i1).result

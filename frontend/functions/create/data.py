@@ -9,10 +9,20 @@ import numpy as np
 
 from mlc.dialects import tensor as T
 from mlc.frontend.dtypes import as_ir
-from mlc.frontend.eager import strengthened
+from mlc.frontend.eager import to_default_dtype
 from mlc.frontend.functions.create.public import creation
 from mlc.frontend.operands import cast, reshape, together
-from mlc.frontend.tensor import Array, DTypeLike, Operand, Tensor, as_array, as_held, elements, is_operand, wrap
+from mlc.frontend.tensor import (
+    Array,
+    DTypeLike,
+    Operand,
+    Tensor,
+    as_array,
+    as_backing_array,
+    elements,
+    is_operand,
+    wrap,
+)
 from mlc.frontend.trace import Tracer, emit, state
 from mlc.ir.diag import UserTypeError
 from mlc.ir.sizes import Size
@@ -70,7 +80,7 @@ def _joined(found: Sequence[Any], outer: Sequence[int]) -> Tracer:
     if any(x.shape != inner for x in parts):
         raise UserTypeError("tensors of different shapes make no array", code="MLC0345",
                             hint="pick elements that are numbers, or join them with mlc.cat")
-    rows = tuple(reshape(strengthened(x), [1, *inner]) for x in parts)
+    rows = tuple(reshape(to_default_dtype(x), [1, *inner]) for x in parts)
     return reshape(emit(T.Concat, rows, 0) if len(rows) > 1 else rows[0], [*outer, *inner])
 
 
@@ -99,7 +109,7 @@ def asarray(data: Any, dtype: DTypeLike = None, *, device: Any = None) -> Tensor
     if isinstance(data, Tracer):
         return cast(data, data.type.dtype if dtype is None else as_ir(dtype))
     if dtype is None and is_operand(data):
-        return data if isinstance(data, Tensor) else wrap(as_held(data))
+        return data if isinstance(data, Tensor) else wrap(as_backing_array(data))
     return wrap(as_array(data, dtype)) if is_operand(data) else tensor(data, dtype)
 
 
@@ -121,8 +131,8 @@ def clone(input: Operand) -> Tensor:
     """
     if isinstance(input, Tracer):
         return input
-    held = as_held(input)
-    return wrap(np.array(held, order="C") if isinstance(held, np.ndarray) else held.copy())
+    array = as_backing_array(input)
+    return wrap(np.array(array, order="C") if isinstance(array, np.ndarray) else array.copy())
 
 
 @creation
@@ -142,10 +152,10 @@ def contiguous(input: Operand) -> Tensor:
     """
     if isinstance(input, Tracer):
         return input
-    held = as_held(input)
-    if not isinstance(held, np.ndarray) or held.flags.c_contiguous:
-        return input if isinstance(input, Tensor) else wrap(held)
-    return wrap(np.array(held, order="C"))
+    array = as_backing_array(input)
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return input if isinstance(input, Tensor) else wrap(array)
+    return wrap(np.array(array, order="C"))
 
 
 @creation
@@ -191,4 +201,4 @@ def from_dlpack(x: Any) -> Tensor:
     """
     if not hasattr(type(x), "__dlpack__"):
         raise UserTypeError(f"{type(x).__name__} has no __dlpack__", code="MLC0345")
-    return wrap(as_held(x))
+    return wrap(as_backing_array(x))

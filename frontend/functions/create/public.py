@@ -20,18 +20,18 @@ R = TypeVar("R")
 
 
 def creation(f: Callable[P, R]) -> Callable[P, R]:
-    """Make `f` public; errors name the user's line. Where it takes a device, what it gives is there; else, where it
-    takes a tensor, where that is."""
+    """Make `f` public; errors name the user's line. The result is on the device that the call names, or else on that of
+    the first argument, if it is a tensor."""
 
     @functools.wraps(f)
     def public(*args: P.args, **keywords: P.kwargs) -> R:
         loc = user_loc()
         try:
-            where = as_device(keywords.get("device"))
-            if where is None and args and type(args[0]) is Tensor:
-                where = args[0].device
-            if where not in (None, CPU) and state.trace is None:
-                Devices.check(where)                       # before the host's memory is filled
+            device = as_device(keywords.get("device"))
+            if device is None and args and type(args[0]) is Tensor:
+                device = args[0].device
+            if device not in (None, CPU) and state.trace is None:
+                Devices.check(device)                      # before the host's memory is filled
             if state.trace is None or state.in_operation:
                 out = f(*args, **keywords)
             else:
@@ -44,7 +44,9 @@ def creation(f: Callable[P, R]) -> Callable[P, R]:
         except FAILURES as error:
             as_coded(error, f, f.__name__, args, keywords, loc)
             raise
-        return out.moved(where) if where is not None and isinstance(out, Tensor) else out  # type: ignore[return-value]
+        if device is None or not isinstance(out, Tensor):
+            return out
+        return out.to_device(device)  # type: ignore[return-value]
 
     OPERATIONS[f.__name__] = public
     return public

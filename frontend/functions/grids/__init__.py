@@ -1,4 +1,4 @@
-"""Functions that lay tensors out: grids, stacks and cuts along a named direction, turns, diagonals."""
+"""Functions that lay tensors out: grids, stacks and splits along a named direction, rotations, diagonals."""
 
 # ruff: noqa: F403
 

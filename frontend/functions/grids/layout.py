@@ -1,4 +1,4 @@
-"""Matrices with given diagonals, and tensors turned."""
+"""Matrices with given diagonals, and rotations."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
     Args:
         input: Tensor of at least two dimensions.
-        k: Number of rotations; negative ones turn the other way.
+        k: Number of rotations; negative ones rotate the other way.
         dims: The two dimensions; negative ones count from the last.
 
     Returns:
@@ -174,13 +174,13 @@ def rot90(input: Operand, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     x = tracer(input)
     if len(dims) != 2 or (a := axis(dims[0], x.ndim, "dims")) == (b := axis(dims[1], x.ndim, "dims")):
         raise UserError(f"dims = {tuple(dims)} are not two dimensions", code="MLC0357")
-    turns = plain_int(k, "k") % 4
-    if turns == 0:
+    rotations = plain_int(k, "k") % 4
+    if rotations == 0:
         return x
-    if turns == 2:
+    if rotations == 2:
         return flip(x, (a, b))
-    turned = transpose(x, a, b)
-    return flip(turned, (a,)) if turns == 1 else flip(turned, (b,))
+    transposed = transpose(x, a, b)
+    return flip(transposed, (a,)) if rotations == 1 else flip(transposed, (b,))
 
 
 @operation()

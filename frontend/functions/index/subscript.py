@@ -33,8 +33,8 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     keys = tuple(_listed(k) for k in keys)
     loc = user_loc()
     try:
-        if state.trace is None and not isinstance(input, Tracer) and isinstance(input.held, np.ndarray) and not any(
-                is_tensor(k) for k in keys):
+        if (state.trace is None and not isinstance(input, Tracer) and isinstance(input.backing_array, np.ndarray)
+                and not any(is_tensor(k) for k in keys)):
             return wrap(np.array(input.array[_basic(keys, input.ndim)], order="C"))
         parts = _expanded(keys, input.ndim)
         arrays = [k for k in parts if is_tensor(k)]
@@ -182,18 +182,18 @@ def _without_numbers(x: Tracer, keys: Sequence[Any], arrays: Sequence[Operand]
 
 
 def _without_far_ones(x: Tracer, keys: Sequence[Any]) -> tuple[Tracer, list[Any]]:
-    """The same index without integers along dimensions whose sizes only data tell: these are looked up when it runs."""
+    """Resolve integers along dimensions of data-dependent size: these are looked up when the code runs."""
     rest: list[Any] = []
     for k in keys:
         at = sum(other is not None for other in rest)
-        if isinstance(k, int) and _told_by_data(x.shape[at]):
+        if isinstance(k, int) and _is_data_dependent(x.shape[at]):
             x = take(x, number(k, i64), at)
         else:
             rest.append(k)
     return x, rest
 
 
-def _told_by_data(n: Dim) -> bool:
+def _is_data_dependent(n: Dim) -> bool:
     return not sizes.symbols(n).isdisjoint(current().root.named)
 
 
@@ -263,7 +263,7 @@ def _length(start: Any, stop: Any, step: int) -> Any:
 
 
 def _place(k: int | Size, n: Dim) -> Dim:
-    """Where a bound of a slice lies in a dimension of n elements, of which only data tell the number."""
+    """Position of a slice bound in a dimension of data-dependent size n."""
     if isinstance(k, Size) or k == 0:
         return k
     return _at_most(k, n) if k > 0 else n - _at_most(-k, n)
@@ -288,7 +288,7 @@ def _bounds(key: tuple[Any, Any, Any], n: Dim) -> tuple[Any, Any, int]:
         first, last, by = slice(start, stop, step).indices(n)
         empty = 0 if not n else min(first, n - 1)
         return (first, last, by) if (last - first) * by > 0 else (empty, empty, by)
-    if step > 0 and _told_by_data(n):
+    if step > 0 and _is_data_dependent(n):
         begin, end = _place(start or 0, n), n if stop is None else _place(stop, n)
         return begin if end == n or begin == 0 else _at_most(begin, end), end, step
     if step < 0 and (start is not None or stop is not None):

@@ -38,8 +38,8 @@ func.func @twice(%x: tensor<Bxf32>, %n: tensor<i64>, %m: tensor<i64>) -> tensor<
 // CHECK: arith.minsi {{.*}}, %B
 // CHECK: arith.minsi
 // -----
-// in each turn of a loop a size of its own
-func.func @turns(%x: tensor<Bxf32>) -> tensor<f32> {
+// a size per iteration of a loop
+func.func @iterations(%x: tensor<Bxf32>) -> tensor<f32> {
   %zero = tensor.full 0.0 : tensor<f32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

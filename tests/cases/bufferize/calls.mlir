@@ -34,12 +34,12 @@ func.func @step(%p: tensor<4xf32>, %g: tensor<4xf32>) -> tensor<4xf32> attribute
 // CHECK: func.call @update(%p, %g, %p, %arena, %errors)
 // -----
 // the callee reads other elements than it writes: one buffer for both would be wrong
-func.func private @turn(%p: tensor<4xf32>) -> tensor<4xf32> {
+func.func private @advance(%p: tensor<4xf32>) -> tensor<4xf32> {
   %0 = tensor.reverse %p {axes = [0]} : tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
 func.func @step(%p: tensor<4xf32>) -> tensor<4xf32> attributes {donate = [0]} {
-  %0 = func.call @turn(%p) : tensor<4xf32>
+  %0 = func.call @advance(%p) : tensor<4xf32>
   func.return %0 : tensor<4xf32>
 }
 // CHECK: aliases = [-1]
@@ -71,7 +71,7 @@ func.func @heads(%x: tensor<(2*B)xf32>, %like: tensor<Bxf32>, %y: tensor<9xf32>)
   func.return %0, %1 : tensor<(2*B - 3)xf32>, tensor<6xf32>
 }
 // CHECK: func.func @heads
-// CHECK-SAME: conditions = ["2*B - 3"]
+// CHECK-SAME: size_constraints = ["2*B - 3"]
 // CHECK: memref.cast %y : memref<9xf32> to memref<?xf32>
 // -----
 // places where an index can be out of range are numbered over the module, as they are first met

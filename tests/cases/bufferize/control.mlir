@@ -31,7 +31,7 @@ func.func @swap(%x: tensor<4xf32>, %y: tensor<4xf32>, %n: tensor<i64>) -> (tenso
   func.return %r#0, %r#1 : tensor<4xf32>, tensor<4xf32>
 }
 // -----
-// a value from outside is read in every turn, so nothing in the loop takes its place
+// a value from outside is read in every iteration, so nothing in the loop takes its place
 func.func @outside(%x: tensor<4x4xf32>) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -19,12 +19,12 @@ func.func @several(%x: tensor<Bx2xLx4xf32>, %w: tensor<2x4x3xf32>) -> tensor<2xB
 // CHECK-NEXT: tensor.dot_general %x, %w {batch = {{\[\[}}1, 0]], contract = {{\[\[}}3, 1]]}
 // -----
 // here the lanes would come last
-func.func @turned(%x: tensor<Lx4xf32>, %w: tensor<3x4xf32>) -> tensor<Lx3xf32> {
+func.func @transposed(%x: tensor<Lx4xf32>, %w: tensor<3x4xf32>) -> tensor<Lx3xf32> {
   %0 = tensor.broadcast_to %w : tensor<3x4xf32> to tensor<Lx3x4xf32>
   %1 = tensor.dot_general %0, %x {batch = [[0, 0]], contract = [[2, 1]]} : (tensor<Lx3x4xf32>, tensor<Lx4xf32>) -> tensor<Lx3xf32>
   func.return %1 : tensor<Lx3xf32>
 }
-// CHECK: @turned
+// CHECK: @transposed
 // CHECK: batch = {{\[\[}}0, 0]]
 // -----
 // rows of a table that all lanes share are taken from the table

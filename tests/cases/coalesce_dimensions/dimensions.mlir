@@ -83,14 +83,14 @@ func.func @scheduled(%x: memref<4x5xf32>, %y: memref<4x5xf32>) {
 // scratch memory follows the dimensions of its tiles
 func.func @scratch(%x: memref<3x4x5xf32>, %y: memref<3x4x5xf32>) {
   loop.kernel {symbols = [], domain = [3, 4, 5], iterator_types = ["parallel", "parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1, 1]>} {
-    %room = loop.scratch : !loop.scratch<d2xd0xd1xf32>
+    %buffer = loop.scratch : !loop.scratch<d2xd0xd1xf32>
     loop.for {dim = 2} {
       %0 = loop.load %x {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 0, 0]} : (memref<3x4x5xf32>) -> !loop.tile<d0xd1xd2xf32>
-      loop.keep %0, %room : (!loop.tile<d0xd1xd2xf32>, !loop.scratch<d2xd0xd1xf32>) -> ()
+      loop.store_scratch %0, %buffer : (!loop.tile<d0xd1xd2xf32>, !loop.scratch<d2xd0xd1xf32>) -> ()
       loop.yield
     }
     loop.for {dim = 2} {
-      %1 = loop.recall %room : (!loop.scratch<d2xd0xd1xf32>) -> !loop.tile<d0xd1xd2xf32>
+      %1 = loop.load_scratch %buffer : (!loop.scratch<d2xd0xd1xf32>) -> !loop.tile<d0xd1xd2xf32>
       loop.store %1, %y {map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>, operandSegmentSizes = [1, 1, 0, 0]} : (!loop.tile<d0xd1xd2xf32>, memref<3x4x5xf32>) -> ()
       loop.yield
     }

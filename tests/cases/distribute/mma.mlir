@@ -7,7 +7,7 @@ func.func @product(%x: tensor<1024x16xbf16>, %y: tensor<16x2048xbf16>) -> tensor
   func.return %0 : tensor<1024x2048xbf16>
 }
 // CHECK: schedule = #loop.schedule<tile = [8, 8, 32], vector = 1, lanes = 2, tiles_per_cta = {{\d+}}, threads_per_cta = {{.*}}, threads_per_warp = [8, 4]
-// CHECK-SAME: "stage(dim=2, size=32, unroll=16)", "share(side=lhs, last=2)", "share(side=rhs, last=1)", "ahead(stages={{[2-4]}})"
+// CHECK-SAME: "stage(dim=2, size=32, unroll=16)", "promote_to_shared(side=lhs, last=2)", "promote_to_shared(side=rhs, last=1)", "pipeline(stages={{[2-4]}})"
 // CHECK: !loop.scratch<d2xd1xbf16>
 // CHECK: !loop.scratch<d0xd2xbf16>
 // CHECK: loop.mma

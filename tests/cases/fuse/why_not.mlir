@@ -10,7 +10,7 @@ func.func @factor(%x: tensor<4x8xf32>, %w: tensor<8x16xf32>) -> tensor<4x16xf32>
 // CHECK: label = "neg"
 // CHECK: unfused = ["neg: the domains differ: [4, 8] and [4, 16]; a contraction reads its factors many times"]
 // -----
-// a reduction is not repeated for every element of another space that reads it
+// a reduction is not repeated for every reader in another domain
 func.func @once(%x: tensor<4x8xf32>, %y: tensor<5x8xf32>) -> tensor<5x8xf32> {
   %0 = tensor.reduce_sum %x {axes = [0]} : (tensor<4x8xf32>) -> tensor<8xf32>
   %1 = tensor.add %y, %0 : (tensor<5x8xf32>, tensor<8xf32>) -> tensor<5x8xf32>
@@ -36,7 +36,7 @@ func.func @shared(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
 // CHECK: label = "sqrt_reduce_sum"
 // CHECK: unfused = ["sqrt_reduce_sum: both have a loop of their own (reduce and reduce)"]
 // -----
-// two reductions of different spaces stay apart, though their results have one shape
+// two reductions over different domains are not fused, though their results have one shape
 func.func @loops(%x: tensor<4x8xf32>, %y: tensor<4x9xf32>) -> tensor<4xf32> {
   %0 = tensor.reduce_sum %x {axes = [1]} : (tensor<4x8xf32>) -> tensor<4xf32>
   %1 = tensor.reduce_max %y {axes = [1]} : (tensor<4x9xf32>) -> tensor<4xf32>

@@ -169,7 +169,7 @@ func.func @f() {
   loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "parallel"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.scratch : !loop.scratch<d0xf32>
     %1 = loop.full {value = 0.0 : f32} : () -> !loop.tile<d1xf32>
-    loop.keep %1, %0 : (!loop.tile<d1xf32>, !loop.scratch<d0xf32>) -> () // error: error[MLC0151]: loop.keep: !loop.tile<d1xf32> does not fit !loop.scratch<d0xf32>
+    loop.store_scratch %1, %0 : (!loop.tile<d1xf32>, !loop.scratch<d0xf32>) -> () // error: error[MLC0151]: loop.store_scratch: !loop.tile<d1xf32> does not fit !loop.scratch<d0xf32>
     loop.end
   }
   func.return
@@ -179,7 +179,7 @@ func.func @f() {
 func.func @f() {
   loop.kernel {symbols = [], domain = [4, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 1]>} {
     %0 = loop.scratch : !loop.scratch<d1xf32>
-    %1 = loop.recall %0 : (!loop.scratch<d1xf32>) -> !loop.tile<d1xf32> // error: error[MLC0151]: loop.recall: d1 has no coordinate outside of a loop.for
+    %1 = loop.load_scratch %0 : (!loop.scratch<d1xf32>) -> !loop.tile<d1xf32> // error: error[MLC0151]: loop.load_scratch: d1 has no coordinate outside of a loop.for
     loop.end
   }
   func.return
@@ -187,7 +187,7 @@ func.func @f() {
 // -----
 func.func @f(%x: !loop.tile<f32>) {
   loop.kernel {symbols = [], domain = [4], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [1]>} {
-    %0 = loop.recall %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.recall: !loop.tile<f32> is no scratch memory
+    %0 = loop.load_scratch %x : (!loop.tile<f32>) -> !loop.tile<f32> // error: error[MLC0151]: loop.load_scratch: !loop.tile<f32> is no scratch memory
     loop.end
   }
   func.return

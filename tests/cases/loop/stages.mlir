@@ -19,8 +19,8 @@ func.func @f(%x: memref<7x11xf32>, %y: memref<11x21xf32>, %z: memref<7x21xf32>) 
       }
       %4 = loop.for %sum {dim = 2, size = 2} : !loop.tile<d0xd1xf32> {
       ^bb1(%acc: !loop.tile<d0xd1xf32>):
-        %5 = loop.recall %rows : (!loop.scratch<d0xd2xf32>) -> !loop.tile<d0xd2xf32>
-        %6 = loop.recall %columns : (!loop.scratch<d2xd1xf32>) -> !loop.tile<d1xd2xf32>
+        %5 = loop.load_scratch %rows : (!loop.scratch<d0xd2xf32>) -> !loop.tile<d0xd2xf32>
+        %6 = loop.load_scratch %columns : (!loop.scratch<d2xd1xf32>) -> !loop.tile<d1xd2xf32>
         %7 = loop.contract %acc, %5, %6 {dim = 2} : (!loop.tile<d0xd1xf32>, !loop.tile<d0xd2xf32>, !loop.tile<d1xd2xf32>) -> !loop.tile<d0xd1xf32>
         loop.yield %7 : (!loop.tile<d0xd1xf32>) -> ()
       }

@@ -2,7 +2,7 @@
 // test: pass gpu_to_nvvm
 // tolerance: bits
 
-// One warp: 16 x 16 times 16 x 8, both copied to shared memory first, the right one turned where it is read.
+// One warp: 16 x 16 times 16 x 8, both copied to shared memory first, the right one transposed where it is read.
 module attributes {gpu.container_module} {
   gpu.module @kernels {
     gpu.func @product(%a: memref<16x16xbf16>, %b: memref<16x8xbf16>, %c: memref<16x8xf32>) workgroup(%l: memref<16x16xbf16, #gpu.address_space<workgroup>>, %r: memref<16x8xbf16, #gpu.address_space<workgroup>>) kernel attributes {known_block_size = [32, 1, 1]} {

@@ -38,10 +38,10 @@ func.func @scratch(%x: tensor<5x70xf32>) -> tensor<5xf32> {
   %1 = tensor.var %0 {axes = [1]} : (tensor<5x70xf32>) -> tensor<5xf32>
   func.return %1 : tensor<5xf32>
 }
-// CHECK: [[ROOM:%\w+]] = loop.scratch : () -> !loop.scratch<d0xd1xf32>
-// CHECK: loop.keep %{{\d+}}, [[ROOM]]
+// CHECK: [[BUFFER:%\w+]] = loop.scratch : () -> !loop.scratch<d0xd1xf32>
+// CHECK: loop.store_scratch %{{\d+}}, [[BUFFER]]
 // CHECK: loop.for
-// CHECK: loop.recall [[ROOM]]
+// CHECK: loop.load_scratch [[BUFFER]]
 // CHECK: loop.store %{{\d+}}, %out0 {map = affine_map<(d0, d1) -> (d0)>
 // -----
 // two reductions of a stage have an accumulator each

@@ -35,13 +35,13 @@ func.func @largest(%x: vector<4xf32>, %acc: f32) -> f32 {
 // run: @largest([1, 2, -4, 0.5], 3) == 3
 // run: @largest([1, nan, -4, 0.5], 3) == nan
 
-func.func @turned(%x: vector<2x3xi32>) -> vector<3x2xi32> {
+func.func @transposed(%x: vector<2x3xi32>) -> vector<3x2xi32> {
   %r = vector.transpose %x, [1, 0] : vector<2x3xi32> to vector<3x2xi32>
   %row = arith.constant dense<[7, 8]> : vector<2xi32>
   %s = vector.insert %row, %r[1] : vector<2xi32> into vector<3x2xi32>
   func.return %s : vector<3x2xi32>
 }
-// run: @turned([[1, 2, 3], [4, 5, 6]]) == [[1, 4], [7, 8], [3, 6]]
+// run: @transposed([[1, 2, 3], [4, 5, 6]]) == [[1, 4], [7, 8], [3, 6]]
 
 func.func @lanes() -> vector<4xindex> {
   %r = vector.step : vector<4xindex>

@@ -2,12 +2,12 @@
 // tolerance: 1e-4
 // sizes: B=5
 
-// the collapsed dimension in four registers of 512 bits
+// the coalesced dimension in four registers of 512 bits
 func.func @pointwise(%x: tensor<Bx40xf32>) -> tensor<Bx40xf32> {
   %0 = tensor.sqrt %x : tensor<Bx40xf32>
   func.return %0 : tensor<Bx40xf32>
 }
-// CHECK: domain = ["40*B"], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [64], vector = 0, steps = ["block(dim=0, size=64, vector=True)"]>, label = "sqrt"
+// CHECK: domain = ["40*B"], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [64], vector = 0, steps = ["tile(dim=0, size=64, vector=True)"]>, label = "sqrt"
 // -----
 // a short dimension takes no more lanes than it fills
 func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tensor<20xf64>) {
@@ -17,8 +17,8 @@ func.func @short(%x: tensor<5xf32>, %y: tensor<20xf64>) -> (tensor<5xf32>, tenso
 }
 // CHECK: domain = [5], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [16]
 // CHECK: domain = [20], iterator_types = ["parallel"], schedule = #loop.schedule<tile = [32]
-// what is written along one dimension and read along another goes in squares that are turned in registers
-func.func @turned(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
+// what is written along one dimension and read along another goes in squares that are transposed in registers
+func.func @transposed(%x: tensor<50x70xf32>, %b: tensor<50xf32>) -> tensor<70x50xf32> {
   %0 = tensor.transpose %x {perm = [1, 0]} : (tensor<50x70xf32>) -> tensor<70x50xf32>
   %1 = tensor.add %0, %b : (tensor<70x50xf32>, tensor<50xf32>) -> tensor<70x50xf32>
   func.return %1 : tensor<70x50xf32>
@@ -41,19 +41,19 @@ func.func @sums(%x: tensor<5x70xf32>) -> (tensor<5xf32>, tensor<70xf32>) {
 // CHECK: domain = [5, 70], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [1, 64], vector = 1
 // CHECK: domain = [70, 5], iterator_types = ["parallel", "reduction"], schedule = #loop.schedule<tile = [64, 1], vector = 0
 // -----
-// a factor that lies across the vectors is packed for many rows: squares of it are turned in registers
+// a factor that lies across the vectors is packed for many rows: squares of it are transposed in registers
 func.func @linear(%x: tensor<Bx24xf32>, %w: tensor<20x24xf32>) -> tensor<Bx20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<Bx24xf32>, tensor<20x24xf32>) -> tensor<Bx20xf32>
   func.return %0 : tensor<Bx20xf32>
 }
-// CHECK: "walk(dim=0, size={{\d+}})", "pack(side=rhs, vector=1, size=16)"
+// CHECK: "strip_mine(dim=0, size={{\d+}})", "pack(side=rhs, vector=1, size=16)"
 // CHECK: loop.scratch : () -> !loop.scratch<d2xd1xf32>
 // CHECK-NEXT: loop.for {dim = 2, size = 16}
-// CHECK: loop.keep
+// CHECK: loop.store_scratch
 // CHECK: loop.for {dim = 0, size =
-// CHECK: loop.recall
+// CHECK: loop.load_scratch
 // -----
-// a factor of one row is read once: turned, not packed
+// a factor of one row is read once: transposed, not packed
 func.func @row(%x: tensor<1x24xf32>, %w: tensor<20x24xf32>) -> tensor<1x20xf32> {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[1, 1]]} : (tensor<1x24xf32>, tensor<20x24xf32>) -> tensor<1x20xf32>
   func.return %0 : tensor<1x20xf32>
@@ -67,12 +67,12 @@ func.func @long(%x: tensor<24x800xf32>, %y: tensor<800x96xf32>, %b: tensor<96xf3
   %1 = tensor.add %0, %b : (tensor<24x96xf32>, tensor<96xf32>) -> tensor<24x96xf32>
   func.return %1 : tensor<24x96xf32>
 }
-// CHECK: "keep_total()"
-// CHECK: loop.keep
+// CHECK: "spill_accumulator()"
+// CHECK: loop.store_scratch
 // CHECK: loop.for {dim = 2} {
 // CHECK: loop.contract
 // CHECK: loop.for {dim = 0, size =
-// CHECK-NEXT: loop.recall
+// CHECK-NEXT: loop.load_scratch
 // CHECK: loop.load %b
 // CHECK: loop.store
 // -----

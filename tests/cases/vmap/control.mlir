@@ -1,7 +1,7 @@
 // test: pass grad
 // test: run interp
 
-// each lane turns as often as its own bounds say, on one counter
+// trip counts differ between batch elements, on one counter
 func.func private @sum(%a: tensor<i64>, %b: tensor<i64>) -> tensor<i64> {
   %low = tensor.item %a : (tensor<i64>) -> i64
   %high = tensor.item %b : (tensor<i64>) -> i64
@@ -34,7 +34,7 @@ func.func @lower(%a: tensor<Lxi64>, %b: tensor<i64>) -> tensor<Lxi64> {
 // CHECK: scf.for
 // CHECK-NOT: autodiff
 // -----
-// scalars of lanes are tensors: index, i32 and i1, with what arith does to them
+// batched scalars are tensors: index, i32 and i1, under arith
 func.func private @bits(%x: tensor<i32>) -> tensor<i64> {
   %zero = arith.constant 0 : i32
   %one = arith.constant 1 : index
@@ -60,7 +60,7 @@ func.func @main(%x: tensor<4xi32>) -> tensor<4xi64> {
 }
 // run: @main([0, 1, 7, 8]) == [1, 2, 4, 5]
 // -----
-// what a turn carries is batched once something batched gets into it; what is not stays once for all lanes
+// a carried value is batched once a batched value flows into it; others are shared
 func.func private @mix(%x: tensor<f32>, %w: tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<f32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

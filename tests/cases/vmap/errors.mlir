@@ -3,7 +3,7 @@
 func.func private @f(%x: tensor<2xf32>, %i: index) -> tensor<2xf32> {
   func.return %x : tensor<2xf32>
 }
-func.func @lanes(%x: tensor<3x2xf32>, %i: index) -> tensor<4x2xf32> {
+func.func @batched(%x: tensor<3x2xf32>, %i: index) -> tensor<4x2xf32> {
   %0 = autodiff.vmap @f(%x, %i) batched [0] size 4 : (tensor<3x2xf32>, index) -> tensor<4x2xf32> // error: argument 0 is tensor<3x2xf32>, whose first axis does not have the batch size 4
   func.return %0 : tensor<4x2xf32>
 }

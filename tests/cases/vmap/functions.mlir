@@ -2,7 +2,7 @@
 // test: pass grad
 // test: run interp
 
-// what depends on nothing batched stays once for all lanes; a weight of all lanes is not repeated
+// values that depend on nothing batched are shared; a shared weight is not repeated
 func.func private @layer(%x: tensor<4xf32>, %w: tensor<4x3xf32>) -> (tensor<3xf32>, tensor<4x3xf32>) {
   %0 = tensor.dot_general %x, %w {batch = [], contract = [[0, 0]]} : (tensor<4xf32>, tensor<4x3xf32>) -> tensor<3xf32>
   %1 = tensor.neg %w : tensor<4x3xf32>

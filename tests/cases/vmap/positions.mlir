@@ -1,6 +1,6 @@
 // test: run
 
-// lanes out of step count for themselves; in one, the step is not positive where no turn is left
+// batch elements with different steps have counters of their own; in one, the step is not positive after the last iteration
 func.func private @steps(%a: tensor<i64>, %b: tensor<i64>, %s: tensor<i64>) -> tensor<i64> {
   %low = tensor.item %a : (tensor<i64>) -> i64
   %high = tensor.item %b : (tensor<i64>) -> i64
@@ -27,7 +27,7 @@ func.func @start(%a: tensor<3xi64>, %b: tensor<i64>, %s: tensor<i64>) -> tensor<
 // run: @own([1, 2, 6], 6, [2, 3, 1]) == [135, 25, 0]
 // run: @start([0, 1, 2], 5, 2) == [24, 13, 24]
 // -----
-// a lane that has ended checks no position, and a branch that no lane takes does not run
+// an inactive batch element checks no position, and a branch without active elements does not run
 func.func private @look(%t: tensor<3xf32>, %i: tensor<i64>, %k: tensor<i64>) -> tensor<f32> {
   %three = tensor.full 3 : tensor<i64>
   %small = tensor.compare lt, %i, %three : (tensor<i64>, tensor<i64>) -> tensor<i1>

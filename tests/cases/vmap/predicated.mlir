@@ -2,7 +2,7 @@
 // test: pass grad
 // test: run interp
 
-// a lane keeps what it has where the predicate does not hold
+// a batch element keeps its value where the predicate is false
 func.func @f(%p: tensor<Lxi1>, %x: tensor<Lx2xf32>, %k: tensor<i64>) -> tensor<Lx2xf32> {
   %0 = autodiff.predicated %p (%x, %x, %k) carried 1
       : (tensor<Lxi1>, tensor<Lx2xf32>, tensor<Lx2xf32>, tensor<i64>) -> tensor<Lx2xf32> {
@@ -18,7 +18,7 @@ func.func @f(%p: tensor<Lxi1>, %x: tensor<Lx2xf32>, %k: tensor<i64>) -> tensor<L
 // CHECK-NEXT: [[P:%\w+]] = tensor.reshape %p : tensor<Lxi1> to tensor<Lx1xi1>
 // CHECK-NEXT: tensor.select [[P]], [[Y]], %x
 // -----
-// of an update at a place that the lanes share, only the piece is selected
+// of an update at a shared position, only the slice is selected
 func.func @g(%p: tensor<2xi1>, %x: tensor<2x5xf32>, %i: tensor<i64>) -> tensor<2x5xf32> {
   %0 = autodiff.predicated %p (%x, %i) carried 1 : (tensor<2xi1>, tensor<2x5xf32>, tensor<i64>) -> tensor<2x5xf32> {
   ^bb0(%a: tensor<2x5xf32>, %at: tensor<i64>):
@@ -59,7 +59,7 @@ func.func @h(%p: tensor<3x2xi1>, %q: tensor<2xi1>, %x: tensor<3x2xf32>) -> tenso
 // run: @h([[true, true], [false, true], [true, false]], [true, false], [[1, 2], [3, 4], [5, 6]]) == [[0, 4], [3, 8], [0, 6]]
 // CHECK-NOT: autodiff
 // -----
-// the cotangent of a weight that lanes share is summed over the lanes at once, and 0 for those that do not count
+// the cotangent of a shared weight is summed over the batch at once, with 0 for inactive elements
 func.func @shared(%p: tensor<2xi1>, %x: tensor<2x3xf32>, %ct: tensor<2x2xf32>) -> tensor<3x2xf32> {
   %zero = tensor.full 0.0 : tensor<2x3x2xf32>
   %0 = autodiff.predicated %p (%zero, %x, %ct) carried 1

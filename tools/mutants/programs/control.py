@@ -58,7 +58,7 @@ def crooked(x):
     return (y * x).sum(), y[0] * x
 
 
-def turns(x):
+def iterations(x):
     a, b = x, x * 0.5
     for i in range(3):
         a, b = b * x, a + mlc.sin(b) * i
@@ -102,8 +102,8 @@ if __name__ == "__main__":
     a = np.linspace(1.0, 4.0, 3)
     mlc.compile(mlc.vmap(newton))(a)
     mlc.compile(mlc.vmap(mlc.grad(newton)))(a)
-    mlc.compile(mlc.value_and_grad(turns))(x[:3])
-    mlc.compile(lambda x, t: mlc.jvp(turns, (x,), (t,)))(x[:3], x[1:4])
+    mlc.compile(mlc.value_and_grad(iterations))(x[:3])
+    mlc.compile(lambda x, t: mlc.jvp(iterations, (x,), (t,)))(x[:3], x[1:4])
     mlc.compile(scanned)(x.reshape(5, 1))
     mlc.compile(stops)(x[2:4])
     mlc.compile(stops)(x[3:])

@@ -26,7 +26,7 @@ def random(*shape):
 if __name__ == "__main__":
     mlc.compile(products)(random(7, 19), random(19, 21))
     mlc.compile(lambda a, b: a @ b)(random(3, 300), random(300, 5))
-    mlc.compile(lambda a, b: a.flip(0).T @ b)(random(5, 30), random(5, 100))     # turned, so it is packed in blocks
+    mlc.compile(lambda a, b: a.flip(0).T @ b)(random(5, 30), random(5, 100))     # transposed, so it is packed in blocks
     mlc.compile(lambda a, b: (a * 2).relu() @ b, dynamic=True)(random(5, 6), random(6, 4))
     mlc.compile(mlc.grad(layers, (0, 1, 2)))(random(1, 2, 7, 7), random(3, 2, 3, 3), random(1, 2, 5, 4))
     mlc.compile(mlc.grad(lambda a, b: ((a @ b).T @ a).sum(), (0, 1)))(random(4, 3), random(3, 4))

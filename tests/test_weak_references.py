@@ -1,4 +1,4 @@
-"""What goes with the last who holds it takes no Python code with it: there a pending Ctrl-C would be lost."""
+"""Finalization runs no Python code: a pending Ctrl-C would be lost in it."""
 from __future__ import annotations
 
 import ast
@@ -16,7 +16,7 @@ import mlc
 from mlc.backends import load
 from mlc.backends.cuda import devices
 from mlc.frontend.location import is_ours
-from mlc.ir.weak import Remains, WeakList, WeakTable
+from mlc.ir.weak_references import FinalizationQueue, WeakList, WeakTable
 from tests.fake_device import FakeDevice
 from tests.test_layering import name, product
 
@@ -45,15 +45,15 @@ def test_lists_keep_the_order() -> None:
     assert found.values() == things
 
 
-def test_what_is_left_is_taken_once() -> None:
-    remains, first, second = Remains[str](), Thing(), Thing()
-    remains.expect(first, "first")
-    remains.expect(second, "second")
-    assert not list(remains.taken())
+def test_finalized_values_are_drained_once() -> None:
+    queue, first, second = FinalizationQueue[str](), Thing(), Thing()
+    queue.register(first, "first")
+    queue.register(second, "second")
+    assert not list(queue.drain())
     del first
-    assert list(remains.taken()) == ["first"] and not list(remains.taken())
+    assert list(queue.drain()) == ["first"] and not list(queue.drain())
     del second
-    assert list(remains.taken()) == ["second"] and not remains._known
+    assert list(queue.drain()) == ["second"] and not queue._pending
 
 
 @pytest.fixture

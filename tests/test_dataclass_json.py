@@ -15,10 +15,10 @@ import pytest
 
 import mlc
 from mlc import artifact, extension, nn
+from mlc.backends.checksummed import CorruptFile, pack, unpack
 from mlc.backends.cpu.targets import host
+from mlc.backends.dataclass_json import from_json, to_json
 from mlc.backends.extension import container
-from mlc.backends.heads import decoded, encoded
-from mlc.backends.sealed import Broken, seal, unseal
 from mlc.backends.target import Target
 from mlc.ir.abi import Interface
 from mlc.ir.diag import Error
@@ -71,9 +71,9 @@ Rewrite = Callable[[Any], bytes]
 def model(path: Path) -> tuple[Any, Rewrite]:
     """The head of a saved model, and what makes the file of another."""
     mlc.save(mlc.compile(Net()), path, args=[mlc.spec("B", 4)], targets=["host", "cuda:sm_90"])
-    head, views = unseal(artifact.MAGIC, path.read_bytes())
+    head, views = unpack(artifact.MAGIC, path.read_bytes())
     pieces = {name: bytes(piece) for name, piece in views.items()}
-    return head, lambda other: b"".join(seal(artifact.MAGIC, other, pieces))
+    return head, lambda other: b"".join(pack(artifact.MAGIC, other, pieces))
 
 
 def module(path: Path) -> tuple[Any, Rewrite]:
@@ -111,8 +111,8 @@ KINDS: dict[str, tuple[Callable[[Path], tuple[Any, Rewrite]], Callable[[Path], A
 
 @pytest.mark.parametrize("trials", [150, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_heads_are_read_or_refused(kind: str, trials: int, tmp_path: Path) -> None:
-    """Whatever a head says, reading the file is an error with a code or gives what has been checked."""
+def test_headers_are_read_or_refused(kind: str, trials: int, tmp_path: Path) -> None:
+    """Reading a file with any header is an error with a code or gives validated data."""
     make, read = KINDS[kind]
     path, draw = tmp_path / "file", random.Random(trials)
     head, file = make(path)
@@ -145,13 +145,13 @@ def test_weights_beside_a_module_lie_beside_it(beside: str, tmp_path: Path) -> N
 
 def test_what_is_encoded_is_decoded() -> None:
     type = Parser("(tensor<Nx3xf32>) -> tensor<(N + 1)xf32>", "test").type()
-    interface = Interface("f", type, ("N",), (-1,), conditions=(sym("N") - 1,), condition_sites=("f.py:1",),  # type: ignore[arg-type]
+    interface = Interface("f", type, ("N",), (-1,), size_constraints=(sym("N") - 1,), constraint_sites=("f.py:1",),  # type: ignore[arg-type]
                           work=-1)
     for value in (interface, host()):
-        assert decoded(json.loads(json.dumps(encoded(value))), value.__class__) == value
-    known = encoded(host())
+        assert from_json(json.loads(json.dumps(to_json(value))), value.__class__) == value
+    known = to_json(host())
     machines = ({"vector_bits": 512}, {**known["machine"], "vector_bits": True}, {**known["machine"], "parts": -1})
     wrong: tuple[Any, ...] = (None, [], {}, {**known, "more": 1}, *({**known, "machine": m} for m in machines))
     for data in wrong:
-        with pytest.raises(Broken):
-            decoded(data, Target)
+        with pytest.raises(CorruptFile):
+            from_json(data, Target)

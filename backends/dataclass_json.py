@@ -1,4 +1,4 @@
-"""Dataclasses as data that JSON can hold, and back: what is not of the type that a field declares is refused.
+"""JSON serialization of dataclasses; deserialization refuses values that are not of the declared type of a field.
 
 Strings, numbers, bools and None stand for themselves, tuples are lists, dataclasses are objects of their fields. A type
 is {"type": text} and a size {"size": text}, in the syntax of IR.
@@ -11,7 +11,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from mlc.backends.sealed import Broken
+from mlc.backends.checksummed import CorruptFile
 from mlc.ir.affine_syntax import parse_size
 from mlc.ir.diag import Error
 from mlc.ir.parser import Parser
@@ -22,20 +22,20 @@ D = TypeVar("D")
 LARGEST = 1 << 63
 
 
-def encoded(value: Any) -> Any:
-    """A value as data that JSON can hold."""
+def to_json(value: Any) -> Any:
+    """JSON representation of a value."""
     if is_dataclass(value) and not isinstance(value, type | FunctionType):
-        return {f.name: encoded(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: to_json(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
-        return [encoded(x) for x in value]
+        return [to_json(x) for x in value]
     if isinstance(value, FunctionType):
         return {"type": str(value)}
     return {"size": str(value)} if isinstance(value, Size) else value
 
 
-def decoded(data: Any, kind: type[D], what: str = "its head") -> D:
-    """The value of this type that gave the data; Broken if none did."""
-    return _decoded(data, kind, what)  # type: ignore[no-any-return]
+def from_json(data: Any, kind: type[D], what: str = "its head") -> D:
+    """Value of type `kind` from its JSON representation; raises CorruptFile if the data is not one."""
+    return _from_json(data, kind, what)  # type: ignore[no-any-return]
 
 
 @cache
@@ -43,7 +43,7 @@ def _hints(kind: type) -> dict[str, Any]:
     return get_type_hints(kind, localns={"Size": Size})    # which sizes.Dim names before it is defined
 
 
-def _decoded(data: Any, kind: Any, what: str) -> Any:
+def _from_json(data: Any, kind: Any, what: str) -> Any:
     if kind is FunctionType or kind is Size:
         return _parsed(data, kind, what)
     if is_dataclass(kind):
@@ -51,16 +51,16 @@ def _decoded(data: Any, kind: Any, what: str) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple and isinstance(data, list):
         if len(arguments) == 2 and arguments[1] is ...:
-            return tuple(_decoded(x, arguments[0], f"{what}[{i}]") for i, x in enumerate(data))
+            return tuple(_from_json(x, arguments[0], f"{what}[{i}]") for i, x in enumerate(data))
         if len(arguments) == len(data):
-            return tuple(_decoded(x, t, f"{what}[{i}]") for i, (x, t) in enumerate(zip(data, arguments)))
+            return tuple(_from_json(x, t, f"{what}[{i}]") for i, (x, t) in enumerate(zip(data, arguments)))
     if origin in (Union, types.UnionType):
         chosen = next((t for t in arguments if _could_be(data, t)), None)
         if chosen is not None:
-            return _decoded(data, chosen, what)
+            return _from_json(data, chosen, what)
     if origin is None and type(data) is kind and not (kind is int and abs(data) >= LARGEST):
         return data
-    raise Broken(f"{what} is {_shown(data)}")
+    raise CorruptFile(f"{what} is {_shown(data)}")
 
 
 def _could_be(data: Any, kind: Any) -> bool:
@@ -72,25 +72,25 @@ def _could_be(data: Any, kind: Any) -> bool:
 def _object(data: Any, kind: Any, what: str) -> Any:
     hints = _hints(kind)
     if not isinstance(data, dict) or data.keys() != {f.name for f in fields(kind)}:
-        raise Broken(f"{what} is {_shown(data)}")
-    found = {name: _decoded(value, hints[name], f"{what}.{name}") for name, value in data.items()}
+        raise CorruptFile(f"{what} is {_shown(data)}")
+    found = {name: _from_json(value, hints[name], f"{what}.{name}") for name, value in data.items()}
     try:
         return kind(**found)
     except Error as error:
-        raise Broken(f"{what}: {error.message}") from None
+        raise CorruptFile(f"{what}: {error.message}") from None
 
 
 def _parsed(data: Any, kind: type, what: str) -> Any:
-    """A type or a size, of its text."""
+    """Parse a type or a size."""
     name = "type" if kind is FunctionType else "size"
     if not isinstance(data, dict) or data.keys() != {name} or not isinstance(data[name], str):
-        raise Broken(f"{what} is {_shown(data)}")
+        raise CorruptFile(f"{what} is {_shown(data)}")
     try:
         found = parse_size(data["size"]) if kind is Size else Parser(data["type"], what).type()
     except Error as error:
-        raise Broken(f"{what}: {error.message}") from None
+        raise CorruptFile(f"{what}: {error.message}") from None
     if not isinstance(found, kind):
-        raise Broken(f"{what} is {_shown(data)}")
+        raise CorruptFile(f"{what} is {_shown(data)}")
     return found
 
 

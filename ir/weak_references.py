@@ -1,8 +1,8 @@
-"""Objects that are known as long as somebody holds them, without Python code that runs when they go.
+"""Weak containers and finalization queues whose upkeep runs no Python code during garbage collection.
 
 A signal that arrives while the garbage collector works is raised in the first Python function that runs after it. If
 that is the callback of a weak reference or a `__del__`, Python prints the exception and goes on: Ctrl-C is lost. The
-containers of the module `weakref` have such callbacks. Those here look for what has gone when something is added.
+containers of the module `weakref` have such callbacks. Those here drop dead references when something is added.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class WeakTable(Generic[K, V]):
-    """Values by key: a value that nobody else holds is not there."""
+    """Weak-value dictionary: an entry lives as long as its value is referenced elsewhere."""
 
     def __init__(self) -> None:
         self._refs: dict[K, weakref.ref[V]] = {}
@@ -40,7 +40,7 @@ class WeakTable(Generic[K, V]):
 
 
 class WeakList(Generic[V]):
-    """Objects in the order in which they came."""
+    """List of weak references in order of insertion."""
 
     def __init__(self) -> None:
         self._table = WeakTable[int, V]()
@@ -53,32 +53,32 @@ class WeakList(Generic[V]):
         return self._table.values()
 
 
-class _Left(weakref.ref[Any]):
+class _Finalizer(weakref.ref[Any]):
     """Weak reference with a value that outlives its referent."""
 
-    __slots__ = ("left",)
-    left: Any
+    __slots__ = ("value",)
+    value: Any
 
 
-class Remains(Generic[V]):
-    """Values that objects leave behind when they are collected, until somebody takes them."""
+class FinalizationQueue(Generic[V]):
+    """Values registered with owners, queued when the owner is collected until they are drained."""
 
     def __init__(self) -> None:
-        self._known: dict[int, _Left] = {}
-        self._gone: deque[_Left] = deque()       # appending is no Python code, and atomic
+        self._pending: dict[int, _Finalizer] = {}
+        self._queue: deque[_Finalizer] = deque()       # appending is no Python code, and atomic
 
-    def expect(self, owner: object, left: V) -> None:
-        """`left` is to be taken away once nobody holds `owner`."""
-        ref = _Left(owner, self._gone.append)
-        ref.left = left
-        self._known[id(ref)] = ref
+    def register(self, owner: object, value: V) -> None:
+        """Queue `value` when `owner` is collected."""
+        ref = _Finalizer(owner, self._queue.append)
+        ref.value = value
+        self._pending[id(ref)] = ref
 
-    def taken(self) -> Iterator[V]:
-        """Values left behind since the last call; each is yielded once, whoever asks."""
-        while self._gone:
+    def drain(self) -> Iterator[V]:
+        """Values queued since the last call; each is yielded once, to one thread."""
+        while self._queue:
             try:
-                ref = self._gone.popleft()
+                ref = self._queue.popleft()
             except IndexError:                   # another thread was faster
                 return
-            del self._known[id(ref)]
-            yield ref.left
+            del self._pending[id(ref)]
+            yield ref.value

@@ -1,9 +1,9 @@
-"""The units of a module of the llvm dialect: what is compiled by itself, so that equal code is compiled once.
+"""Partitioning of a module of the llvm dialect into compilation units, so that equal code is compiled once.
 
-A private function is a unit, with the constants that it alone uses and the functions whose address it takes. Its name
-for the linker is made from its text, in which the names of other units stand already: two units of one name are the
-same code, in whatever module. What is left is the last unit: public functions, what only they call, what is small, and
-what several units use.
+A private function is a unit, with the constants that it alone uses and the functions whose address it takes. Its linker
+name is a hash of its text, which refers to other units by their final names: two units of one name are the same code,
+in whatever module. The last unit holds the rest: public functions, functions that only they call, functions below the
+outline threshold, and what several units use.
 """
 
 from __future__ import annotations
@@ -18,50 +18,49 @@ from mlc.ir.core import Op, Symbol
 
 Definition = llvm.Func | llvm.Global
 
-SMALL = 32
-"""Functions of fewer operations, with those whose address they take, stay with the public ones: a unit of its own takes
-LLVM 2 ms."""
+OUTLINE_THRESHOLD = 32
+"""Fewest operations of a unit of its own, including the functions whose address it takes: a unit costs 2 ms in LLVM."""
 
 _OWN = "mlc_unit_being_named"
 """Placeholder for the name of a unit while that name is computed."""
 
 
 @dataclass(frozen=True)
-class Unit:
-    """LLVM IR to be compiled by itself. `shared`: other modules may have it too."""
+class CompilationUnit:
+    """LLVM IR of one unit. `shared`: equal units of other modules share the object."""
 
     text: str
     shared: bool
 
 
-def units(module: Op, target: TargetLike) -> list[Unit]:
-    """The units of a module, each after those it calls, without repetition."""
+def compilation_units(module: Op, target: TargetLike) -> list[CompilationUnit]:
+    """Compilation units of a module, deduplicated, callees first."""
     program = _Program(module)
     order = program.order()
-    if order is None:                                      # functions that call each other in a circle
-        return [Unit(emit(module, target), False)]
+    if order is None:                                      # mutual recursion
+        return [CompilationUnit(emit(module, target), False)]
     names: dict[str, str] = {}
-    out: dict[str, Unit] = {}
+    out: dict[str, CompilationUnit] = {}
     for root in order:
         members = program.members[root]
         own = {str(op.sym_name): f"local{i}" for i, op in enumerate(members) if op.sym_name != root}
         part = Part({**names, **own, root: _OWN}, (root,), _distinct(program.outside(members), names), hints=False)
         text = emit_part([*members, *program.imports(members)], target, part)
         names[root] = "u" + hashlib.sha256(text.encode()).hexdigest()[:40]
-        out[names[root]] = Unit(text.replace(_OWN, names[root]), True)
+        out[names[root]] = CompilationUnit(text.replace(_OWN, names[root]), True)
     rest = [op for op in module.regions[0].block if isinstance(op, Definition) and op.sym_name not in program.unit]
     seen = {op.sym_name for members in program.members.values() for op in program.outside(members)}
     text = emit_part(rest, target, Part(names, seen, _distinct(program.outside(rest), names), hints=False))
-    return [*out.values(), Unit(text, False)]
+    return [*out.values(), CompilationUnit(text, False)]
 
 
 def _distinct(ops: Sequence[Definition], names: Mapping[str, str]) -> list[Definition]:
-    """One definition for each name: of functions that turned out to be the same, one is declared."""
+    """One definition per final name: equal functions are declared once."""
     return list({names.get(str(op.sym_name), str(op.sym_name)): op for op in reversed(ops)}.values())[::-1]
 
 
 class _Program:
-    """Who uses whom in a module.
+    """Use graph of the symbols of a module.
 
     unit     the root of the unit that a symbol belongs to
     members  the definitions of each unit, by its root, in the module's order
@@ -84,19 +83,19 @@ class _Program:
             if (op.linkage != "external" and name not in pointed and self._is_large(op)
                     and not all(user.linkage == "external" for user in callers)):
                 self.unit[name] = name
-        self._adopt()
+        self._assign_private_uses()
         self.members: dict[str, list[Definition]] = {root: [] for root in self.unit.values()}
         for name, op in self.symbols.items():
             if name in self.unit:
                 self.members[self.unit[name]].append(op)
 
     def _is_large(self, op: Definition) -> bool:
-        """Whether a function is worth a unit, with those whose address it takes: a shared kernel is short by itself."""
-        return isinstance(op, llvm.Func) and SMALL <= sum(
+        """Whether a function with those whose address it takes reaches the threshold: outlined kernels are short."""
+        return isinstance(op, llvm.Func) and OUTLINE_THRESHOLD <= sum(
             _length(self.symbols[name]) for name in (op.sym_name, *self.addresses[op.sym_name]))
 
-    def _adopt(self) -> None:
-        """Give what only one unit uses to that unit, and what it uses, until nothing changes."""
+    def _assign_private_uses(self) -> None:
+        """Assign definitions that a single unit uses to that unit, to a fixed point."""
         changed = True
         while changed:
             changed = False
@@ -109,7 +108,7 @@ class _Program:
                     changed = True
 
     def order(self) -> list[str] | None:
-        """The roots, each after those whose functions it uses; None if there is a circle."""
+        """Roots in topological order, callees first; None if there is a cycle."""
         done: dict[str, bool] = {}                         # False: in progress
         out: list[str] = []
         for root in self.members:
@@ -131,11 +130,11 @@ class _Program:
         return out
 
     def outside(self, members: Sequence[Definition]) -> list[Definition]:
-        """The definitions of other units that these use; the functions of the system are none."""
+        """Definitions of other units that these use."""
         return [op for op in self._used_by(members) if _is_defined(op)]
 
     def imports(self, members: Sequence[Definition]) -> list[Definition]:
-        """The functions and globals of the system that these use."""
+        """External declarations that these use."""
         return [op for op in self._used_by(members) if not _is_defined(op)]
 
     def _used_by(self, members: Sequence[Definition]) -> list[Definition]:
@@ -153,11 +152,11 @@ def _length(op: Definition) -> int:
 
 
 def _used(op: Op, symbols: Iterable[str]) -> list[str]:
-    """The symbols that stand in an operation, but for its own name, in order of first use."""
+    """Symbols that an operation refers to, in order of first use."""
     return list(dict.fromkeys(str(value) for inner in op.walk() for key, value in inner.attrs.items()
                               if isinstance(value, Symbol) and key != "sym_name" and value in symbols))
 
 
 def _addresses(op: Op) -> set[str]:
-    """The symbols whose address is taken in an operation."""
+    """Symbols whose address an operation takes."""
     return {str(inner.global_name) for inner in op.inside(llvm.AddressOf)}

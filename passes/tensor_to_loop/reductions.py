@@ -1,4 +1,4 @@
-"""Kernels that reduce or accumulate: rows are parallel, and the body goes through the points of one in stages."""
+"""Lowering of reductions and scans: slices are parallel, and the body passes over each slice in stages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from mlc.passes.tensor_to_loop.evaluate import Index, KernelBuilder, signless
 from mlc.passes.tensor_to_loop.scalar import identity
 
 
-class RowBuilder(KernelBuilder):
-    """Builds the `loop.kernel` of one kernel with reductions or cumulative operations of one space."""
+class ReductionBuilder(KernelBuilder):
+    """Builds the `loop.kernel` of a kernel with reductions or scans over one iteration domain."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel)
@@ -37,7 +37,7 @@ class RowBuilder(KernelBuilder):
         self.stage = 0
 
     def position(self) -> Dim:
-        """Which point of a row a stage has come to; one that accumulates in reverse starts from the last."""
+        """Current position in the reduction slice; a reverse scan starts from the last."""
         directions = {op.reverse for op in self.stages.scans}
         if len(directions) > 1 or (directions and self.stages.reduces):
             self.kernel.fail("goes through its rows in more than one order", code="MLC0170")
@@ -45,7 +45,7 @@ class RowBuilder(KernelBuilder):
         return self.stages.length - 1 - here if True in directions else here
 
     def index_at(self, map: IndexingMap) -> Index:
-        """The index at the current point, along whose slice there is one loop for all reduced dimensions."""
+        """Index at the current point; all reduced dimensions are linearized into one loop."""
         return tuple(sizes.substitute(e, self.point) for e in super().index_at(map))
 
     def build(self) -> None:
@@ -54,7 +54,7 @@ class RowBuilder(KernelBuilder):
         with at_end(block, kernel.loc):
             for v, (_, i) in stages.materialized.items():
                 if i is None:
-                    rows = tuple(range(self.last))                # the last dimension is the one that vectors go along
+                    rows = tuple(range(self.last))                # the last dimension is that of the vectors
                     dims = (*rows, self.last) if self.lanes > 1 else (self.last, *rows)
                     self.scratch[v] = loop.Scratch(ScratchType(dims, signless(v.type.dtype))).result
                 else:
@@ -73,7 +73,7 @@ class RowBuilder(KernelBuilder):
 
     # -- stages ---------------------------------------------------------------------------------------------------
     def hoist(self) -> None:
-        """Evaluate before the stage what is the same for all points of a row."""
+        """Hoist the slice-invariant values of the stage."""
         domain = self.domain
         if domain.is_of_slice(domain.points):                   # slices of one point
             return
@@ -82,7 +82,7 @@ class RowBuilder(KernelBuilder):
                 self.value(v, self.index_at(map), None)
 
     def run_stage(self) -> None:
-        """One loop over the points of a row: all reductions of the stage, then what it stores."""
+        """Emit the loop of a stage over the points of a slice: its reductions, then its stores."""
         reduces, scans = self.stages.reduced(self.stage), self.stages.scanned(self.stage)
         span = tuple(range(self.last + (self.lanes > 1)))
         inits = []
@@ -99,12 +99,12 @@ class RowBuilder(KernelBuilder):
                 kind = scan.combining.value
                 self.memo[scan.result, points, None] = loop.Scan(acc, x, dim=self.last, kind=kind).result
                 ends.append(loop.Fold(acc, x, dim=self.last, kind=kind).result)
-            kept = self.stages.stored_for_later(self.stage)
-            for v, map in (*self.stages.roots(self.stage), *((v, self.domain.points) for v in kept)):
-                self.value(v, self.index_at(map), None)         # all are read before a store can change what they are
+            materialized = self.stages.stored_for_later(self.stage)
+            for v, map in (*self.stages.roots(self.stage), *((v, self.domain.points) for v in materialized)):
+                self.value(v, self.index_at(map), None)         # loads precede the stores that may overwrite them
             steps = [self.step(op, acc, self.value(op.x, points, None)) for op, acc in zip(reduces, block.args)]
-            for v in kept:
-                self.keep(v, self.value(v, points, None))
+            for v in materialized:
+                self.materialize(v, self.value(v, points, None))
             self.store_results(self.stage)
             loop.Yield((*steps, *ends))
         self.memo = outer
@@ -115,7 +115,7 @@ class RowBuilder(KernelBuilder):
             self.memo[op.result, self.index_at(op.home(self.domain)), None] = found
 
     def step(self, op: Reduce, acc: Value, x: Value) -> Value:
-        """The accumulator of a reduction with one more block of points in it."""
+        """Combine one more tile of points into the accumulator of a reduction."""
         if self.lanes == 1:
             return loop.Fold(acc, x, dim=self.last, kind=op.combining.value).result
         neutral = identity(op.combining, op.x.type.dtype)
@@ -124,33 +124,33 @@ class RowBuilder(KernelBuilder):
         return self.map([acc, x], op.combining.emit)
 
     def store_results(self, stage: int) -> None:
-        """Store the results of a stage, or those that come after all of them."""
+        """Store the results of a stage, or those after the last one."""
         mine = [i for i, when in enumerate(self.stages.stores) if when == stage]
         at = [self.index_at(self.stages.maps[i]) for i in mine]
         values = [self.value(self.outputs[i], index, None) for i, index in zip(mine, at)]
         for i, index, value in zip(mine, at, values):
             self.store(value, self.outputs[i].type.dtype, self.kernel.outs[i], index)
 
-    def keep(self, v: Value, value: Value) -> None:
-        """Put a value where later stages find it."""
+    def materialize(self, v: Value, value: Value) -> None:
+        """Materialize a value for later stages."""
         if v in self.scratch:
-            loop.Keep(value, self.scratch[v])
+            loop.StoreScratch(value, self.scratch[v])
         else:
             self.store(value, v.type.dtype, self.buffers[v], self.index_at(self.domain.points))
 
     def value(self, v: Value, at: Index, mask: Value | None) -> Value:
         if (v, at, None) in self.memo:
-            return self.memo[v, at, None]                       # what is known everywhere is known under a mask
+            return self.memo[v, at, None]                       # an unmasked value is valid under any mask
         if not self.stages.is_read_back(v, self.stage):
             return super().value(v, at, mask)
         if v not in self.scratch:
             return self.load(v, at, mask)
         if at != self.index_at(self.domain.points):
             return super().value(v, at, mask)
-        self.memo[v, at, None] = loop.Recall(self.scratch[v]).result
+        self.memo[v, at, None] = loop.LoadScratch(self.scratch[v]).result
         return self.memo[v, at, None]
 
 
 def order_of(reduces: Sequence[Reduce]) -> str:
-    """The order in which a kernel goes through its rows: that of its sums; what is exact takes any."""
+    """Reduction order of a kernel: that of its inexact reductions; exact ones have any."""
     return min(reduction_orders(reduces) or {op.default_order() for op in reduces}, key=lanes)

@@ -1,7 +1,7 @@
-"""Canonical form of a module of the tensor level: its text without names and locations, and the way back to these.
+"""Structural fingerprint of a module of the tensor level, and the table of locations that it leaves out.
 
-Two modules with equal text compile to equal code. What they say of places is left out of the code and filled in
-afterwards: while a module is lowered, its operations are at `<op>:NUMBER`, and so are all messages that come out of it.
+Two modules with equal fingerprints compile to equal code. Locations are not part of the code but substituted into it
+afterwards: while a module is lowered, its operations have the locations `<op>:NUMBER`, as do all diagnostics.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ from mlc.ir.printer import Printer
 from mlc.ir.rewrite import RULES
 
 NUMBERED = "<op>"
-_PLACE = re.compile(re.escape(NUMBERED) + r":(\d+)")
+_NUMBER = re.compile(re.escape(NUMBERED) + r":(\d+)")
 _MESSAGES_ONLY = frozenset({"arg_names"})
-"""Attributes that only messages read."""
+"""Attributes that only diagnostics use."""
 
 
-def canonical_text(module: Op) -> str | None:
-    """Equal for two modules only if they become the same code; None where operations or rules are not of this package.
+def structural_text(module: Op) -> str | None:
+    """Structural fingerprint: equal for two modules only if they compile to the same code.
 
-    The names of values, of arguments and where operations came from are not in it.
+    Names of values and arguments and locations of operations are not part of it. None if the module has operations, or
+    there are rewrite rules, that are not defined by this package.
     """
     if not all(rule.apply.__module__.startswith("mlc.") for rules in RULES.values() for rule in rules):
         return None
-    printer = _Canonical()
+    printer = _StructuralPrinter()
     try:
         printer.op(module)
     except _Foreign:
@@ -43,11 +44,11 @@ def canonical_text(module: Op) -> str | None:
 
 
 class _Foreign(Exception):
-    """An operation whose definition the version of mlc says nothing about."""
+    """An operation defined outside this package, whose definition the version of mlc does not identify."""
 
 
-class _Canonical(Printer):
-    """The generic printing with numbers for names, and with hashes for constants: text merges some NaNs."""
+class _StructuralPrinter(Printer):
+    """Generic form with numbered values; constants are hashed, since their text merges NaN payloads."""
 
     def __init__(self) -> None:
         super().__init__(generic=True, locations=False)
@@ -70,8 +71,8 @@ class _Canonical(Printer):
         return super().named_attr(op, name, value)
 
 
-class Places:
-    """The places of a module's operations, by number."""
+class LocationTable:
+    """The locations of a module's operations, by number."""
 
     def __init__(self, module: Op) -> None:
         self.ops = list(module.walk())
@@ -81,7 +82,7 @@ class Places:
 
     @contextmanager
     def numbered(self) -> Iterator[None]:
-        """Within, every operation is at its number. Errors that come out speak of the places again."""
+        """Replace locations by numbers in the scope; errors that leave it have the locations again."""
         for i, op in enumerate(self.ops):
             op.loc = Loc(NUMBERED, i)
         try:
@@ -89,24 +90,24 @@ class Places:
         except Error as error:
             self._restore(error)
             raise
-        finally:                                           # values of the module may still be spoken of
+        finally:                                           # diagnostics may still refer to values of the module
             for op, loc in zip(self.ops, self.locs):
                 op.loc = loc
 
     def _restore(self, error: Error) -> None:
         if error.loc.file == NUMBERED:
-            place = self.locs[error.loc.line]
-            error.loc = Loc(place.file, place.line, place.col, (*place.via, *error.loc.via))
+            loc = self.locs[error.loc.line]
+            error.loc = Loc(loc.file, loc.line, loc.col, (*loc.via, *error.loc.via))
         error.message = self.text(error.message)
         error.notes = tuple(map(self.text, error.notes))
         error.hint = error.hint and self.text(error.hint)
 
     def text(self, message: str) -> str:
-        """A message with places for numbers."""
-        return _PLACE.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
+        """Message with numbers replaced by locations."""
+        return _NUMBER.sub(lambda m: str(self.locs[int(m[1])]) if int(m[1]) < len(self.locs) else m[0], message)
 
     def interface(self, interface: Interface) -> Interface:
-        """An interface of code made of a module with the same text, in the words of this one."""
+        """Interface of code of a module with the same fingerprint, with the names and locations of this one."""
         return replace(interface, error_sites=tuple(map(self.text, interface.error_sites)),
-                       condition_sites=tuple(map(self.text, interface.condition_sites)),
+                       constraint_sites=tuple(map(self.text, interface.constraint_sites)),
                        arg_names=tuple(map(str, self.names.get(interface.name, ()))))

@@ -1,4 +1,4 @@
-"""Reductions and scans whose loops do not go together: of two lengths, read along other axes, picked from by index."""
+"""Reductions and scans over different iteration domains: of two lengths, along other axes, or gathered from."""
 
 import numpy as np
 

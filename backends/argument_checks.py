@@ -1,6 +1,6 @@
-"""Checks of a caller's arguments against the interface of the callee; the same for every machine.
+"""Validation of call arguments against the interface of the callee, shared by all targets.
 
-Arrays have a shape, an element type and a place; whether a machine can take them as they are is its own question.
+Shapes and element types are checked here; layout and device of an array are checked by the target.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ MAX_BYTES = 1 << 62
 """Larger buffers are refused before their size is computed in 64 bits."""
 
 
-class Guards:
-    """The checks of one compiled function."""
+class ArgumentChecks:
+    """Argument validation of one compiled function."""
 
     def __init__(self, interface: Interface) -> None:
         self.interface = interface
@@ -46,13 +46,13 @@ class Guards:
         return same
 
     def _bind(self, inputs: Sequence[Any], given: Mapping[str, int]) -> dict[str, int]:
-        """The number of every size symbol; UserError where an argument contradicts its type."""
+        """Bind the size symbols; raises UserError where an argument contradicts its type."""
         interface = self.interface
         env = {name: inputs[i].shape[axis] for name, (i, axis) in interface.binders.items()}
         for name in interface.symbols:
             if name not in env:
                 if name not in given:
-                    raise UserError(f"{interface.name}: no argument tells size {name}", code="MLC0327",
+                    raise UserError(f"{interface.name}: no argument binds size {name}", code="MLC0327",
                                     hint=f"pass it: sizes={{{name!r}: ...}}")
                 env[name] = given[name]
             elif given.get(name, env[name]) != env[name]:
@@ -63,23 +63,23 @@ class Guards:
             for axis, (dim, n) in enumerate(zip(dims, array.shape)):
                 expected = self._evaluate(dim, env)
                 if expected != n:
-                    told = "" if isinstance(dim, int) else f" = {expected}"
-                    raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{told}",
+                    value = "" if isinstance(dim, int) else f" = {expected}"
+                    raise UserError(f"{interface.argument(i)} has size {n} on axis {axis}, expected {dim}{value}",
                                     code="MLC0323")
         self._check_sizes(env)
         return env
 
     def _check_sizes(self, env: Mapping[str, int]) -> None:
-        """The sizes are such that the function means something."""
+        """Check the size constraints of the function."""
         interface = self.interface
-        for size, site in zip(interface.conditions, interface.condition_sites):
+        for size, site in zip(interface.size_constraints, interface.constraint_sites):
             if self._evaluate(size, env) < 0:
                 raise size_error(site, env)
         if (count := self._evaluate(interface.temporaries, env)) >= MAX_BYTES:
             raise UserError(f"{interface.name}: temporary values would take {count} bytes", code="MLC0328")
 
     def _evaluate(self, dim: int | str | Size, env: Mapping[str, int]) -> int:
-        """The number of a size; most are a number, or a symbol by itself, here its name."""
+        """Evaluate a size; most are a constant, or a lone symbol, which is represented by its name."""
         if isinstance(dim, int):
             return dim
         if isinstance(dim, str):
