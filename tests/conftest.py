@@ -119,10 +119,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         os.environ["PYTHONPYCACHEPREFIX"] = os.path.join(_folder.name, "bytecode")
 
 
-def pytest_collection_finish() -> None:
-    """Keep the garbage collector from walking all tests and libraries again and again: they stay to the end."""
+def set_aside() -> None:
+    """Keep the garbage collector from walking what stays to the end again and again: tests, libraries, caches."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish() -> None:
+    set_aside()
+
+
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    if nextitem is None or nextitem.path != item.path:
+        set_aside()
     gc.set_threshold(20_000, 20, 20)
 
 
