@@ -58,14 +58,20 @@ class IterationDomain:
     def _long(self) -> list[Dim]:
         return long_axes(self.shape)
 
+    @cached_property
+    def _long_points(self) -> list[Dim]:
+        return [e for e in self.points if e != 0]
+
     def map_of(self, shape: Sequence[Dim]) -> IndexingMap | None:
         """The map of a value of this shape that has an element per point or one per slice; None if it has neither."""
-        everywhere = self.has_all_points(shape)
-        if not everywhere and long_axes(shape) != long_axes(self.slices):
+        long = long_axes(shape)
+        if long == self._long:
+            coordinates = iter(self._long_points)
+        elif long == long_axes(self.slices):
+            coordinates = iter([e for d in self.parallel if (e := self.points[d]) != 0])
+        else:
             return None
-        along = range(len(self.shape)) if everywhere else self.parallel
-        coordinates = (e for d in along if (e := self.points[d]) != 0)
-        return tuple(0 if n == 1 else next(coordinates) for n in shape)
+        return tuple([0 if n == 1 else next(coordinates) for n in shape])
 
     def result_map(self, shape: Sequence[Dim]) -> tuple[Dim, ...]:
         """The map of a result of a kernel with this domain."""

@@ -66,6 +66,7 @@ class FusionGraph:
         self.order = {op: i for i, op in enumerate(block)}
         self.group_of: dict[Op, Group] = {}
         self.groups: list[Group] = []
+        self.sources_of: dict[Op, list[Op]] = {}
         self.bindings: dict[str, Op] = {}           # by the data-dependent size that each binds
 
     def leaves(self, user: Op) -> bool:
@@ -85,7 +86,10 @@ class FusionGraph:
 
     def producers(self, op: Op) -> dict[Group, None]:
         """Groups of the operands of `op`, through free operations, and of the operations that bind its sizes."""
-        out = dict.fromkeys(self.group_of[s] for v in kernel_boundary.reads(op) for s in self.sources(v))
+        if (sources := self.sources_of.get(op)) is None:         # they do not change: operands are in groups already
+            sources = [*dict.fromkeys(s for v in kernel_boundary.reads(op) for s in self.sources(v))]
+            self.sources_of[op] = sources
+        out = dict.fromkeys([self.group_of[s] for s in sources])
         for name, binding in self.bindings.items():
             if binding is not op and self.has_size(op, name):
                 out[self.group_of[binding]] = None
