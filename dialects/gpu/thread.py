@@ -21,9 +21,9 @@ class _Place(Op):
     pure = True
 
     def infer(self) -> Type:
-        self.dimension = self.dimension.removeprefix("#gpu<dim").removeprefix("#gpu<").split()[-1].rstrip(">,")
+        self.dimension = self.dimension.removeprefix("#gpu<").removeprefix("dim").strip(" >,")
         if self.dimension not in AXES:
-            self.fail(f"there is no axis {self.dimension}: x, y or z", code="MLC0180")
+            self.fail(f"there is no axis {self.dimension!r}: x, y or z", code="MLC0180")
         return index
 
     def attr_text(self, name: str, value: Any, generic: bool) -> str:

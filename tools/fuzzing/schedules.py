@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 from mlc.dialects import loop
 from mlc.dialects.builtin import Module
 from mlc.dialects.loop import Kernel
 from mlc.passes.schedule import transforms
+
+LARGEST = 1 << 11
+"""Points of a tile, all of which are written out: LLVM takes minutes over 10,000."""
 
 
 def reschedule(module: Module, rng: random.Random) -> None:
@@ -18,9 +22,12 @@ def reschedule(module: Module, rng: random.Random) -> None:
     for kernel in module.inside(Kernel):
         lanes = {op.dim for op in kernel.inside(loop.Reduce)}
         lanes |= {op.dim for op in kernel.inside(loop.For) if op.outer() is not None or op.run}
-        kernel.reschedule(tile=tuple(
-            t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
-            else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)))
+        tile = [t if d in lanes else rng.choice((1, 2, 3, 4, 5, 8, 16, 24)) if d < kernel.parallel
+                else rng.choice((1, 2, 3, 4)) for d, t in enumerate(kernel.schedule.tile)]
+        for d in sorted({*range(len(tile))} - lanes, key=tile.__getitem__, reverse=True):
+            if math.prod(tile) > LARGEST:
+                tile[d] = 1
+        kernel.reschedule(tile=tuple(tile))
         if not lanes:
             kernel.reschedule(vector=rng.choice((-1, *range(kernel.parallel))))
 

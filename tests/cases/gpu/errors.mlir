@@ -51,3 +51,10 @@ func.func @main(%x: f32) {
   %0 = vector.from_elements %x, %x : vector<3xf32>  // error: 2 elements do not make a vector<3xf32>
   func.return
 }
+// -----
+gpu.module @kernels {
+  gpu.func @k() kernel {
+    %0 = "gpu.thread_id"() {dimension = #gpu<dim >} : () -> index  // error: there is no axis '': x, y or z
+    gpu.return
+  }
+}
