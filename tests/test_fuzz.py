@@ -105,7 +105,7 @@ def test_programs(way: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(25))
+@pytest.mark.parametrize("block", range(5))
 @pytest.mark.parametrize("way", WAYS)
 def test_many_programs(way: str, block: int) -> None:
     for seed in range(1000 + 40 * block, 1040 + 40 * block):
@@ -118,7 +118,7 @@ def test_programs_of_functions() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(25))
+@pytest.mark.parametrize("block", range(5))
 def test_many_programs_of_functions(block: int) -> None:
     for seed in range(1000 + 40 * block, 1040 + 40 * block):
         threaded(functions.generate(seed))
@@ -170,7 +170,7 @@ def test_no_failures(kind: str, seeds: range) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(20))
+@pytest.mark.parametrize("block", range(4))
 @pytest.mark.parametrize("kind", kinds.KINDS)
 def test_no_failures_of_many(kind: str, block: int) -> None:
     assert not found(kind, range(1000 * block + 100, 1000 * block + 1100))
