@@ -239,7 +239,7 @@ def test_crashes_hangs_and_errors_are_failures_of_their_seeds() -> None:
             raise KeyError("mine")
         return Failure("the same", f"number {seed}") if seed in (1, 6) else None
 
-    done = batch.run(examine, range(8), seconds=0.5)
+    done = batch.run(examine, range(8), seconds=0.2)
     assert done.count == 8
     assert [(seed, failure.key.split(" ")[0]) for seed, failure in done.failures] == [
         (1, "the"), (2, "SIGABRT"), (4, "no"), (5, "KeyError"), (6, "the")]

@@ -9,6 +9,7 @@ import select
 import signal
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 Tell = Callable[[Any], None]
@@ -35,17 +36,35 @@ class Child:
         self.reader, self.rest = reader, b""
         self.status, self.seconds = 0, 0.0
 
-    def answers(self, seconds: float) -> Iterator[Any]:
-        """Messages of the child until it ends; TimeoutError if it sends nothing for so many seconds."""
+    def answers(self, seconds: float, patience: int = 1) -> Iterator[Any]:
+        """Messages of the child until it ends; TimeoutError if it sends nothing for so many seconds.
+
+        patience  how many times as long it may take by the clock, as long as it does not use that much processor time
+        """
+        before = self.processor_seconds()
         while True:
             while (end := self.rest.find(b"\n")) >= 0:
                 line, self.rest = self.rest[:end], self.rest[end + 1:]
                 yield json.loads(line)
-            if not select.select([self.reader], [], [], seconds)[0]:
+                before = self.processor_seconds()
+            for _ in range(patience):
+                if select.select([self.reader], [], [], seconds)[0]:
+                    break
+                if patience > 1 and self.processor_seconds() - before >= seconds:
+                    raise TimeoutError
+            else:
                 raise TimeoutError
             if not (data := os.read(self.reader, 1 << 16)):
                 return
             self.rest += data
+
+    def processor_seconds(self) -> float:
+        """Processor time that the process has used so far; 0 once it has ended."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except FileNotFoundError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, kill: bool = False) -> str | None:
         """Wait for the end, or bring it about; the name of the signal that ended the process."""
