@@ -73,8 +73,7 @@ def _expand_jvp(op: Jvp, function: Func, module: Module, memo: dict[JvpRequest, 
 
 
 def saved_bytes(module: Module, function: Func, wrt: Sequence[int], loc: Loc) -> Dim:
-    """The bytes that the forward function of `function` saves for backward, other than its arguments and results.
-    """
+    """The bytes that the forward function of `function` saves for backward, other than arguments and results."""
     of = tuple(j for j, t in enumerate(function.function_type.results) if has_cotangent(t))
     pair = vjp_functions(module, VjpRequest(function.sym_name, tuple(sorted(wrt)), of), {}, loc)
     own = len(function.args) + len(function.function_type.results)

@@ -324,7 +324,7 @@ def transpose(rule: Block, seeds: Sequence[Value], op: Op) -> dict[Value, Value]
     assert builder.block is not None
     linear = _linear(rule)
     pending: dict[Value, Value] = {}
-    for v, ct in zip(rule.terminator.operands, cts):
+    for v, ct in zip(rule.terminator.operands, seeds):
         pending[v] = pending[v] + ct if v in pending else ct
     rule.terminator.erase()
     for inner in list(rule):

@@ -207,7 +207,7 @@ example mlir scf_to_llvm:
       memref.store %1, %m[%0] : memref<2xi1>
       func.return
     }
-fix: keep truth values in memory as i8 and compare with 0.
+fix: store booleans as i8 and compare with 0.
 
 MLC0543 Compiled code would need more of the stack than there is, or stack of a size that is not known.
 example mlir scf_to_llvm:
@@ -219,7 +219,7 @@ fix: let bufferize plan temporaries in the arena, or pass the buffer as an argum
 
 MLC0544 A position in a vector is computed in a dimension that is not the last.
 example text:
-    error[MLC0544]: vector.extract: only the last position in a vector may be computed
+    error[MLC0544]: vector.extract: only the last index of a position may be dynamic
 fix: use constant positions in the leading dimensions.
 
 MLC0545 A function that returns memory or a vector has no native form.
