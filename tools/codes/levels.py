@@ -179,7 +179,7 @@ example mlir insert_checks:
       %x = memref.load %m[%i] : memref<4xf32>
       func.return %x : f32
     }
-fix: give the function an interface and an error record, or make it private, and use one memref on all ways.
+fix: give the function an interface and an error record, or make it private, and use the same memref on all paths.
 
 MLC0482 Checked code is asked for where there is none.
 It is native code for the CPU, made from what stands above the llvm dialect.
