@@ -9,7 +9,7 @@ from pathlib import Path
 from mlc.ir.diag import UserMemoryError
 
 BASE, PER_CHARACTER = 64 << 20, 64
-"""Bytes that LLVM needs per character of text (37 to 64, measured from 2 to 10 MB), and at startup."""
+"""Bytes that LLVM needs at startup, and per character of text (37 to 64, measured from 2 to 10 MB)."""
 CERTAIN = 1 << 20
 """Shorter texts are not checked, unless the process has a memory limit."""
 

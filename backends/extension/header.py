@@ -1,6 +1,6 @@
-"""The C header NAME.h of an extension module: the entry of each function, and a typed function around it.
+"""The C header NAME.h of an extension module: the entry of each function, and a typed wrapper.
 
-The file that Python imports is a shared library of C functions too: nothing of Python is needed to call them.
+The file that Python imports is also a shared library of C functions, which can be called without Python.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _function(function: Function) -> str:
 
 
 def names_in_c(paths: Sequence[str]) -> list[str]:
-    """Names of parameters: `params['w'][0]` is params_w_0."""
+    """C names of parameters: `params['w'][0]` becomes params_w_0."""
     out = list[str]()
     for path in paths:
         name = re.sub(r"\W+", "_", path).strip("_")
@@ -156,7 +156,7 @@ def names_in_c(paths: Sequence[str]) -> list[str]:
 
 
 def c_type(type: TensorType) -> str:
-    """C type of the elements; 16-bit floats are passed as their bits."""
+    """The C type of the elements; 16-bit floats are passed as their bits."""
     return "uint16_t" if type.dtype in (f16, bf16) else _TYPES[str(type.dtype)]
 
 
